@@ -1,0 +1,87 @@
+"""What can go wrong, as the operator sees it.
+
+    WalstreamError              exit code 1, a defect unless a leaf says otherwise
+    +-- ConfigError             2  usage or configuration
+    +-- HistoryError            3  a gap, or another history: needs an operator
+    +-- PermissionLacking       4  a right is missing
+    +-- Transient               5  try again: the network, a server that starts
+    +-- DecodeError             1  bytes that pgoutput never sends
+
+An error says what, on what, at where; its `hint` is the operator's next command. Never
+a row's value, never a secret.
+"""
+
+from typing import ClassVar
+
+
+class WalstreamError(Exception):
+    """Base of all: a message, and what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False  # does the same again, later, make sense?
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}\n  {self.hint}" if self.hint else message
+
+
+class ConfigError(WalstreamError):
+    """The configuration or the command line is wrong."""
+
+    exit_code = 2
+
+
+class HistoryError(WalstreamError):
+    """Going on would lose or mix changes: an operator has to decide."""
+
+    exit_code = 3
+
+
+class SlotLost(HistoryError):
+    """The slot is gone, invalidated, or not ours."""
+
+
+class PublicationLost(HistoryError):
+    """The publication is gone or another one: rows may be missing from the stream."""
+
+
+class TopicLost(HistoryError):
+    """A topic is missing, was deleted or recreated, or has other partitions."""
+
+
+class RecordRefused(HistoryError):
+    """Kafka takes this record never: too large, or refused by the topic's rules."""
+
+
+class StateDamaged(HistoryError):
+    """The state folder cannot be believed."""
+
+
+class PermissionLacking(WalstreamError):
+    """PostgreSQL or Kafka refuses for want of a right."""
+
+    exit_code = 4
+
+
+class Transient(WalstreamError):
+    """Worth another try: retried with backoff for ever, by default."""
+
+    exit_code = 5
+    retryable = True
+
+
+class DecodeError(WalstreamError):
+    """Bytes that are no pgoutput message: the tag, and the offset where it broke."""
+
+    def __init__(self, reason: str, *, tag: str, offset: int) -> None:
+        super().__init__(
+            f"pgoutput message {tag!r}: {reason} at byte {offset}",
+            hint="report this with the server's version: nothing was confirmed",
+        )
+        self.reason = reason
+        self.tag = tag
+        self.offset = offset
