@@ -1,0 +1,81 @@
+"""Kafka's class path: from Maven coordinates once, then from memory.
+
+The list of files is kept in the user's cache, so that a second use needs no network.
+jgo's own environments are passed over: to sort jars it fetches a whole JDK, and it
+takes an environment whose making was interrupted for a good one.
+"""
+
+import logging
+import os
+import zipfile
+from pathlib import Path
+
+from walstream.errors import ConfigError, Transient
+
+VERSION = "4.3.1"
+_COORDINATES = (
+    f"org.apache.kafka:kafka_2.13:{VERSION}",
+    # or Kafka logs nothing; "!": the versions that its parent manages are not Kafka's
+    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4!",
+)
+_TRIES = 2  # the second after throwing away what an interrupted download left
+
+_log = logging.getLogger(__name__)
+
+
+def kafka_class_path(memory: Path | None = None) -> list[Path]:
+    """Every jar of a broker, in this machine's Maven repository."""
+    memory = memory or _cache() / f"kafka-{VERSION}.jars"
+    remembered = recall(memory)
+    if remembered:
+        return remembered
+    _log.info("fetching Kafka", extra={"version": VERSION})
+    for _ in range(_TRIES):
+        jars = _fetch()
+        damaged = [jar for jar in jars if not zipfile.is_zipfile(jar)]
+        if not damaged:
+            remember(memory, jars)
+            return jars
+        for jar in damaged:
+            jar.unlink()
+    raise Transient(f"Kafka {VERSION}: {damaged[0].name} arrives damaged")
+
+
+def recall(memory: Path) -> list[Path]:
+    """Read the remembered jars: none unless all are still there, and whole."""
+    try:
+        jars = [Path(line) for line in memory.read_text("utf-8").splitlines()]
+    except OSError:
+        return []
+    return jars if all(map(zipfile.is_zipfile, jars)) else []
+
+
+def remember(memory: Path, jars: list[Path]) -> None:
+    """Write them down in one step: others may read meanwhile."""
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    new = memory.with_name(f"{memory.name}.{os.getpid()}")
+    new.write_text("".join(f"{jar}\n" for jar in jars), "utf-8")
+    new.replace(memory)
+
+
+def _fetch() -> list[Path]:
+    try:
+        import jgo  # noqa: PLC0415 - of the extra "demo", and slow to import
+    except ImportError as error:
+        raise ConfigError(
+            "a throw-away Kafka needs the package jgo",
+            hint="pip install 'walstream[demo]'",
+        ) from error
+    try:
+        artifacts = jgo.resolve("+".join(_COORDINATES))
+        return [artifact.resolve() for artifact in artifacts]
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Transient(
+            f"Kafka {VERSION} cannot be fetched from Maven: {error}",
+            hint="try again with a network; the jars are then kept in ~/.m2",
+        ) from error
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "walstream")

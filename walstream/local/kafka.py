@@ -1,0 +1,182 @@
+"""A throw-away Kafka: one process that is broker and controller (KRaft).
+
+Topics are made by those who want them: nothing is created by being named.
+"""
+
+import signal
+import socket
+import struct
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from walstream.local.jars import kafka_class_path
+from walstream.local.java import find_java
+from walstream.local.port import HOST, free_port
+from walstream.local.process import Child, becomes_ready
+from walstream.local.server import LocalServer
+
+_SETTINGS: Final = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # a killed broker is let in again only when its session is over: not after 9 s
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",  # 50 of them take a second to make
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+_HEAP: Final = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC")
+_TOOL: Final = "kafka.tools.StorageTool"
+_LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+"""
+_PORT_TRIES = 5
+_API_VERSIONS: Final = struct.pack("!ihhih", 10, 18, 0, 1, -1)  # correlation id 1
+_ANSWERED: Final = struct.Struct("!iih")  # size, correlation id, error code
+
+
+class LocalKafka(LocalServer):
+    name = "Kafka"
+
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self._java = find_java()
+        self._class_path = kafka_class_path()
+        super().__init__(folder)
+        self.settings = dict(settings or {})  # as changed, from the next start on
+        self._ports = (0, 0)  # broker's, controller's
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def port(self) -> int:
+        return self._ports[0]
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """SIGTERM, and SIGKILL after the time."""
+        if self._child is None or not self._child.running:
+            return
+        self._child.send(signal.SIGCONT)  # frozen, it would not hear
+        self._child.send(signal.SIGTERM)
+        if not self._child.wait(timeout_s):
+            self.kill()
+
+    def freeze(self) -> None:
+        """Let it fall silent with its connections open, as a hung machine does."""
+        self._running_child().send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._running_child().send(signal.SIGCONT)
+
+    def _start(self) -> None:
+        tries = 1 if any(self._ports) else _PORT_TRIES
+        for _ in range(tries):
+            if tries > 1:
+                self._ports = free_port(), free_port()
+            self._configure()
+            if not (self.data / "meta.properties").exists():
+                self._format()
+            self._child = self._java_child(
+                *_HEAP, "kafka.Kafka", str(self._configuration)
+            )
+            if becomes_ready(self._ready, self._child, timeout_s=120.0):
+                return
+            if self._child.running or "Address already in use" not in self.log_end():
+                break
+        raise self._failure("does not start")
+
+    def _format(self) -> None:
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # in one word: an identifier may begin with a dash
+        command = ("format", f"--cluster-id={cluster}", f"-c{self._configuration}")
+        # short of life: compiling would not pay
+        tool = self._java_child("-XX:TieredStopAtLevel=1", _HEAP[-1], _TOOL, *command)
+        self._child = tool
+        if not tool.wait(60.0) or not (self.data / "meta.properties").exists():
+            raise self._failure("cannot format its storage")
+
+    def _configure(self) -> None:
+        broker, controller = (f"{HOST}:{port}" for port in self._ports)
+        settings = {
+            **_SETTINGS,
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{broker}",
+            "log.dirs": str(self.data),
+            **self.settings,
+        }
+        self._configuration.write_text(render(settings), "utf-8")
+        self._logging.write_text(_LOGGING, "utf-8")
+
+    @property
+    def _configuration(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def _logging(self) -> Path:
+        return self.folder / "log4j2.properties"
+
+    def _java_child(self, *arguments: str) -> Child:
+        return Child(
+            [
+                self._java,
+                "-cp",
+                ":".join(map(str, self._class_path)),
+                f"-Dlog4j2.configurationFile={self._logging}",
+                "-Djava.awt.headless=true",
+                "-XX:-UsePerfData",  # it would leave a folder in /tmp
+                *arguments,
+            ],
+            log=self.log,
+        )
+
+    def _ready(self) -> bool:
+        return answers_api_versions(self.port)
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """As lines of a Java properties file."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def answers_api_versions(port: int, timeout_s: float = 5.0) -> bool:
+    """Ask what a broker answers only once it serves: it listens long before."""
+    try:
+        with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
+            connection.sendall(_API_VERSIONS)
+            with connection.makefile("rb") as answer:
+                head = answer.read(_ANSWERED.size)
+    except OSError:
+        return False
+    return len(head) == _ANSWERED.size and _ANSWERED.unpack(head)[1:] == (1, 0)

@@ -1,0 +1,114 @@
+"""What the throw-away servers share: a folder, a child process, and a sure end.
+
+A server ends with its `with` block, with `close`, with the interpreter, and, by its
+tether, with the interpreter's violent death.
+"""
+
+import atexit
+import os
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from walstream.errors import Transient
+from walstream.local.account import Account
+from walstream.local.folder import WorkFolder
+from walstream.local.process import Child
+
+_LAST_LINES = 15
+
+
+class LocalServer(ABC):
+    name: str  # in messages and in the folder's name
+
+    def __init__(self, folder: Path | None, account: Account | None = None) -> None:
+        self._account = account
+        self._folder = WorkFolder(self.name.lower(), folder, account)
+        self._child: Child | None = None
+        self._maker = os.getpid()
+        atexit.register(self._close_at_exit)
+
+    @property
+    def folder(self) -> Path:
+        return self._folder.path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name.lower()}.log"
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.running
+
+    @property
+    def pid(self) -> int:
+        return self._running_child().pid
+
+    def start(self) -> None:
+        """Back when it takes connections. A stopped server keeps its port and data."""
+        if self.running:
+            return
+        try:
+            self._start()
+        except BaseException:
+            self.kill()
+            raise
+
+    @abstractmethod
+    def _start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """SIGKILL it with all its processes; back when they are gone."""
+        if self._child is not None:
+            self._child.kill()
+
+    def close(self) -> None:
+        """End it for good, and delete its folder unless that was given."""
+        self.kill()
+        self._folder.delete()
+        atexit.unregister(self._close_at_exit)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _running_child(self) -> Child:
+        if self._child is None or not self._child.running:
+            raise Transient(f"{self.name} in {self.folder} is not running")
+        return self._child
+
+    def _failure(self, doing: str) -> Transient:
+        return Transient(
+            f"{self.name} {doing}; the end of {self.log}:\n{self.log_end()}"
+        )
+
+    def log_end(self) -> str:
+        with suppress(FileNotFoundError):
+            lines = self.log.read_text("utf-8", errors="replace").splitlines()
+            return "\n".join(lines[-_LAST_LINES:])
+        return ""
+
+    def _close_at_exit(self) -> None:
+        if os.getpid() == self._maker:  # a forked child exits too, but owns nothing
+            self.close()
