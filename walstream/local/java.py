@@ -49,7 +49,8 @@ def _candidates() -> Iterator[Path]:
         yield Path(on_path)
 
 
-if __name__ == "__main__":  # the Makefile asks before it installs anything
+def main() -> None:
+    """Answer the Makefile, which asks before it installs anything."""
     try:
         find_java()
     except ConfigError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import ConfigError
-from walstream.local.java import find_java, java_version
+from walstream.local.java import find_java, java_version, main
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,11 @@ def test_missing_java_is_one_line_with_the_command_that_installs_it() -> None:
     assert str(caught.value) == (
         "Java 17 or later is needed: apt-get install openjdk-17-jre-headless"
     )
+
+
+def test_makefile_is_answered_with_that_line_and_a_failure() -> None:
+    with pytest.raises(SystemExit, match="^Java 17 or later is needed: apt-get"):
+        main()
 
 
 def test_old_java_is_named_with_its_version(

@@ -1,0 +1,50 @@
+# Everything is set up on first use, in .venv; a second run installs nothing.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# the first that runs and is new enough: a name on the PATH may be a mere stand-in
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+READY := .venv/ready
+POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
+.PHONY: help fmt check test fault bench demo dist cover-own clean python java
+
+help: ## what there is to make
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+fmt: $(READY) ## format, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+check: $(READY) ## ruff, mypy, the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name"
+	@[ -x $(POSTGRES_15)/postgres ] || \
+	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
+	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
+fault: java $(READY) ## the long tests: crashes, outages, large transactions
+	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)
+bench: java $(READY) ## walstream beside its peers
+	$(BIN)/python -m bench $(BENCH)
+demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
+	$(BIN)/walstream demo $(DEMO)
+dist: $(READY) ## sdist and wheel, in dist/
+	$(BIN)/python -m build
+cover-own: $(READY) ## each module's coverage by its own unit test alone
+	$(BIN)/python -m tests.cover_own
+clean: ## delete all that make made
+	rm -rf .venv build dist *.egg-info .*_cache .hypothesis
+
+$(READY): pyproject.toml | python
+	@echo "setting up .venv with $(PYTHON)"
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+python:
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed:" \
+	  "apt-get install python3 python3-venv" >&2; exit 1; }
+java: python
+	@$(PYTHON) -c 'from walstream.local.java import main; main()'
