@@ -60,7 +60,7 @@ def test_missing_java_is_one_line_with_the_command_that_installs_it() -> None:
 
 
 def test_makefile_is_answered_with_that_line_and_a_failure() -> None:
-    with pytest.raises(SystemExit, match="^Java 17 or later is needed: apt-get"):
+    with pytest.raises(SystemExit, match=r"^Java 17 or later is needed: apt-get"):
         main()
 
 
