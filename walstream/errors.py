@@ -74,6 +74,10 @@ class Transient(WalstreamError):
     retryable = True
 
 
+class Restart(Transient):
+    """Nothing is wrong: the stream has to begin again, with other settings."""
+
+
 class DecodeError(WalstreamError):
     """Bytes that are no pgoutput message: the tag, and the offset where it broke."""
 

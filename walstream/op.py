@@ -4,12 +4,11 @@ The pair is the same in every replay and strictly increasing in the stream. An o
 PostgreSQL's texts; formats turn it into bytes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from walstream.lsn import Lsn
-from walstream.row import Row
+from walstream.row import Row, any_absent
 
 
 class Kind(Enum):
@@ -33,7 +32,6 @@ class Table:
     columns: tuple[str, ...]  # in the row's order
     key: tuple[int, ...] = ()  # indexes into columns of the row key, in table order
     type_oids: tuple[int, ...] = ()
-    cache: Any = None  # what a sink prepared for this table: rendered once, used per row
 
     @property
     def full_name(self) -> str:
@@ -51,8 +49,35 @@ class ReplicationOp:
     seq_id: int  # from 0, within the transaction
     old: Row | None = None  # None: no old row was sent, or there is none
     new: Row | None = None
+    absent: bool = False  # does a row hold a value that was not sent?
+    key_changed: bool = False  # an Update that moved its key: it took two numbers
     row_lsn: Lsn = 0  # of the row's own record
     xid: int = 0
     commit_time: int = 0  # microseconds since 2000-01-01 UTC, as PostgreSQL counts
     snapshot: bool = False  # a backfilled row
     partitions: int = 0  # a Truncate's barrier: the partitions that it went to
+
+
+def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
+    """Split an Update that moved its key: Delete of the old row, Insert of the new.
+
+    Each goes under its own key, so that each key's history is complete; they take the
+    two consecutive seq_ids that the assembler reserved.
+    """
+    return (
+        replace(
+            update,
+            kind=Kind.DELETE,
+            new=None,
+            absent=any_absent(update.old),
+            key_changed=False,
+        ),
+        replace(
+            update,
+            kind=Kind.INSERT,
+            old=None,
+            absent=any_absent(update.new),
+            seq_id=update.seq_id + 1,
+            key_changed=False,
+        ),
+    )

@@ -29,3 +29,8 @@ OMITTED: Final = NotSent("OMITTED")  # a column outside of the replica identity
 
 Value = str | None | NotSent
 Row = Sequence[Value]
+
+
+def any_absent(row: Row | None) -> bool:
+    """Tell whether a value of this row was not sent."""
+    return row is not None and any(isinstance(value, NotSent) for value in row)

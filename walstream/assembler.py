@@ -1,0 +1,212 @@
+"""Message stream -> ops: relation cache, transaction bounds, numbering. Sans-IO.
+
+Column names and types come from the Relation messages of this connection alone. seq_id
+counts what the slot sends, before anything is filtered, dropped or routed; an update
+that moves its key takes two numbers.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from walstream.errors import WalstreamError
+from walstream.keys import KeyHistory
+from walstream.lsn import Lsn, show
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pgoutput.messages import (
+    Begin,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Update,
+)
+from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
+
+
+@dataclass(slots=True)
+class _Shape:
+    """A relation as this connection described it, under one set of keys."""
+
+    relation: Relation
+    history: KeyHistory
+    old_rows_whole: bool  # may a null in an old row marked 'O' be believed?
+    table: Table
+    split: tuple[int, ...]  # columns whose change splits an update
+    identity: frozenset[int]  # columns that an old row marked 'K' carries
+
+
+class Assembler:
+    """One connection's stream of messages, in order, to ops."""
+
+    def __init__(self, resume: Lsn) -> None:
+        self._resume = resume
+        self._shapes: dict[int, _Shape] = {}
+        self._boundary: Lsn | None = None  # the next LSN at which some keys change
+        self._lsn: Lsn = 0
+        self._xid = 0
+        self._commit_time = 0
+        self._seq_id = 0
+
+    def begin(self, begin: Begin) -> None:
+        """Open a transaction. One below the position asked for is an error."""
+        if begin.final_lsn < self._resume:
+            raise WalstreamError(
+                f"the server sent a transaction of {show(begin.final_lsn)}, below"
+                f" {show(self._resume)} from where the stream was asked for",
+                hint="nothing was confirmed; report this with the server's version",
+            )
+        self._lsn = begin.final_lsn
+        self._xid = begin.xid
+        self._commit_time = begin.commit_time
+        self._seq_id = 0
+        if self._boundary is not None and self._lsn >= self._boundary:
+            self._boundary = None
+            for shape in list(self._shapes.values()):
+                self.describe(shape.relation, shape.history, shape.old_rows_whole)
+
+    def describe(
+        self, relation: Relation, history: KeyHistory, old_rows_whole: bool = True
+    ) -> Table:
+        """Take a Relation message, with the keys that count for its table.
+
+        `old_rows_whole` is False for a partition root under FULL when some leaf is not:
+        then an old row carries nulls that are none.
+        """
+        keys = history.at(self._lsn)
+        names = tuple(column.name for column in relation.columns)
+        full = relation.replica_identity == "f"
+        key_names = set(keys.primary_key)
+        row_key = tuple(
+            index
+            for index, column in enumerate(relation.columns)
+            if (column.name in key_names if full else column.is_key)
+        )
+        partition_key = {
+            names.index(name) for name in keys.partition_key if name in names
+        }
+        table = Table(
+            schema=relation.namespace,
+            name=relation.name,
+            columns=names,
+            key=row_key,
+            type_oids=tuple(column.type_oid for column in relation.columns),
+        )
+        self._shapes[relation.oid] = _Shape(
+            relation=relation,
+            history=history,
+            old_rows_whole=old_rows_whole,
+            table=table,
+            split=tuple(sorted(partition_key.union(row_key))),
+            identity=frozenset(
+                index for index, column in enumerate(relation.columns) if column.is_key
+            ),
+        )
+        self._expect(history.boundaries())
+        return table
+
+    def _expect(self, boundaries: Iterable[Lsn]) -> None:
+        for boundary in boundaries:
+            if boundary > self._lsn and (
+                self._boundary is None or boundary < self._boundary
+            ):
+                self._boundary = boundary
+
+    def row(self, message: Insert | Update | Delete, row_lsn: Lsn) -> ReplicationOp:
+        """Turn a row message into its op."""
+        if type(message) is Insert:
+            shape = self._shape(message.relation_oid)
+            op = self._op(Kind.INSERT, shape.table, row_lsn)
+            op.new = self._checked(message.new, shape)
+            op.absent = message.toasted
+            return op
+        if type(message) is Update:
+            return self._update(message, row_lsn)
+        if type(message) is Delete:
+            return self._delete(message, row_lsn)
+        raise WalstreamError(f"no row message: {type(message).__name__}")
+
+    def truncate(self, message: Truncate, row_lsn: Lsn) -> list[ReplicationOp]:
+        """Turn a Truncate into one op a table, in the message's order."""
+        return [
+            self._op(Kind.TRUNCATE, self._shape(oid).table, row_lsn)
+            for oid in message.relation_oids
+        ]
+
+    def _op(self, kind: Kind, table: Table, row_lsn: Lsn) -> ReplicationOp:
+        op = ReplicationOp(kind, table, self._lsn, self._seq_id)
+        op.row_lsn = row_lsn
+        op.xid = self._xid
+        op.commit_time = self._commit_time
+        self._seq_id += 1
+        return op
+
+    def _shape(self, oid: int) -> _Shape:
+        try:
+            return self._shapes[oid]
+        except KeyError:
+            raise WalstreamError(
+                f"a row of relation {oid} came before its Relation message",
+                hint="nothing was confirmed; report this with the server's version",
+            ) from None
+
+    @staticmethod
+    def _checked(row: list[Value], shape: _Shape) -> list[Value]:
+        if len(row) != len(shape.table.columns):
+            raise WalstreamError(
+                f"a row of {shape.table.full_name!r} has {len(row)} values for"
+                f" {len(shape.table.columns)} columns",
+                hint="nothing was confirmed; report this with the server's version",
+            )
+        return row
+
+    def _update(self, message: Update, row_lsn: Lsn) -> ReplicationOp:
+        shape = self._shape(message.relation_oid)
+        op = self._op(Kind.UPDATE, shape.table, row_lsn)
+        new = self._checked(message.new, shape)
+        if message.old is not None:
+            old, op.absent = self._old_row(message.old, message.old_whole, shape)
+            if message.toasted:
+                _fill(new, old)
+            op.old = old
+            if any(_differs(old[index], new[index]) for index in shape.split):
+                op.key_changed = True
+                self._seq_id += 1
+        op.new = new
+        op.absent = op.absent or (message.toasted and any_absent(new))
+        return op
+
+    def _delete(self, message: Delete, row_lsn: Lsn) -> ReplicationOp:
+        shape = self._shape(message.relation_oid)
+        op = self._op(Kind.DELETE, shape.table, row_lsn)
+        op.old, op.absent = self._old_row(message.old, message.old_whole, shape)
+        return op
+
+    def _old_row(
+        self, old: list[Value], whole: bool, shape: _Shape
+    ) -> tuple[list[Value], bool]:
+        """Mark what an old row does not carry: there, pgoutput sends a false NULL.
+
+        Also tells whether there is such a column.
+        """
+        self._checked(old, shape)
+        if whole and shape.old_rows_whole:
+            return old, False
+        if whole:
+            row: list[Value] = [OMITTED if value is None else value for value in old]
+            return row, any_absent(row)
+        row = [
+            value if index in shape.identity else OMITTED
+            for index, value in enumerate(old)
+        ]
+        return row, len(shape.identity) < len(row)
+
+
+def _fill(new: list[Value], old: Row) -> None:
+    """Take unchanged toasted values from the old row, as far as it has them."""
+    for index, value in enumerate(new):
+        if value is UNCHANGED and old[index] is not OMITTED:
+            new[index] = old[index]
+
+
+def _differs(old: Value, new: Value) -> bool:
+    return old is not OMITTED and new is not UNCHANGED and old != new

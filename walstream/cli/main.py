@@ -1,0 +1,49 @@
+"""The `walstream` command: its verbs, and how an error leaves the process."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from walstream import __version__
+from walstream.cli import config, run
+from walstream.errors import WalstreamError
+
+app = typer.Typer(
+    name="walstream",
+    help="Every committed change of a PostgreSQL database, in order, into Kafka.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("config")(config.config)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
+    if value:
+        typer.echo(f"walstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001 - handled by its callback
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say which this is."
+        ),
+    ] = False,
+) -> None:
+    """Every committed change of a PostgreSQL database, in order, into Kafka."""
+
+
+def main() -> None:
+    """Run the command; an error of ours is one message and its exit code."""
+    try:
+        app()
+    except WalstreamError as error:
+        sys.stderr.write(f"walstream: {error}\n")
+        sys.stderr.flush()
+        os._exit(error.exit_code)

@@ -1,0 +1,59 @@
+"""`walstream run`: stream every source until told to stop."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walstream import logs
+from walstream.config import load
+from walstream.options import Options
+from walstream.run import run as run_all
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="./walstream.toml, else /etc/walstream/walstream.toml",
+    ),
+]
+
+
+def run(
+    file: ConfigFile = None,
+    *,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
+    ] = 0,
+    adopt_slot: Annotated[
+        bool,
+        typer.Option(
+            "--adopt-slot", help="Stream from a slot of which the state knows nothing."
+        ),
+    ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="End the session that holds the slot.")
+    ] = False,
+    accept_partitions: Annotated[
+        bool,
+        typer.Option(
+            "--accept-partitions", help="Go on with topics that have other partitions."
+        ),
+    ] = False,
+) -> None:
+    """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
+
+    Example: walstream run -c walstream.toml
+    """
+    config = load(file)
+    if verbose:
+        config = config.model_copy(update={"log_level": "debug"})
+    logs.configure(config.log_level, config.secrets.scrub)
+    options = Options(
+        adopt_slot=adopt_slot,
+        take_over=take_over,
+        accept_partitions=accept_partitions,
+    )
+    raise typer.Exit(run_all(config, options))

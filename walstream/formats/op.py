@@ -1,0 +1,159 @@
+"""The format `op`: compact JSON of one ReplicationOp, PostgreSQL's texts or null.
+
+    {"table_name":"t","col_names":["id"],"lsn":28318112,"seq_id":0,"op":{"Insert":["1"]}}
+
+After `op` stand, each only where it applies and in this order: `schema` (when it is not
+`public`), `snapshot`, `absent` (names of what PostgreSQL did not send, which is null in
+the row), `partitions` (of a Truncate). docs/formats.md has the whole of it.
+"""
+
+from typing import Any
+
+import orjson
+
+from walstream.errors import WalstreamError
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import OMITTED, NotSent, Row
+
+
+class OpEncoder:
+    """Encodes the ops of one table; what is the same for all rows is rendered once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._head = b'{"table_name":%b,"col_names":%b,"lsn":' % (
+            orjson.dumps(table.name),
+            orjson.dumps(table.columns),
+        )
+        self._tail = (
+            b',"schema":%b' % orjson.dumps(table.schema)
+            if table.schema != "public"
+            else b""
+        )
+        self._insert_tail = b"}" + self._tail + b"}"
+
+    def encode(self, op: ReplicationOp) -> bytes:
+        """Render one op of this encoder's table."""
+        if op.absent or op.snapshot or op.kind is Kind.TRUNCATE:
+            return self._encode_rare(op)
+        if op.kind is Kind.INSERT:
+            body = b'{"Insert":' + orjson.dumps(op.new)
+        elif op.kind is Kind.DELETE:
+            body = b'{"Delete":' + orjson.dumps(op.old)
+        else:
+            body = b'{"Update":[%b,%b]' % (orjson.dumps(op.old), orjson.dumps(op.new))
+        return b'%b%d,"seq_id":%d,"op":%b%b' % (
+            self._head,
+            op.lsn,
+            op.seq_id,
+            body,
+            self._insert_tail,
+        )
+
+    def _encode_rare(self, op: ReplicationOp) -> bytes:
+        """Render with the fields that most ops do not have."""
+        old, new = _known(op.old), _known(op.new)
+        match op.kind:
+            case Kind.INSERT:
+                body: object = {"Insert": new}
+            case Kind.UPDATE:
+                body = {"Update": [old, new]}
+            case Kind.DELETE:
+                body = {"Delete": old}
+            case Kind.TRUNCATE:
+                body = "Truncate"
+        tail = self._tail
+        if op.snapshot:
+            tail += b',"snapshot":true'
+        if absent := self._absent(op):
+            tail += b',"absent":' + orjson.dumps(absent)
+        if op.kind is Kind.TRUNCATE:
+            tail += b',"partitions":%d' % op.partitions
+        return b'%b%d,"seq_id":%d,"op":%b%b}' % (
+            self._head,
+            op.lsn,
+            op.seq_id,
+            orjson.dumps(body),
+            tail,
+        )
+
+    def _absent(self, op: ReplicationOp) -> dict[str, list[str]]:
+        halves = {}
+        for half, row in (("old", op.old), ("new", op.new)):
+            names = [
+                name
+                for name, value in zip(self._table.columns, row or (), strict=False)
+                if isinstance(value, NotSent)
+            ]
+            if names:
+                halves[half] = names
+        return halves
+
+
+def _known(row: Row | None) -> list[str | None] | None:
+    if row is None:
+        return None
+    return [None if isinstance(value, NotSent) else value for value in row]
+
+
+def decode(value: bytes) -> ReplicationOp:
+    """Read one record's value back; raise WalstreamError for anything else.
+
+    Names in `absent` come back as OMITTED. Unknown fields are ignored; an `lsn` that is
+    no JSON number is refused.
+    """
+    try:
+        fields = orjson.loads(value)
+        table = Table(
+            schema=fields.get("schema", "public"),
+            name=fields["table_name"],
+            columns=tuple(fields["col_names"]),
+        )
+        op = ReplicationOp(
+            kind=Kind.TRUNCATE,
+            table=table,
+            lsn=_number(fields["lsn"]),
+            seq_id=_number(fields["seq_id"]),
+            snapshot=fields.get("snapshot", False),
+            partitions=fields.get("partitions", 0),
+            absent="absent" in fields,
+        )
+        absent = fields.get("absent", {})
+        _decode_rows(op, fields["op"], absent)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise WalstreamError(f"no op record: {type(error).__name__}") from None
+    return op
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> None:
+    if body == "Truncate":
+        return
+    ((kind, rows),) = body.items()
+    op.kind = Kind(kind)
+    old, new = {
+        Kind.INSERT: lambda: (None, rows),
+        Kind.UPDATE: lambda: (rows[0], rows[1]),
+        Kind.DELETE: lambda: (rows, None),
+    }[op.kind]()
+    op.old = _with_absent(op.table, old, absent.get("old", ()))
+    op.new = _with_absent(op.table, new, absent.get("new", ()))
+
+
+def _with_absent(
+    table: Table, row: list[str | None] | None, names: object
+) -> Row | None:
+    if row is None:
+        return None
+    if len(row) != len(table.columns):
+        raise ValueError
+    missing = set(names) if isinstance(names, list) else set()
+    return [
+        OMITTED if name in missing else value
+        for name, value in zip(table.columns, row, strict=True)
+    ]

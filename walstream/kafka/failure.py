@@ -1,0 +1,53 @@
+"""What a Kafka error means: try again, or an operator is needed."""
+
+from typing import Final
+
+from confluent_kafka import KafkaError
+
+from walstream.errors import (
+    PermissionLacking,
+    RecordRefused,
+    TopicLost,
+    Transient,
+    WalstreamError,
+)
+
+# Codes that the same record, or the same client, will meet again for ever.
+_REFUSED: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes",
+    KafkaError.INVALID_RECORD: "see what the topic demands of a record",
+    KafkaError.INVALID_TIMESTAMP: "raise message.timestamp.before.max.ms of the topic",
+    KafkaError.POLICY_VIOLATION: "see the broker's policy",
+}
+_GONE: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.INCONSISTENT_TOPIC_ID,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's local codes are spelt so
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - likewise
+}
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
+}
+
+
+def failure(error: KafkaError, doing: str) -> WalstreamError:
+    """Turn a Kafka error into one of ours: code, subject, the next command."""
+    text = f"{doing}: {error.str()} ({error.name()})"
+    code = error.code()
+    if code in _REFUSED:
+        return RecordRefused(text, hint=f"{_REFUSED[code]}, then: walstream run")
+    if code in _GONE:
+        return TopicLost(
+            text, hint="create the topic (or set create_topics), then: walstream run"
+        )
+    if code in _DENIED:
+        return PermissionLacking(
+            text, hint="grant the right to the producer's user, then: walstream run"
+        )
+    return Transient(text, hint="walstream tries again by itself")

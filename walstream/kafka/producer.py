@@ -1,0 +1,76 @@
+"""Producer properties: what keeps the promises, what the operator set, what must fit."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
+_LARGEST_QUEUE_KBYTES: Final = 2_097_151
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    # a second net: neither unknown partitions nor time-outs are covered by it
+    "enable.gapless.guarantee": True,
+    # a record that librdkafka gave up would leave a gap before the next one
+    "message.timeout.ms": 0,
+    "client.id": "walstream",
+    "compression.type": "lz4",
+    "linger.ms": 2,
+    "queue.buffering.max.messages": 50_000,
+    "queue.buffering.max.kbytes": 32 << 10,
+    "batch.size": 1_000_000,
+    # an outage ends when the broker is back, not up to 10 s later
+    "reconnect.backoff.max.ms": 1000,
+    "topic.metadata.refresh.sparse": True,
+    "log.connection.close": False,
+}
+_ADMIN_PREFIXES: Final = (
+    "bootstrap.servers",
+    "metadata.broker.list",
+    "client.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "socket.",
+    "broker.address",
+    "reconnect.",
+    "api.version",
+    "enable.ssl.",
+    "log",
+    "debug",
+    "resolve.",
+)
+
+
+def producer_properties(
+    given: Mapping[str, Any], smallest_limit: int, largest_limit: int
+) -> dict[str, Any]:
+    """Join defaults and the operator's properties; fit them to the topics' limits.
+
+    librdkafka never splits a batch: one that is larger than a topic takes would fail
+    all its records, so no batch may be larger than the smallest max.message.bytes.
+    """
+    properties = {**_DEFAULTS, **given}
+    if not _is_true(properties["enable.idempotence"]):
+        properties.pop("enable.gapless.guarantee")
+    properties["message.max.bytes"] = _LARGEST
+    properties["batch.size"] = min(int(properties["batch.size"]), smallest_limit)
+    # a record that the queue cannot hold would wait for room for ever
+    room = min(largest_limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
+    properties["queue.buffering.max.kbytes"] = max(
+        int(properties["queue.buffering.max.kbytes"]), room
+    )
+    return properties
+
+
+def client_properties(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what an admin client takes of a producer's properties."""
+    return {
+        "client.id": "walstream",
+        "reconnect.backoff.max.ms": 1000,
+        "log.connection.close": False,
+        **{key: text for key, text in given.items() if key.startswith(_ADMIN_PREFIXES)},
+    }
+
+
+def _is_true(value: object) -> bool:
+    return value is True or str(value).lower() == "true"

@@ -1,0 +1,245 @@
+"""Topics: what they are, creating the missing ones, noticing that one changed.
+
+Asks brokers in a thread of its own: the streaming loop never waits for an answer.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from walstream.errors import TopicLost, Transient, WalstreamError
+from walstream.kafka.failure import failure
+from walstream.metrics import TOPIC
+
+_TIMEOUT_S: Final = 10.0
+_CREATED_TIMEOUT_S: Final = 30.0
+_DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """A topic as it was found; `partitions` stays as it was at start."""
+
+    name: str
+    identity: str  # the broker's id of this very topic
+    partitions: int
+    limit: int  # max.message.bytes
+    retention_ms: int = -1  # -1: for ever
+    unwritten: set[int] = field(default_factory=set)  # partitions new to this producer
+
+    def __post_init__(self) -> None:
+        self.unwritten = set(range(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """How to create a missing topic; `allowed` is False: it must be there."""
+
+    allowed: bool
+    partitions: int = 0  # 0: the broker's default
+    replication: int = 0
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class Topics:
+    """The topics that a sink writes to."""
+
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        creation: Creation,
+        accept: Callable[[Topic], None],
+    ) -> None:
+        """`accept` sees each topic before the first record; it may raise."""
+        self._client = dict(client)
+        self._creation = creation
+        self._accept = accept
+        self._admin: AdminClient | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
+        self._known: dict[str, Topic] = {}
+        self._asked: dict[frozenset[str], Future[None]] = {}
+        self._retry_at = 0.0
+        self._told: set[str] = set()
+        self.limits_changed = False
+
+    @property
+    def known(self) -> Mapping[str, Topic]:
+        return self._known
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest max.message.bytes of all known topics."""
+        limits = [topic.limit for topic in self._known.values()] or [_DEFAULT_LIMIT]
+        return min(limits), max(limits)
+
+    def have(self, names: Iterable[str]) -> bool:
+        """Tell whether these are known; ask for the others, without waiting.
+
+        Raises what makes a topic unusable; a broker that is away is asked again.
+        """
+        missing = frozenset(names).difference(self._known)
+        if not missing:
+            return True
+        asked = self._asked.get(missing)
+        if asked is None:
+            if time.monotonic() >= self._retry_at:
+                self._asked[missing] = self._thread.submit(self._find, missing)
+            return False
+        if not asked.done():
+            return False
+        del self._asked[missing]
+        try:
+            asked.result()
+        except Transient as error:
+            self._tell(str(error))
+            self._retry_at = time.monotonic() + 1.0
+            return False
+        return True
+
+    def _tell(self, what: str) -> None:
+        if "unreachable" not in self._told:
+            self._told.add("unreachable")
+            _log.warning("waiting for Kafka", error=what)
+
+    def _find(self, names: frozenset[str]) -> None:
+        found = self._describe(names)
+        missing = sorted(names - found.keys())
+        if missing:
+            self._create(missing)
+            deadline = time.monotonic() + _CREATED_TIMEOUT_S
+            while names - found.keys():
+                if time.monotonic() > deadline:
+                    raise Transient(f"topics {missing} were created but do not appear")
+                time.sleep(0.05)
+                found = self._describe(names)
+        for topic in found.values():
+            self._accept(topic)
+        self._known.update(found)
+        if "unreachable" in self._told:
+            self._told.discard("unreachable")
+            _log.info("Kafka answers")
+
+    def _create(self, names: list[str]) -> None:
+        creation = self._creation
+        if not creation.allowed:
+            raise TopicLost(
+                f"topics {names} do not exist, and create_topics is false",
+                hint="create them, or set create_topics = true; then: walstream run",
+            )
+        new = [
+            NewTopic(
+                name,
+                num_partitions=creation.partitions or -1,
+                replication_factor=creation.replication or -1,
+                config=dict(creation.config),
+            )
+            for name in names
+        ]
+        for name, done in self._connected().create_topics(new).items():
+            try:
+                done.result(_CREATED_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise failure(error.args[0], f"creating topic {name!r}") from error
+            else:
+                _log.info("topic created", **{TOPIC: name})
+
+    def _connected(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(self._client)
+        return self._admin
+
+    def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
+        """Describe those of these topics that exist."""
+        admin = self._connected()
+        asked = admin.describe_topics(
+            TopicCollection(sorted(names)), request_timeout=_TIMEOUT_S
+        )
+        found = {}
+        for name, answer in asked.items():
+            try:
+                description = answer.result(_TIMEOUT_S + 1)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise failure(error.args[0], f"topic {name!r}") from error
+            except TimeoutError as error:
+                raise Transient("Kafka does not answer") from error
+            found[name] = Topic(
+                name,
+                identity=str(description.topic_id),
+                partitions=len(description.partitions),
+                limit=_DEFAULT_LIMIT,
+            )
+        self._read_configuration(found)
+        return found
+
+    def _read_configuration(self, found: dict[str, Topic]) -> None:
+        if not found:
+            return
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in found]
+        asked = self._connected().describe_configs(
+            resources, request_timeout=_TIMEOUT_S
+        )
+        for resource, answer in asked.items():
+            try:
+                config = answer.result(_TIMEOUT_S + 1)
+            except (KafkaException, TimeoutError) as error:
+                self._tell_once(resource.name, error)
+                continue
+            topic = found[resource.name]
+            topic.limit = int(config["max.message.bytes"].value)
+            topic.retention_ms = int(config["retention.ms"].value)
+
+    def _tell_once(self, name: str, error: Exception) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            _log.warning(
+                "topic's configuration cannot be read: Kafka's defaults are assumed",
+                **{TOPIC: name},
+                error=str(error),
+            )
+
+    def refresh(self) -> Future[None]:
+        """Look at the known topics again; the future raises what was lost."""
+        return self._thread.submit(self._refresh)
+
+    def _refresh(self) -> None:
+        known = dict(self._known)
+        found = self._describe(known)
+        for name, before in known.items():
+            now = found.get(name)
+            if now is None or now.identity != before.identity:
+                what = "was deleted" if now is None else "was deleted and created again"
+                raise topic_lost(name, what)
+            if now.partitions != before.partitions and name not in self._told:
+                self._told.add(name)
+                _log.warning(
+                    "topic has other partitions now: keys stay where they are until"
+                    " walstream run --accept-partitions",
+                    **{TOPIC: name},
+                    before=before.partitions,
+                    now=now.partitions,
+                )
+            before.retention_ms = now.retention_ms
+            if now.limit != before.limit:
+                before.limit = now.limit
+                self.limits_changed = True
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def topic_lost(name: str, what: str) -> WalstreamError:
+    """Make the error of a topic whose records are gone."""
+    return TopicLost(
+        f"topic {name!r} {what}: what was delivered to it before is gone",
+        hint="see that readers know; walstream run goes on with the new topic",
+    )

@@ -1,0 +1,75 @@
+"""Which LSN may be confirmed to PostgreSQL: pure, no clock, no I/O.
+
+Records of a transaction go to several partitions and are delivered in any order across
+them, so each transaction counts its own, and the front of the queue decides. Nothing
+but the end of a transaction delivered whole, or a keepalive seen while nothing is in
+flight and no transaction is open, ever moves the position.
+"""
+
+from collections import deque
+
+from walstream.lsn import Lsn
+
+
+class Transaction:
+    """What is still under way of one transaction."""
+
+    __slots__ = ("end_lsn", "lsn", "undelivered")
+
+    def __init__(self, lsn: Lsn) -> None:
+        self.lsn = lsn
+        self.end_lsn: Lsn | None = None  # set by its commit
+        self.undelivered = 0  # records handed to a sink, no delivery reported yet
+
+
+class Ledger:
+    """Transactions in commit order, and the position up to which all is delivered."""
+
+    def __init__(self, resume: Lsn) -> None:
+        self._resume = resume
+        self._queue: deque[Transaction] = deque()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is a transaction open: begun, its commit not yet read?"""
+        return bool(self._queue) and self._queue[-1].end_lsn is None
+
+    @property
+    def undelivered(self) -> int:
+        """Records that would come again if walstream ended now."""
+        return sum(transaction.undelivered for transaction in self._queue)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing in flight, no transaction open. True only after `advance`."""
+        return not self._queue
+
+    def begin(self, lsn: Lsn) -> Transaction:
+        """Open the next transaction, of commit LSN `lsn`."""
+        transaction = Transaction(lsn)
+        self._queue.append(transaction)
+        return transaction
+
+    def commit(self, end_lsn: Lsn) -> None:
+        """Close the open transaction: no more records will be added to it."""
+        self._queue[-1].end_lsn = end_lsn
+
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take the server's word that nothing for us lies below `wal_end`.
+
+        Counts only while nothing is in flight and no transaction is open.
+        """
+        self.advance()
+        if not self._queue and wal_end > self._resume:
+            self._resume = wal_end
+
+    def advance(self) -> Lsn:
+        """Drop what is delivered whole; return the position to resume from."""
+        queue = self._queue
+        while queue:
+            front = queue[0]
+            if front.undelivered or front.end_lsn is None:
+                break
+            self._resume = front.end_lsn
+            queue.popleft()
+        return self._resume

@@ -1,0 +1,50 @@
+"""Exclusive use of a folder: two instances on one state would lose changes."""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import IO, Final
+
+from walstream.errors import ConfigError
+
+LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying up
+_LOOK_EVERY_S: Final = 0.05
+
+
+class FolderLock:
+    """Exclusive use of a folder, held until close or the process's end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: IO[str] | None = None
+
+    def acquire(self, wait_s: float = LOCK_WAIT_S) -> None:
+        """Take the lock, or raise ConfigError that names the holder."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (self._folder / "lock").open("a+")
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    file.seek(0)
+                    holder = file.read().strip() or "unknown"
+                    file.close()
+                    raise ConfigError(
+                        f"the state folder {self._folder} is in use by process"
+                        f" {holder}",
+                        hint="stop that one first, or give this one its own `state`",
+                    ) from None
+                time.sleep(_LOOK_EVERY_S)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,65 @@
+"""Logs: one line an entry on stderr, readable on a terminal, JSON elsewhere.
+
+Every text passes the scrubber: no secret reaches a log, whatever a library says.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
+    """Set up structlog, and standard logging for libraries; `fields` mark each line."""
+
+    def scrubbed(_logger: object, _name: str, entry: Any) -> Any:
+        return {
+            key: scrub(text) if isinstance(text, str) else text
+            for key, text in entry.items()
+        }
+
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        scrubbed,
+    ]
+    if sys.stderr.isatty():
+        renderer: Any = structlog.dev.ConsoleRenderer()
+    else:
+        renderer = structlog.processors.JSONRenderer(sort_keys=False)
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(**fields)
+    _bridge(_LEVELS[level])
+
+
+class _Bridge(logging.Handler):
+    """Passes what libraries log on to structlog."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = structlog.get_logger()
+        text = record.getMessage()
+        if record.levelno >= logging.ERROR and record.name != "librdkafka":
+            log.error(text, logger=record.name)
+        else:  # librdkafka calls an error what it repairs by itself
+            log.debug(text, logger=record.name)
+
+
+def _bridge(level: int) -> None:
+    logging.basicConfig(handlers=[_Bridge()], level=level, force=True)

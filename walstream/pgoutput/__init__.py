@@ -1,0 +1,38 @@
+"""pgoutput, protocol version 1: bytes of the logical replication stream -> Message.
+
+No I/O and no state: what a relation's columns are, which transaction a row belongs to
+and what may be confirmed is the assembler's and the ledger's business. Source of the
+formats: PostgreSQL manual, "Logical Replication Message Formats".
+"""
+
+from walstream.pgoutput.decode import decode
+from walstream.pgoutput.messages import (
+    Begin,
+    Column,
+    Commit,
+    Delete,
+    Insert,
+    LogicalMessage,
+    Message,
+    Origin,
+    Relation,
+    Truncate,
+    Type,
+    Update,
+)
+
+__all__ = [
+    "Begin",
+    "Column",
+    "Commit",
+    "Delete",
+    "Insert",
+    "LogicalMessage",
+    "Message",
+    "Origin",
+    "Relation",
+    "Truncate",
+    "Type",
+    "Update",
+    "decode",
+]

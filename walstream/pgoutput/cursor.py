@@ -1,0 +1,121 @@
+"""Reads one payload from front to back; every length is checked before it is used.
+
+Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
+"""
+
+from struct import Struct
+from typing import Final
+
+from walstream.row import UNCHANGED, Value
+
+_U16: Final = Struct("!H").unpack_from
+_U32: Final = Struct("!I").unpack_from
+_U64: Final = Struct("!Q").unpack_from
+_I32: Final = Struct("!i").unpack_from
+_I64: Final = Struct("!q").unpack_from
+
+_TEXT: Final = ord("t")
+_NULL: Final = ord("n")
+_UNCHANGED: Final = ord("u")
+
+
+class Malformed(Exception):
+    """The bytes are no message; `offset` tells where."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+
+class Cursor:
+    """A position in one payload; begins behind the tag."""
+
+    __slots__ = ("offset", "payload", "toasted")
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        self.offset = 1
+        self.toasted = False  # did a tuple hold an unchanged toasted value?
+
+    def _take(self, size: int) -> int:
+        """Move on by `size` bytes that exist; give the offset of the first."""
+        start = self.offset
+        if start + size > len(self.payload):
+            raise Malformed(f"{size} bytes wanted, payload ends", start)
+        self.offset = start + size
+        return start
+
+    def u8(self) -> int:
+        return self.payload[self._take(1)]
+
+    def u16(self) -> int:
+        value: int = _U16(self.payload, self._take(2))[0]
+        return value
+
+    def u32(self) -> int:
+        value: int = _U32(self.payload, self._take(4))[0]
+        return value
+
+    def i32(self) -> int:
+        value: int = _I32(self.payload, self._take(4))[0]
+        return value
+
+    def u64(self) -> int:
+        value: int = _U64(self.payload, self._take(8))[0]
+        return value
+
+    def i64(self) -> int:
+        value: int = _I64(self.payload, self._take(8))[0]
+        return value
+
+    def tag(self, *allowed: str) -> str:
+        """One byte that says what follows."""
+        found = chr(self.u8())
+        if found not in allowed:
+            raise Malformed(f"{found!r} where {' or '.join(allowed)}", self.offset - 1)
+        return found
+
+    def string(self) -> str:
+        """Text up to its NUL byte."""
+        end = self.payload.find(0, self.offset)
+        if end < 0:
+            raise Malformed("string without its end", self.offset)
+        start = self._take(end - self.offset + 1)
+        return str(self.payload[start:end], "utf-8")
+
+    def content(self) -> bytes:
+        """Bytes behind their 32-bit length."""
+        size = self.u32()
+        start = self._take(size)
+        return self.payload[start : start + size]
+
+    def tuple_data(self) -> list[Value]:
+        """TupleData. One loop over local names: rows spend their time here."""
+        payload, size = self.payload, len(self.payload)
+        count = self.u16()
+        offset = self.offset
+        values: list[Value] = []
+        for _ in range(count):
+            if offset >= size:
+                raise Malformed("column wanted, payload ends", offset)
+            kind = payload[offset]
+            if kind == _TEXT:
+                start = offset + 5
+                if start > size:
+                    raise Malformed("length wanted, payload ends", offset)
+                end = start + _U32(payload, offset + 1)[0]
+                if end > size:
+                    raise Malformed("value is longer than its payload", offset)
+                values.append(str(payload[start:end], "utf-8"))
+                offset = end
+            elif kind == _NULL:
+                values.append(None)
+                offset += 1
+            elif kind == _UNCHANGED:
+                values.append(UNCHANGED)
+                self.toasted = True
+                offset += 1
+            else:
+                raise Malformed(f"column of kind {chr(kind)!r}", offset)
+        self.offset = offset
+        return values

@@ -1,0 +1,107 @@
+"""The ten messages of pgoutput, protocol version 1, with the manual's names.
+
+Rows and transactions come by the million: plain dataclasses with slots, not frozen.
+"""
+
+from dataclasses import dataclass
+
+from walstream.lsn import Lsn
+from walstream.row import Value
+
+
+@dataclass(slots=True)
+class Begin:
+    final_lsn: Lsn  # of the commit record
+    commit_time: int  # microseconds since 2000-01-01 UTC
+    xid: int
+
+
+@dataclass(slots=True)
+class Commit:
+    flags: int
+    commit_lsn: Lsn
+    end_lsn: Lsn  # the first byte after the commit record
+    commit_time: int  # microseconds since 2000-01-01 UTC
+
+
+@dataclass(slots=True)
+class Origin:
+    commit_lsn: Lsn  # on the origin server
+    name: str
+
+
+@dataclass(slots=True)
+class Column:
+    is_key: bool  # part of the replica identity; under FULL every column is
+    name: str
+    type_oid: int
+    type_modifier: int
+
+
+@dataclass(slots=True)
+class Relation:
+    oid: int
+    namespace: str
+    name: str
+    replica_identity: str  # d default, n nothing, f full, i index
+    columns: list[Column]
+
+
+@dataclass(slots=True)
+class Type:
+    oid: int
+    namespace: str
+    name: str
+
+
+@dataclass(slots=True)
+class Insert:
+    relation_oid: int
+    new: list[Value]
+    toasted: bool  # does new hold UNCHANGED? (a row filter turns updates into inserts)
+
+
+@dataclass(slots=True)
+class Update:
+    relation_oid: int
+    old: list[Value] | None
+    old_whole: bool  # 'O': every column was logged; 'K': the replica identity only
+    new: list[Value]
+    toasted: bool  # does new hold UNCHANGED?
+
+
+@dataclass(slots=True)
+class Delete:
+    relation_oid: int
+    old: list[Value]
+    old_whole: bool  # as in Update
+
+
+@dataclass(slots=True)
+class Truncate:
+    options: int  # 1 CASCADE, 2 RESTART IDENTITY
+    relation_oids: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class LogicalMessage:
+    """What pg_logical_emit_message wrote."""
+
+    transactional: bool
+    lsn: Lsn
+    prefix: str
+    content: bytes
+
+
+Message = (
+    Begin
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | LogicalMessage
+)

@@ -1,0 +1,279 @@
+"""The one loop: pull, assemble, route, encode, send, deliver, confirm.
+
+One thread serves receiving, producing, feedback and timers; nothing in it waits for a
+server. Order per transaction: delivered by every sink, then stored with fsync, then
+confirmed to PostgreSQL.
+"""
+
+import select
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from struct import Struct
+from typing import Final
+
+import structlog
+
+from walstream.assembler import Assembler
+from walstream.errors import WalstreamError
+from walstream.ledger import Ledger, Transaction
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp
+from walstream.pgoutput import Begin, Commit, Relation, Truncate, decode
+from walstream.ports import Companion, Position, Sink, Source
+from walstream.positions import PositionWriter
+from walstream.stop import Stop, Waker
+
+_FRAMES_PER_TURN: Final = 500
+_WAL_DATA: Final = ord("w")
+_HEADER_SIZE: Final = 25  # 'w', start, end, clock
+_ROW_TAGS: Final = frozenset(b"IUD")
+_KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
+_U64: Final = Struct("!Q").unpack_from
+
+_IDLE_S: Final = 0.5
+_IN_FLIGHT_S: Final = 0.001
+_STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
+_STUCK_AFTER_S: Final = 0.5
+_STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
+_STORE_KEEPALIVE_EVERY_S: Final = 1.0
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Confirming:
+    """How far the confirmed LSN stays behind the position."""
+
+    position: Position  # from where the stream was asked for
+    retain_bytes: int = 0
+    slot_start: Lsn = 0  # the slot's confirmed LSN at start: never below
+
+
+class Pipeline:
+    """One source's stream into its sinks, from one position on."""
+
+    def __init__(
+        self,
+        source: Source,
+        sinks: Sequence[Sink],
+        companion: Companion,
+        writer: PositionWriter,
+        confirming: Confirming,
+    ) -> None:
+        self._source = source
+        self._sinks = sinks
+        self._companion = companion
+        self._writer = writer
+        self._confirming = confirming
+        resume = confirming.position.resume
+        self._ledger = Ledger(resume)
+        self._assembler = Assembler(resume)
+        self._transaction: Transaction | None = None
+        self._frames: deque[bytes] = deque()  # read, not yet processed
+        self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
+        self._last_commit: Lsn = 0
+        self._submitted = resume
+        self._confirmed: Lsn = 0
+        self._next_store = 0.0
+        self._write_failed = False
+        self._progress_at = 0.0
+        self._undelivered_seen = 0
+
+    @property
+    def undelivered(self) -> int:
+        """Records that will come again if the pipeline ends now."""
+        return self._ledger.undelivered
+
+    @property
+    def resume(self) -> Lsn:
+        """The position up to which all is delivered."""
+        return self._ledger.advance()
+
+    def run(self, stop: Stop) -> bool:
+        """Stream until `stop`, then drain; False: its deadline came first.
+
+        A drain reads the open transaction to its end, delivers, stores and confirms.
+        """
+        while not stop.requested:
+            self._turn(stop.waker)
+        while self._transaction is not None and not stop.expired:
+            self._turn(stop.waker, until_commit=True)
+        return self._transaction is None and self._drain(stop)
+
+    def _drain(self, stop: Stop) -> bool:
+        while not stop.expired:
+            for sink in self._sinks:
+                sink.ready()
+            self._advance()
+            if self._ledger.idle and self._confirmed >= self._submitted:
+                return True
+            self._source.still_paused()
+            self._source.keep_alive()
+            self._wait(stop.waker, readable=False, worked=False)
+        return False
+
+    def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
+        # each sink is asked: asking serves its delivery reports
+        room = all([sink.ready() for sink in self._sinks])
+        worked = room and self._work(until_commit=until_commit)
+        self._advance()
+        self._companion.tick(paused=not room)
+        self._source.keep_alive()
+        if not room or self._frames:
+            self._source.still_paused()
+        self._wait(waker, readable=room and not self._frames, worked=worked)
+
+    def _work(self, *, until_commit: bool) -> bool:
+        """Process what is there, as far as the sinks have room; tell if any was."""
+        if not self._flush_ops():
+            return False
+        frames = self._frames
+        if not frames:
+            frames.extend(self._source.read(_FRAMES_PER_TURN))
+        worked = False
+        while frames:
+            frame = frames[0]
+            if frame[0] == _WAL_DATA and frame[_HEADER_SIZE] in _ROW_TAGS:
+                frames.popleft()
+                message = decode(frame[_HEADER_SIZE:])
+                op = self._assembler.row(message, _U64(frame, 1)[0])  # type: ignore[arg-type] - the tag says so
+                if not self._send(op):
+                    return True
+            elif self._process(frame):
+                frames.popleft()
+                if self._ops and not self._flush_ops():
+                    return True
+                if until_commit and self._transaction is None:
+                    return True
+            else:
+                return worked
+            worked = True
+        return worked
+
+    def _process(self, frame: bytes) -> bool:
+        """Take one CopyData frame that is no row; False: not now, again the same."""
+        if frame[0] != _WAL_DATA:
+            self._keepalive(frame)
+            return True
+        message = decode(frame[_HEADER_SIZE:])
+        match message:
+            case Begin():
+                self._assembler.begin(message)
+                self._transaction = self._ledger.begin(message.final_lsn)
+            case Commit():
+                self._ledger.commit(message.end_lsn)
+                self._last_commit = message.end_lsn
+                self._transaction = None
+            case Relation():
+                facts = self._companion.keys(message)
+                if facts is None:
+                    return False
+                self._assembler.describe(message, facts.history, facts.old_rows_whole)
+            case Truncate():
+                self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
+            case _:
+                pass  # Type, Origin and logical messages carry no op
+        return True
+
+    def _keepalive(self, frame: bytes) -> None:
+        wal_end, _, reply = _KEEPALIVE(frame)
+        if self._transaction is None:
+            self._ledger.keepalive(wal_end)
+        if reply:
+            self._source.keep_alive(now=True)
+
+    def _send(self, op: ReplicationOp) -> bool:
+        """Hand an op to every sink; False: no more for now."""
+        transaction = self._transaction
+        if transaction is None:
+            raise WalstreamError(
+                f"a row of {op.table.full_name!r} came outside of a transaction",
+                hint="nothing was confirmed; report this with the server's version",
+            )
+        if op.key_changed and op.absent and not self._companion.complete(op):
+            self._ops.append(op)
+            return False
+        room = True
+        for sink in self._sinks:
+            if not sink.send(op, transaction):
+                room = False
+        return room
+
+    def _flush_ops(self) -> bool:
+        """Send ops that had to wait; False: some still have to."""
+        while self._ops:
+            op = self._ops.popleft()
+            waiting = len(self._ops)
+            if not self._send(op):
+                if len(self._ops) > waiting:
+                    self._ops.rotate(1)  # it waits on, in front
+                return False
+        return True
+
+    def _advance(self) -> None:
+        """Store how far all is delivered, confirm what is stored."""
+        resume = self._ledger.advance()
+        now = time.monotonic()
+        if resume > self._submitted and not self._writer.busy:
+            if now >= self._next_store:
+                position = replace(self._confirming.position, resume=resume)
+                self._writer.submit(position)
+                self._submitted = resume
+                self._next_store = now + (
+                    _STORE_EVERY_S
+                    if resume <= self._last_commit
+                    else _STORE_KEEPALIVE_EVERY_S
+                )
+        self._note_write_error(now)
+        stored = self._writer.stored
+        if stored is not None and stored.resume > self._confirmed:
+            self._confirmed = stored.resume
+            lsn = stored.resume - self._confirming.retain_bytes
+            if lsn > self._confirming.slot_start:
+                self._source.confirm(lsn)
+
+    def _note_write_error(self, now: float) -> None:
+        """After a failed write say so once, and try again each second."""
+        error = self._writer.error
+        if error is None:
+            if self._write_failed:
+                self._write_failed = False
+                _log.info("positions are stored again")
+        elif not error.retryable:
+            raise error
+        elif not self._writer.busy:
+            if not self._write_failed:
+                self._write_failed = True
+                _log.error("positions cannot be stored", error=str(error))
+            if now >= self._next_store:
+                self._next_store = now + _STORE_KEEPALIVE_EVERY_S
+                resume = self._ledger.advance()
+                self._writer.submit(replace(self._confirming.position, resume=resume))
+                self._submitted = resume
+
+    def _wait(self, waker: Waker, *, readable: bool, worked: bool) -> None:
+        """Sleep until there is something to do, at most until the next timer."""
+        if worked:
+            return
+        in_flight = self._writer.busy or any(sink.in_flight for sink in self._sinks)
+        timeout = self._busy_wait() if in_flight else _IDLE_S
+        if not in_flight and self._submitted < self._ledger.advance():
+            timeout = max(0.0, min(_IDLE_S, self._next_store - time.monotonic()))
+        sources: list[Source | Waker] = [waker]
+        if readable:
+            sources.append(self._source)
+        woken, _, _ = select.select(sources, [], [], timeout)
+        if waker in woken:
+            waker.rest()
+
+    def _busy_wait(self) -> float:
+        """Look often while deliveries come in, seldom while Kafka is stuck."""
+        undelivered = self._ledger.undelivered
+        now = time.monotonic()
+        if undelivered != self._undelivered_seen:
+            self._undelivered_seen = undelivered
+            self._progress_at = now
+        stuck = now - self._progress_at > _STUCK_AFTER_S
+        return _STUCK_S if stuck else _IN_FLIGHT_S

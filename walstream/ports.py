@@ -1,0 +1,98 @@
+"""What the pipeline needs of the outside: a source, sinks, positions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from walstream.keys import KeyHistory
+from walstream.ledger import Transaction
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp
+from walstream.pgoutput.messages import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where to resume, and what that belongs to: an LSN alone is no position."""
+
+    resume: Lsn
+    system_identifier: int
+    timeline: int
+    database: str
+    slot: str
+
+
+class Source(Protocol):
+    """A stream of CopyData frames ('w' and 'k'), which never blocks."""
+
+    def read(self, limit: int) -> Sequence[bytes]:
+        """Take up to `limit` frames that are there; raise when the stream ended."""
+
+    def confirm(self, lsn: Lsn) -> None:
+        """Let the server forget everything before `lsn`. Never goes back."""
+
+    def keep_alive(self, *, now: bool = False) -> None:
+        """Send a status update when one is due, or at once."""
+
+    def still_paused(self) -> None:
+        """Hear that nothing is read on purpose."""
+
+    def fileno(self) -> int:
+        """Give what to wait on for more frames."""
+
+
+class Sink(Protocol):
+    """Takes ops in order, reports each record's delivery to its transaction."""
+
+    def ready(self) -> bool:
+        """Tell whether `send` may be called; serve delivery reports on the way.
+
+        Raises a WalstreamError when a delivery failed: nothing is sent after that.
+        """
+
+    @property
+    def in_flight(self) -> int:
+        """How much is under way: worth polling for."""
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Hand over one op: counted in the transaction now, delivered later.
+
+        The op is taken in any case; False: no other before `ready`.
+        """
+
+    def close(self) -> None:
+        """Give up what is in flight. Its deliveries are reported no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """What decides a relation's keys, and whether its old rows can be believed."""
+
+    history: KeyHistory
+    old_rows_whole: bool
+
+
+class Companion(Protocol):
+    """What is asked of the database beside the stream; nothing blocks."""
+
+    def keys(self, relation: Relation) -> KeyFacts | None:
+        """Find a relation's keys; None: being looked up, ask again."""
+
+    def complete(self, op: ReplicationOp) -> bool:
+        """Fill what a key change would lose for ever; False: ask again."""
+
+    def tick(self, *, paused: bool) -> None:
+        """Do what is due; raise when the stream cannot be whole or has to end."""
+
+
+class Positions(Protocol):
+    """Small documents by name, durable when a call returns."""
+
+    def read(self, name: str) -> Any | None:
+        """Read a document; raise StateDamaged when it is not what was written."""
+
+    def write(self, documents: Mapping[str, Any]) -> None:
+        """Write all or none, with fsync; None deletes."""
+
+    def store(self, position: Position) -> None:
+        """Write the position. A `resume` below the stored one is an error."""

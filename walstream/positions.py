@@ -1,0 +1,254 @@
+"""Positions on LMDB: one environment a source, locked by the process that uses it.
+
+Every document carries a checksum, and the position its previous generation, so that a
+damaged file is noticed and never believed. LMDB itself keeps the file whole through a
+crash: no writemap, every commit with fsync.
+"""
+
+import mmap
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import lmdb
+import orjson
+
+from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.lock import LOCK_WAIT_S, FolderLock
+from walstream.lsn import show
+from walstream.ports import Position
+
+_FORMAT: Final = 1
+_MAP_SIZE: Final = 256 << 20  # address space, not disk: the data are a few kilobytes
+_CHECKSUM_SIZE: Final = 4
+
+
+class LmdbPositions:
+    """The documents of one source, in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = FolderLock(folder)
+        self._environment: lmdb.Environment | None = None
+
+    def open(self, *, wait_s: float = LOCK_WAIT_S) -> Self:
+        """Lock and open; raise StateDamaged when the file cannot be believed."""
+        try:
+            self._lock.acquire(wait_s)
+            check_file(self._folder / "data.mdb")
+            self._environment = lmdb.open(
+                str(self._folder),
+                map_size=_MAP_SIZE,
+                subdir=True,
+                writemap=False,
+                sync=True,
+                metasync=True,
+                lock=True,
+                mode=0o600,
+            )
+            self._check_format()
+        except lmdb.Error as error:
+            self.close()
+            raise self._damaged(str(error)) from error
+        except OSError as error:
+            self.close()
+            raise Transient(
+                f"state folder {self._folder}: {error.strerror or error}",
+                hint="make it writable for this user, with free space",
+            ) from error
+        except WalstreamError:
+            self.close()
+            raise
+        return self
+
+    def _check_format(self) -> None:
+        found = self.read("format")
+        if found is None and self.read("position") is None:
+            self.write({"format": {"version": _FORMAT}})
+        elif found is None or found["version"] > _FORMAT:
+            raise StateDamaged(
+                f"the state in {self._folder} has the format {found}, this walstream"
+                f" knows {_FORMAT}",
+                hint="run the walstream that wrote it, or a newer one",
+            )
+
+    def close(self) -> None:
+        if self._environment is not None:
+            self._environment.close()
+            self._environment = None
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def read(self, name: str) -> Any | None:
+        """Read one document; raise StateDamaged when its checksum is wrong."""
+        with self._opened().begin() as transaction:
+            stored = transaction.get(name.encode())
+        return None if stored is None else self._unwrap(name, bytes(stored))
+
+    def names(self, prefix: str) -> list[str]:
+        """List the documents whose name begins with `prefix`."""
+        with self._opened().begin() as transaction:
+            keys = (key.decode() for key, _ in transaction.cursor())
+            return [name for name in keys if name.startswith(prefix)]
+
+    def write(self, documents: Mapping[str, Any]) -> None:
+        """Write all or none, with fsync. Raises Transient when the disk is full."""
+        try:
+            with self._opened().begin(write=True) as transaction:
+                for name, document in documents.items():
+                    if document is None:
+                        transaction.delete(name.encode())
+                    else:
+                        transaction.put(name.encode(), _wrap(document))
+        except (lmdb.Error, OSError) as error:
+            raise Transient(
+                f"state folder {self._folder}: cannot write: {error}",
+                hint="free space there: walstream confirms nothing meanwhile,"
+                " and goes on by itself",
+            ) from error
+
+    def position(self) -> Position | None:
+        """Read where to resume, if anything was ever stored."""
+        stored = self.read("position")
+        return None if stored is None else Position(**stored)
+
+    def store(self, position: Position) -> None:
+        """Store the position; one that would go back is a defect, and refused."""
+        previous = self.position()
+        if previous is not None and position.resume < previous.resume:
+            raise WalstreamError(
+                f"position {show(position.resume)} is below the stored"
+                f" {show(previous.resume)}: a defect, nothing was written"
+            )
+        self.write(
+            {
+                "position": asdict(position),
+                "position.previous": asdict(previous) if previous else None,
+            }
+        )
+
+    def _opened(self) -> lmdb.Environment:
+        if self._environment is None:
+            raise WalstreamError(f"the state in {self._folder} is not open")
+        return self._environment
+
+    def _unwrap(self, name: str, stored: bytes) -> Any:
+        checksum, body = stored[:_CHECKSUM_SIZE], stored[_CHECKSUM_SIZE:]
+        if zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") != checksum:
+            raise self._damaged(f"the checksum of {name!r} is wrong")
+        return orjson.loads(body)
+
+    def _damaged(self, what: str) -> StateDamaged:
+        source = self._folder.name
+        return StateDamaged(
+            f"the state in {self._folder} is damaged: {what}",
+            hint="restore the folder from a copy made while walstream was stopped, or:"
+            f" walstream positions reset {source} (the next run starts anew)",
+        )
+
+
+def _wrap(document: Any) -> bytes:
+    body = orjson.dumps(document)
+    return zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") + body
+
+
+def check_file(path: Path) -> None:
+    """Refuse a truncated LMDB file before it is mapped.
+
+    LMDB believes its meta pages; a page that they name behind the file's end is a
+    SIGBUS on first touch, not an exception. Layout: lmdb.h and mdb.c, MDB_meta.
+    """
+    if not path.exists():
+        return
+    page = mmap.PAGESIZE
+    with path.open("rb") as file:
+        head = file.read(2 * page)
+    size = path.stat().st_size
+    if size == 0:
+        return
+    metas = [head[start : start + page] for start in (0, page)]
+    if len(head) < 2 * page or any(_meta(meta) is None for meta in metas):
+        raise lmdb.CorruptedError("its meta pages are not LMDB's")
+    last_page = max(metas, key=lambda meta: _meta(meta) or (0, 0))
+    newest = _meta(last_page)
+    if newest is None or (newest[1] + 1) * page > size:
+        raise lmdb.CorruptedError("the file is shorter than its own count of pages")
+
+
+def _meta(page: bytes) -> tuple[int, int] | None:
+    """Read (transaction, last page) of a meta page; None when it is none."""
+    magic, version = struct.unpack_from("=II", page, 16)
+    if magic != 0xBEEFC0DE or version != 1:  # noqa: PLR2004 - MDB_MAGIC, MDB_DATA_VERSION
+        return None
+    last_page, transaction = struct.unpack_from("=QQ", page, 16 + 24 + 2 * 48)
+    return transaction, last_page
+
+
+class PositionWriter:
+    """Stores positions in a thread of its own, so that an fsync holds up nobody.
+
+    One position at a time; `stored` is the last that is durable.
+    """
+
+    def __init__(
+        self, store: Callable[[Position], None], wake: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._wake = wake
+        self._wanted: Position | None = None
+        self._condition = threading.Condition()
+        self._closed = False
+        self.stored: Position | None = None
+        self.error: WalstreamError | None = None
+        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Is a position on its way to the disk?"""
+        return self._wanted is not None
+
+    def submit(self, position: Position) -> None:
+        """Store this one next; only while not busy."""
+        with self._condition:
+            self._wanted = position
+            self._condition.notify()
+
+    def close(self) -> None:
+        """End the thread, what it holds stored first."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._wanted or self._closed)
+                position = self._wanted
+            if position is None:
+                return
+            try:
+                self._store(position)
+            except WalstreamError as error:
+                self.error = error
+            else:
+                self.error = None
+                self.stored = position
+            self._wanted = None
+            self._wake()

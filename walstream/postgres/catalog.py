@@ -1,0 +1,144 @@
+"""What the catalog says of tables now: kind, replica identity, primary key.
+
+Never of rows in the WAL: their columns come from the stream's Relation messages.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import sql
+
+from walstream.lsn import Lsn, parse
+from walstream.postgres.connection import Connection, session
+from walstream.row import Value
+
+# A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
+# old row is logged as the leaf's identity says. A deferrable primary key identifies
+# no row (RelationGetIndexList in relcache.c).
+_TABLES: Final = """
+WITH leaf AS (
+  SELECT c.oid AS root, l.relid AS leaf
+  FROM pg_class c, pg_partition_tree(c.oid) l
+  WHERE c.relkind = 'p' AND NOT c.relispartition AND l.isleaf
+), one AS (
+  SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
+    c.relispartition,
+    ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
+      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid
+        AND a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+      ORDER BY a.attnum) AS primary_key,
+    ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
+      WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
+        AND (c.relreplident = 'd' AND i.indisprimary
+          OR c.relreplident = 'i' AND i.indisreplident)
+        AND a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+      ORDER BY a.attnum) AS identity,
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      ORDER BY a.attnum) AS columns,
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.attnotnull) AS not_null
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
+    AND n.nspname !~ '^pg_'
+)
+SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplident,
+  one.primary_key, one.identity, one.columns, one.not_null,
+  (SELECT r.nspname || '.' || r.relname FROM one r
+    WHERE one.relispartition AND r.oid = pg_partition_root(one.oid)),
+  coalesce((SELECT bool_and(l.relreplident = 'f') FROM leaf JOIN one l
+    ON l.oid = leaf.leaf WHERE leaf.root = one.oid), true),
+  coalesce((SELECT bool_and(l.relreplident = 'f' OR cardinality(l.identity) > 0)
+    FROM leaf JOIN one l ON l.oid = leaf.leaf WHERE leaf.root = one.oid), true)
+FROM one
+ORDER BY one.nspname, one.relname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """One table, as the catalog has it now."""
+
+    schema: str
+    name: str
+    kind: str  # r ordinary, p partition root or branch
+    persistence: str  # p permanent, u unlogged, t temporary
+    replica_identity: str  # d, n, f, i
+    primary_key: tuple[str, ...]
+    identity: tuple[str, ...]  # columns that an old row carries, unless it is FULL
+    columns: tuple[str, ...]
+    not_null: frozenset[str]
+    root: str | None  # of a partition: its topmost table, `schema.table`
+    leaves_full: bool  # is every leaf under REPLICA IDENTITY FULL? true without leaves
+    leaves_identified: bool  # may every leaf be updated while published?
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def full(self) -> bool:
+        return self.replica_identity == "f"
+
+    @property
+    def identified(self) -> bool:
+        """May the application UPDATE and DELETE while updates are published?"""
+        if self.kind == "p":
+            return self.leaves_identified and (self.full or bool(self.identity))
+        return self.full or bool(self.identity)
+
+    @property
+    def old_rows_whole(self) -> bool:
+        """May a null in an old row that is marked whole be believed?"""
+        return self.leaves_full
+
+
+def tables(connection: Connection) -> dict[str, TableFacts]:
+    """Look at every table that is not the system's, by `schema.table`."""
+    facts = [
+        TableFacts(
+            *row[:5],
+            primary_key=tuple(row[5]),
+            identity=tuple(row[6]),
+            columns=tuple(row[7]),
+            not_null=frozenset(row[8]),
+            root=row[9],
+            leaves_full=row[10],
+            leaves_identified=row[11],
+        )
+        for row in connection.execute(_TABLES).fetchall()
+    ]
+    return {table.full_name: table for table in facts}
+
+
+def flush_lsn(connection: Connection) -> Lsn:
+    """How far the server's WAL is on disk: no transaction was streamed beyond it."""
+    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+    return parse(row[0]) if row else 0
+
+
+def look_up(dsn: str) -> tuple[dict[str, TableFacts], Lsn]:
+    """Look at all tables over a short session of its own, and at the flush LSN."""
+    with session(dsn) as connection:
+        return tables(connection), flush_lsn(connection)
+
+
+def read_columns(
+    dsn: str, table: tuple[str, str], key: Mapping[str, Value], wanted: Sequence[str]
+) -> list[str | None] | None:
+    """Read some columns of the row of that key, as text; None: no such row now."""
+    query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(
+            sql.SQL("{}::text").format(sql.Identifier(n)) for n in wanted
+        ),
+        sql.Identifier(*table),
+        sql.SQL(" AND ").join(
+            sql.SQL("{}::text = {}").format(sql.Identifier(name), sql.Literal(text))
+            for name, text in key.items()
+        ),
+    )
+    with session(dsn) as connection:
+        row = connection.execute(query).fetchone()
+    return None if row is None else list(row)

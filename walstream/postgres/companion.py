@@ -1,0 +1,256 @@
+"""What is asked of the database beside the stream, over short sessions in threads.
+
+Keys of relations, columns that a key change would lose, the watch over the publication,
+and, while reading is paused, whether the server still lives. No plain session stays
+open: it would hold up a smart shutdown.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.keys import KeyHistory, KeySet
+from walstream.lsn import Lsn, show
+from walstream.op import ReplicationOp
+from walstream.pgoutput.messages import Relation
+from walstream.ports import KeyFacts, Positions
+from walstream.postgres import catalog
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import session
+from walstream.row import UNCHANGED, Value
+
+_WATCH_EVERY_S: Final = 10.0
+_EXTEND_EVERY: Final = 6  # watches: new tables are looked for once a minute
+_PROBE_EVERY_S: Final = 5.0
+_NO_COLUMN: Final = "42703"
+_NO_TABLE: Final = "42P01"
+
+PartitionKeys = Callable[[str, str], tuple[str, ...]]
+"""(schema, table) -> the partition key columns of all sinks"""
+
+
+class KeyBook:
+    """The key histories of a source's tables, kept with its position."""
+
+    def __init__(self, positions: Positions, partition_keys: PartitionKeys) -> None:
+        self._positions = positions
+        self._partition_keys = partition_keys
+        self._histories: dict[str, KeyHistory] = {}
+
+    def history(self, full_name: str) -> KeyHistory | None:
+        return self._histories.get(full_name)
+
+    def learn(
+        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, resume: Lsn
+    ) -> None:
+        """Take what counts for these tables from `flush_lsn` on; store what is new."""
+        changed = {}
+        for full_name, table in facts.items():
+            history, is_new = self._find(full_name, resume)
+            now = KeySet(
+                from_lsn=0 if is_new else flush_lsn,
+                primary_key=table.primary_key if table.full else (),
+                partition_key=self._partition_keys(table.schema, table.name),
+            )
+            if is_new:
+                history = KeyHistory([now])
+            if is_new or history.change(now):
+                changed[f"keys/{full_name}"] = history.to_json()
+            self._histories[full_name] = history
+        if changed:
+            self._positions.write(changed)
+
+    def learn_unknown(self, relation: Relation) -> None:
+        """Settle the keys of a table that the catalog no longer has."""
+        full_name = f"{relation.namespace}.{relation.name}"
+        history, is_new = self._find(full_name, 0)
+        if is_new:
+            keys = self._partition_keys(relation.namespace, relation.name)
+            history = KeyHistory([KeySet(0, (), keys)])
+            self._positions.write({f"keys/{full_name}": history.to_json()})
+        self._histories[full_name] = history
+
+    def _find(self, full_name: str, resume: Lsn) -> tuple[KeyHistory, bool]:
+        known = self._histories.get(full_name)
+        if known is not None:
+            return known, False
+        stored = self._positions.read(f"keys/{full_name}")
+        if stored is None:
+            return KeyHistory([]), True
+        history = KeyHistory.from_json(stored)
+        history.forget_below(resume)
+        return history, False
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the companion asks about."""
+
+    dsn: str
+    capture: Capture
+    publications: Mapping[str, Any]  # as they were when the slot was created
+    read_toast: bool  # toast_on_key_change = "read"
+
+
+class SessionCompanion:
+    """The companion over short sessions. Methods are called by the loop alone."""
+
+    def __init__(
+        self,
+        watched: Watched,
+        keys: KeyBook,
+        facts: Mapping[str, TableFacts],
+        wake: Callable[[], None],
+    ) -> None:
+        self._watched = watched
+        self._keys = keys
+        self._facts = dict(facts)
+        self._wake = wake
+        self._threads = ThreadPoolExecutor(3, thread_name_prefix="companion")
+        self._described: set[str] = set()
+        self._looking: Future[Mapping[str, TableFacts]] | None = None
+        self._reading: Future[list[str | None] | None] | None = None
+        self._watching: Future[Mapping[str, TableFacts]] | None = None
+        self._next_watch = time.monotonic() + _WATCH_EVERY_S
+        self._watches = 0
+        self._probing: Future[None] | None = None
+        self._next_probe = 0.0
+
+    def _start(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future = self._threads.submit(task, *arguments)
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def keys(self, relation: Relation) -> KeyFacts | None:
+        """Find a relation's keys; None: being looked up, ask again.
+
+        A relation under FULL that is described again may have another primary key: it
+        is looked up anew, and a change counts from the server's flush LSN then.
+        """
+        name = f"{relation.namespace}.{relation.name}"
+        known = self._keys.history(name) is not None
+        again = name in self._described and relation.replica_identity == "f"
+        if not known or again or self._looking is not None:
+            if self._looking is None:
+                self._looking = self._start(self._look_up, relation)
+                return None
+            if not self._looking.done():
+                return None
+            looking, self._looking = self._looking, None
+            self._facts.update(looking.result())
+        self._described.add(name)
+        history = self._keys.history(name)
+        if history is None:
+            raise WalstreamError(f"keys of table {name!r} were not found: a defect")
+        facts = self._facts.get(name)
+        return KeyFacts(history, facts.old_rows_whole if facts else True)
+
+    def _look_up(self, relation: Relation) -> Mapping[str, TableFacts]:
+        name = f"{relation.namespace}.{relation.name}"
+        facts, flush_lsn = catalog.look_up(self._watched.dsn)
+        if name in facts:
+            self._keys.learn({name: facts[name]}, flush_lsn, 0)
+        else:
+            self._keys.learn_unknown(relation)
+        return facts
+
+    def complete(self, op: ReplicationOp) -> bool:
+        """Read what a key change would lose: toasted values that were not sent.
+
+        No record of the new key would ever hold them. False: being read, ask again.
+        """
+        new = op.new
+        if new is None or UNCHANGED not in new:
+            return True
+        wanted = [
+            name
+            for name, value in zip(op.table.columns, new, strict=True)
+            if value is UNCHANGED
+        ]
+        if not self._watched.read_toast:
+            raise HistoryError(
+                f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id})"
+                f" changed its key, and PostgreSQL did not send {wanted}",
+                hint="ALTER TABLE ... REPLICA IDENTITY FULL, or"
+                ' toast_on_key_change = "read"; then: walstream run',
+            )
+        if self._reading is None:
+            key = {op.table.columns[index]: new[index] for index in op.table.key}
+            self._reading = self._start(self._read, op, key, wanted)
+            return False
+        if not self._reading.done():
+            return False
+        reading, self._reading = self._reading, None
+        values = iter(reading.result() or [None] * len(wanted))
+        op.new = [next(values) if value is UNCHANGED else value for value in new]
+        return True
+
+    def _read(
+        self, op: ReplicationOp, key: Mapping[str, Value], wanted: list[str]
+    ) -> list[str | None] | None:
+        table = (op.table.schema, op.table.name)
+        try:
+            return catalog.read_columns(self._watched.dsn, table, key, wanted)
+        except WalstreamError as error:
+            cause = error.__cause__
+            if isinstance(cause, psycopg.Error) and cause.sqlstate in (
+                _NO_COLUMN,
+                _NO_TABLE,
+            ):
+                return None  # gone since: the row cannot be needed any more
+            raise
+
+    def tick(self, *, paused: bool) -> None:
+        """Watch the publication; while paused, see whether the server shuts down."""
+        now = time.monotonic()
+        self._watch(now)
+        if paused or self._probing is not None:
+            self._probe(now)
+        else:
+            self._next_probe = now + _PROBE_EVERY_S
+
+    def _watch(self, now: float) -> None:
+        if self._watching is not None:
+            if not self._watching.done():
+                return
+            watching, self._watching = self._watching, None
+            try:
+                self._facts.update(watching.result())
+            except Transient:
+                pass  # the stream itself will notice
+        elif now >= self._next_watch:
+            self._next_watch = now + _WATCH_EVERY_S
+            self._watches += 1
+            extend = self._watches % _EXTEND_EVERY == 0
+            watched = self._watched
+            self._watching = self._start(
+                watched.capture.look, watched.publications, extend
+            )
+
+    def _probe(self, now: float) -> None:
+        if self._probing is None:
+            if now >= self._next_probe:
+                self._next_probe = now + _PROBE_EVERY_S
+                self._probing = self._start(self._ask_for_life)
+        elif self._probing.done():
+            probing, self._probing = self._probing, None
+            probing.result()
+
+    def _ask_for_life(self) -> None:
+        """Raise when PostgreSQL takes no sessions: it waits for this stream to end."""
+        try:
+            with session(self._watched.dsn):
+                pass
+        except Transient as error:
+            text = str(error)
+            if "too many" not in text and "reserved" not in text:
+                raise
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,153 @@
+"""Connections, and what their errors mean.
+
+Every session that yields values prints them the same way, whatever the role's or the
+database's settings: a replay and a backfill repeat the stream byte for byte.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg import conninfo
+
+from walstream.errors import (
+    ConfigError,
+    HistoryError,
+    PermissionLacking,
+    PublicationLost,
+    SlotLost,
+    Transient,
+    WalstreamError,
+)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# PostgreSQL manual, "Client Connection Defaults"; a value in `options` beats the
+# settings of role and database.
+VALUE_SETTINGS: Final[Mapping[str, str]] = {
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+    "TimeZone": "UTC",
+    "xmlbinary": "base64",
+}
+# PostgreSQL 18 tells of a dropped publication by a warning only.
+_SESSION_SETTINGS: Final = {**VALUE_SETTINGS, "client_min_messages": "warning"}
+_CONNECT_TIMEOUT_S: Final = 5
+
+
+def connection_string(dsn: str, **replaced: str) -> str:
+    """Complete a DSN: settings in `options`, the DSN's or environment's own first."""
+    try:
+        given = conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        raise ConfigError(
+            "the dsn is no PostgreSQL connection string",
+            hint="write postgresql://USER@HOST:PORT/DATABASE or host=... dbname=...",
+        ) from None
+    options = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
+    settings = " ".join(f"-c {name}={text}" for name, text in _SESSION_SETTINGS.items())
+    given["options"] = f"{options} {settings}".strip()
+    given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
+    given.setdefault("application_name", "walstream")
+    given.setdefault("tcp_user_timeout", "30000")
+    return conninfo.make_conninfo("", **{**given, **replaced})
+
+
+def connect(dsn: str, *, replication: bool = False) -> Connection:
+    """Open a session; raise what an operator understands."""
+    replaced = {"replication": "database"} if replication else {}
+    try:
+        # a walsender refuses what psycopg would prepare at the sixth use
+        return psycopg.connect(
+            connection_string(dsn, **replaced), autocommit=True, prepare_threshold=None
+        )
+    except psycopg.Error as error:
+        raise translate(error, "connecting to PostgreSQL") from error
+
+
+@contextmanager
+def session(dsn: str) -> Iterator[Connection]:
+    """Use a short plain session: kept open, it would hold up a smart shutdown."""
+    connection = connect(dsn)
+    try:
+        yield connection
+    except psycopg.Error as error:
+        raise translate(error, "asking PostgreSQL") from error
+    finally:
+        connection.close()
+
+
+# Errors of a failed connection carry no SQLSTATE (libpq keeps it to itself), only text.
+_CONNECT_TEXTS: Final[tuple[tuple[str, type[WalstreamError], str], ...]] = (
+    ("password authentication failed", PermissionLacking, "correct user or password"),
+    ("no password supplied", PermissionLacking, "add the password to the dsn"),
+    ("authentication failed", PermissionLacking, "correct the role or pg_hba.conf"),
+    ("no pg_hba.conf entry", PermissionLacking, "allow this host in pg_hba.conf"),
+    (
+        "permission denied to start WAL sender",
+        PermissionLacking,
+        "run: ALTER ROLE the_role REPLICATION",
+    ),
+    (
+        "must be superuser or replication role",
+        PermissionLacking,
+        "run: ALTER ROLE the_role REPLICATION",
+    ),
+    ("permission denied for database", PermissionLacking, "GRANT CONNECT ON DATABASE"),
+    ("is not permitted to log in", PermissionLacking, "run: ALTER ROLE the_role LOGIN"),
+    ('role "', PermissionLacking, "create the role, or correct the dsn"),
+    ('database "', ConfigError, "create the database, or correct the dsn"),
+    ("invalid connection option", ConfigError, "correct the dsn"),
+    ("server does not support SSL", ConfigError, "switch TLS on in the server"),
+    ("certificate verify failed", ConfigError, "correct sslrootcert"),
+    ("does not match host name", ConfigError, "correct the dsn's host name"),
+)
+_DENIED: Final = {"42501", "28000", "28P01"}
+_SLOT_GONE: Final = {"55000", "58P01"}
+_UNDEFINED: Final = "42704"
+
+
+def translate(error: psycopg.Error, doing: str) -> WalstreamError:
+    """Tell what to do about an error of psycopg: a class of ours, by SQLSTATE."""
+    text = _first_line(error)
+    state = error.sqlstate
+    if state is None:
+        if "does not exist" in text or "database system" not in text:
+            for part, kind, hint in _CONNECT_TEXTS:
+                if part in text:
+                    return kind(f"{doing}: {text}", hint=hint)
+        return Transient(f"{doing}: {text}", hint="walstream tries again by itself")
+    if state in _DENIED:
+        return PermissionLacking(
+            f"{doing}: {text}", hint="grant the right to the dsn's role, then run again"
+        )
+    if state == _UNDEFINED and "publication" in text:
+        return publication_lost(text)
+    if state in _SLOT_GONE or (state == _UNDEFINED and "slot" in text):
+        return SlotLost(f"{doing}: {text}", hint=GAP_HINT)
+    return Transient(f"{doing}: {text} ({state})", hint="walstream tries again")
+
+
+GAP_HINT: Final = (
+    "walstream positions reset SOURCE, then walstream run: the changes between are not"
+    " in Kafka; walstream backfill --replace TABLE... repairs the tables"
+)
+
+
+def publication_lost(what: str) -> HistoryError:
+    """Make the error of a publication that is gone or another one."""
+    return PublicationLost(
+        f"{what}: rows written since are missing from the stream",
+        hint=GAP_HINT,
+    )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    text = error.diag.message_primary or str(error)
+    # a multi-host or failed connection says more than one line: the cause is the first
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())

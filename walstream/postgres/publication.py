@@ -1,0 +1,154 @@
+"""The publication: which tables it should hold, making it so, noticing its loss.
+
+A table without a usable replica identity would make the application's UPDATE and DELETE
+fail once published: it goes into a second publication that publishes neither.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from walstream.errors import PermissionLacking
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection
+from walstream.routing import matches
+
+_NO_RIGHT: Final = "42501"
+
+
+def insert_only(publication: str) -> str:
+    """Name the publication of tables that have no replica identity."""
+    return f"{publication}_insert"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One publication as it is."""
+
+    name: str
+    oid: int
+    all_tables: bool
+    operations: frozenset[str]  # of insert, update, delete, truncate
+    via_root: bool
+    tables: frozenset[str]  # `schema.table`
+
+    def lost_since(self, then: Mapping[str, Any]) -> str | None:
+        """Say what of `then`, a stored `identity`, is gone for good."""
+        if self.oid != then["oid"]:
+            return f"publication {self.name!r} was dropped and created again"
+        missing = set(then["operations"]) - self.operations
+        if missing:
+            return f"publication {self.name!r} no longer publishes {sorted(missing)}"
+        return None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is stored of it, to recognise it later."""
+        return {"oid": self.oid, "operations": sorted(self.operations)}
+
+
+def find(connection: Connection, names: Sequence[str]) -> dict[str, Publication]:
+    """Look publications up by name."""
+    rows = connection.execute(
+        "SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,"
+        " p.pubdelete, p.pubtruncate, p.pubviaroot,"
+        " ARRAY(SELECT t.schemaname || '.' || t.tablename"
+        "  FROM pg_publication_tables t WHERE t.pubname = p.pubname)"
+        " FROM pg_publication p WHERE p.pubname = ANY (%s)",
+        (list(names),),
+    ).fetchall()
+    operations = ("insert", "update", "delete", "truncate")
+    return {
+        row[0]: Publication(
+            name=row[0],
+            oid=row[1],
+            all_tables=row[2],
+            operations=frozenset(
+                name for name, on in zip(operations, row[3:7], strict=True) if on
+            ),
+            via_root=row[7],
+            tables=frozenset(row[8]),
+        )
+        for row in rows
+    }
+
+
+@dataclass(slots=True)
+class Plan:
+    """Which tables belong where, and what cannot be published, by reason."""
+
+    identified: list[TableFacts] = field(default_factory=list)
+    insert_only: list[TableFacts] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> Plan:
+    """Sort the tables that match; a partition whose root matches goes with it."""
+    patterns = list(patterns)
+    wanted = {
+        name for name in tables if any(matches(pattern, name) for pattern in patterns)
+    }
+    made = Plan()
+    for name in sorted(wanted):
+        table = tables[name]
+        if table.root is not None and (table.kind == "p" or table.root in wanted):
+            continue
+        if table.persistence != "p":
+            made.refused[name] = "unlogged: PostgreSQL writes no WAL for it"
+        elif table.identified:
+            made.identified.append(table)
+        else:
+            made.insert_only.append(table)
+    return made
+
+
+def _table_list(tables: Iterable[TableFacts]) -> sql.Composable:
+    return sql.SQL(", ").join(
+        sql.SQL("ONLY {}").format(sql.Identifier(table.schema, table.name))
+        for table in tables
+    )
+
+
+def create(
+    connection: Connection, name: str, tables: Sequence[TableFacts], publish: str
+) -> None:
+    """Create a publication for these tables, partitions as their root."""
+    statement = sql.SQL("CREATE PUBLICATION {}{} WITH (publish = {}, {})").format(
+        sql.Identifier(name),
+        sql.SQL(" FOR TABLE {}").format(_table_list(tables)) if tables else sql.SQL(""),
+        sql.Literal(publish),
+        sql.SQL("publish_via_partition_root = true"),
+    )
+    _execute(connection, statement)
+
+
+def add(connection: Connection, name: str, tables: Sequence[TableFacts]) -> None:
+    """Add tables to a publication."""
+    statement = sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(
+        sql.Identifier(name), _table_list(tables)
+    )
+    _execute(connection, statement)
+
+
+def remove(connection: Connection, name: str, tables: Sequence[TableFacts]) -> None:
+    """Take tables out of a publication."""
+    statement = sql.SQL("ALTER PUBLICATION {} DROP TABLE {}").format(
+        sql.Identifier(name), _table_list(tables)
+    )
+    _execute(connection, statement)
+
+
+def _execute(connection: Connection, statement: sql.Composed) -> None:
+    try:
+        connection.execute(statement)
+    except psycopg.Error as error:
+        if error.sqlstate != _NO_RIGHT:
+            raise
+        raise PermissionLacking(
+            f"publication: {error.diag.message_primary}",
+            hint="let the tables' owner (or a superuser) run:"
+            f" {statement.as_string(connection)};",
+        ) from error

@@ -1,0 +1,178 @@
+"""The replication slot: look at it, create it, end who holds it, drop it."""
+
+import select
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from walstream.errors import Transient, WalstreamError
+from walstream.lsn import Lsn, parse
+from walstream.postgres.connection import Connection, connect, session, translate
+
+_WAIT_NOTICE_S: Final = 10.0
+_HAS_INVALIDATION_REASON: Final = 170000
+_HAS_CONFLICTING: Final = 160000
+_HAS_FAILOVER: Final = 170000
+_POLL_S: Final = 0.1
+_TOO_MANY: Final = "53400"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One row of pg_replication_slots."""
+
+    name: str
+    kind: str  # logical | physical
+    plugin: str | None
+    database: str | None
+    active_pid: int | None
+    confirmed_flush_lsn: Lsn | None
+    wal_status: str | None  # reserved | extended | unreserved | lost
+    invalidation: str | None  # why it is of no more use; 15 knows only wal_status
+
+    @property
+    def lost(self) -> str | None:
+        """Say why the slot cannot be read any more."""
+        if self.invalidation:
+            return self.invalidation
+        return "wal_status lost" if self.wal_status == "lost" else None
+
+
+def find(connection: Connection, name: str) -> Slot | None:
+    """Look a slot up by its name."""
+    version = connection.info.server_version
+    if version >= _HAS_INVALIDATION_REASON:
+        invalidation = "invalidation_reason"
+    elif version >= _HAS_CONFLICTING:
+        invalidation = "CASE WHEN conflicting THEN 'conflicting' END"
+    else:
+        invalidation = "NULL"
+    query = (
+        "SELECT slot_name, slot_type, plugin, database, active_pid,"
+        f" confirmed_flush_lsn::text, wal_status, {invalidation}"  # noqa: S608 - one of three constants
+        " FROM pg_replication_slots WHERE slot_name = %s"
+    )
+    row = connection.execute(query, (name,)).fetchone()  # type: ignore[call-overload]
+    if row is None:
+        return None
+    confirmed = parse(row[5]) if row[5] else None
+    return Slot(*row[:5], confirmed, *row[6:])
+
+
+def holder(connection: Connection, pid: int) -> str:
+    """Describe who holds a slot."""
+    row = connection.execute(
+        "SELECT usename, application_name, client_addr::text"
+        " FROM pg_stat_activity WHERE pid = %s",
+        (pid,),
+    ).fetchone()
+    if row is None:
+        return f"pid {pid}"
+    user, application, address = row
+    return f"pid {pid} ({application or 'no name'} of {user} at {address or 'local'})"
+
+
+def take_over(dsn: str, pid: int) -> None:
+    """End the session that holds the slot."""
+    with session(dsn) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+
+
+def drop(connection: Connection, name: str) -> None:
+    """Drop a slot that nobody reads; none there is fine."""
+    if find(connection, name) is not None:
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+
+
+def quoted(name: str) -> str:
+    """Quote a name for a replication command, which takes no parameters."""
+    return sql.Identifier(name).as_string(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new slot. Its snapshot lives until the connection's next command."""
+
+    consistent_point: Lsn
+    snapshot: str
+    connection: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How to wait: what ends the waiting, and who is told why it takes so long."""
+
+    stopped: threading.Event
+    tell: Callable[[str], None]
+
+
+def create(dsn: str, name: str, *, failover: bool, patience: Patience) -> Created:
+    """Create the slot with its snapshot exported.
+
+    The server waits for the transactions that run: after 10 s `tell` says for which.
+    """
+    replication = connect(dsn, replication=True)
+    options = ["SNAPSHOT 'export'"]
+    if failover and replication.info.server_version >= _HAS_FAILOVER:
+        options.append("FAILOVER true")
+    command = (
+        f"CREATE_REPLICATION_SLOT {quoted(name)} LOGICAL pgoutput"
+        f" ({', '.join(options)})"
+    )
+    pgconn = replication.pgconn
+    pgconn.send_query(command.encode())
+    began = time.monotonic()
+    told = False
+    try:
+        while pgconn.is_busy():
+            if select.select([pgconn.socket], [], [], _POLL_S)[0]:
+                pgconn.consume_input()
+            if patience.stopped.is_set():
+                raise Transient("stopped while the slot was being created")
+            if not told and time.monotonic() - began > _WAIT_NOTICE_S:
+                told = True
+                patience.tell(_blockers(dsn))
+        result = pgconn.get_result()
+        if result is None or result.status != ExecStatus.TUPLES_OK:
+            raise _refused(result, name)
+        point = (result.get_value(0, 1) or b"").decode()
+        snapshot = (result.get_value(0, 2) or b"").decode()
+        while pgconn.get_result() is not None:
+            pass
+    except psycopg.Error as error:
+        replication.close()
+        raise translate(error, f"creating slot {name!r}") from error
+    except BaseException:
+        replication.close()
+        raise
+    return Created(parse(point), snapshot, replication)
+
+
+def _refused(result: PGresult | None, name: str) -> WalstreamError:
+    if result is None:
+        return Transient(f"creating slot {name!r}: the connection broke")
+    error = psycopg.errors.error_from_result(result)
+    if error.sqlstate == _TOO_MANY:
+        return Transient(
+            f"creating slot {name!r}: {error.diag.message_primary}",
+            hint="drop a slot that nobody needs, or raise max_replication_slots",
+        )
+    return translate(error, f"creating slot {name!r}")
+
+
+def _blockers(dsn: str) -> str:
+    """Name the sessions whose transactions the slot waits for."""
+    with session(dsn) as connection:
+        rows = connection.execute(
+            "SELECT pid, usename, extract(epoch FROM now() - xact_start)::int"
+            " FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+            " AND pid <> pg_backend_pid() ORDER BY xact_start"
+        ).fetchall()
+    return ", ".join(f"pid {pid} of {user}, {age} s old" for pid, user, age in rows)

@@ -1,0 +1,179 @@
+"""The start table: what LMDB, the slot and the server say together, and what to do.
+
+Pure. Every row that would lose or mix changes stops with both LSNs and the repair.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from walstream.errors import HistoryError, SlotLost, WalstreamError
+from walstream.lsn import Lsn, parse, show
+from walstream.ports import Position
+from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
+
+
+class Step(Enum):
+    """What to do next; a stop is an error instead."""
+
+    CREATE = "create publication and slot"
+    ADOPT = "take the slot as it is"
+    STREAM = "stream from the position"
+    WAIT = "the slot is in use"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the state folder knows."""
+
+    position: Position | None = None
+    intent: bool = False  # noted before publication and slot were created
+    consistent_point: Lsn | None = None  # of the slot that the intent led to
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    step: Step
+    resume: Lsn = 0  # for STREAM and ADOPT
+
+
+_RESET: Final = (
+    "walstream positions reset {source}, then walstream run; changes in between are"
+    " not in Kafka: walstream backfill --replace TABLE... repairs the tables"
+)
+
+
+def decide(
+    source: str, stored: Stored, slot: Slot | None, server: Server, *, adopt: bool
+) -> Decision:
+    """Decide by the start table (docs/operations.md); raise where it says stop.
+
+    The timeline is checked apart, by `check_timeline`: it needs the server's history.
+    """
+    reset = _RESET.format(source=source)
+    if slot is not None:
+        _check_ours(slot, server)
+    if stored.position is not None:
+        return _resume(stored.position, slot, server, reset)
+    if slot is None:
+        if stored.consistent_point is not None:
+            raise SlotLost(
+                "the slot that walstream created at"
+                f" {show(stored.consistent_point)} is gone",
+                hint=reset,
+            )
+        return Decision(Step.CREATE)
+    if slot.lost:
+        raise SlotLost(f"slot {slot.name!r} cannot be read: {slot.lost}", hint=reset)
+    confirmed = slot.confirmed_flush_lsn or 0
+    if stored.intent or adopt:
+        step = Step.WAIT if slot.active_pid else Step.ADOPT
+        return Decision(step, confirmed)
+    raise HistoryError(
+        f"slot {slot.name!r} is there (confirmed {show(confirmed)}), but the state"
+        " folder knows nothing of it",
+        hint="restore the state folder; or walstream run --adopt-slot, which streams"
+        f" from {show(confirmed)} without the rows before it; or give the source"
+        " another `slot`",
+    )
+
+
+def _check_ours(slot: Slot, server: Server) -> None:
+    problem = None
+    if slot.kind != "logical":
+        problem = f"is a {slot.kind} slot"
+    elif slot.plugin != "pgoutput":
+        problem = f"uses the plugin {slot.plugin!r}, not pgoutput"
+    elif slot.database != server.database:
+        problem = f"belongs to the database {slot.database!r}, not {server.database!r}"
+    if problem:
+        raise HistoryError(
+            f"slot {slot.name!r} {problem}: it is not ours",
+            hint="give the source another `slot`",
+        )
+
+
+def _resume(
+    position: Position, slot: Slot | None, server: Server, reset: str
+) -> Decision:
+    resume = position.resume
+    if position.system_identifier != server.system_identifier:
+        raise HistoryError(
+            f"the position {show(resume)} belongs to the server"
+            f" {position.system_identifier}, this is {server.system_identifier}",
+            hint=f"correct the dsn; if the change is meant: {reset}",
+        )
+    if position.database != server.database:
+        raise HistoryError(
+            f"the position {show(resume)} belongs to the database"
+            f" {position.database!r}, this is {server.database!r}",
+            hint=f"correct the dsn; if the change is meant: {reset}",
+        )
+    if slot is None:
+        raise SlotLost(
+            f"slot {position.slot!r} is gone; position {show(resume)}, server at"
+            f" {show(server.flush_lsn)}",
+            hint=reset,
+        )
+    if slot.lost:
+        raise SlotLost(
+            f"slot {slot.name!r} cannot be read ({slot.lost}); position"
+            f" {show(resume)}, server at {show(server.flush_lsn)}",
+            hint=reset,
+        )
+    confirmed = slot.confirmed_flush_lsn or 0
+    if position.slot != slot.name:
+        raise HistoryError(
+            f"the position {show(resume)} belongs to the slot {position.slot!r}, the"
+            f" source names {slot.name!r}",
+            hint=f"correct `slot`; if the change is meant: {reset}",
+        )
+    if confirmed > resume:
+        raise SlotLost(
+            f"slot {slot.name!r} is confirmed to {show(confirmed)}, beyond the position"
+            f" {show(resume)}: someone else read it, or the state folder is an old copy",
+            hint=reset,
+        )
+    if resume > server.flush_lsn:
+        raise HistoryError(
+            f"the position {show(resume)} lies beyond the server's WAL, which ends at"
+            f" {show(server.flush_lsn)}: the server's history changed",
+            hint=reset,
+        )
+    return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
+
+
+def check_timeline(
+    source: str, position: Position, server: Server, history: str
+) -> None:
+    """Refuse a timeline that branched off below the position.
+
+    `history` is the timeline history file of the server's timeline: a line for each
+    older timeline, its number and the LSN at which it was left.
+    """
+    for line in history.splitlines():
+        fields = line.split("\t")
+        if len(fields) < 2 or not fields[0].strip().isdigit():  # noqa: PLR2004 - number, LSN
+            continue
+        if int(fields[0]) == position.timeline:
+            left = _parse(fields[1])
+            if left >= position.resume:
+                return
+            raise HistoryError(
+                f"timeline {position.timeline} was left at {show(left)}, below the"
+                f" position {show(position.resume)}: the server's history changed",
+                hint=_RESET.format(source=source),
+            )
+    raise HistoryError(
+        f"the position is on timeline {position.timeline}, which is not in the history"
+        f" of the server's timeline {server.timeline}",
+        hint=_RESET.format(source=source),
+    )
+
+
+def _parse(text: str) -> Lsn:
+    try:
+        return parse(text)
+    except ValueError:
+        raise WalstreamError(f"timeline history: {text!r} is no LSN") from None

@@ -1,0 +1,222 @@
+"""The stream of a slot: START_REPLICATION, CopyData in, status updates out.
+
+Never blocks: `read` takes what is there. Status updates tell three LSNs (manual,
+"Streaming Replication Protocol"). A status whose flush is behind what was received
+holds up the server's fast shutdown, so each confirmation is followed at once by one
+with write = received and flush = apply = 0, which leaves the slot where it is.
+"""
+
+import select
+import time
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final
+
+import psycopg
+
+from walstream.errors import HistoryError, Transient
+from walstream.lsn import Lsn, parse, show
+from walstream.ports import Position
+from walstream.postgres.connection import (
+    Connection,
+    connect,
+    publication_lost,
+    translate,
+)
+from walstream.postgres.server import Server
+from walstream.postgres.slot import quoted
+from walstream.postgres.start import check_timeline
+
+_STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
+_U64: Final = Struct("!Q").unpack_from
+_POSTGRES_EPOCH: Final = 946_684_800
+_SILENCE_S: Final = 60.0  # the server answers our status updates: none is a dead peer
+_READS_PER_CALL: Final = 4
+_LITERAL_QUOTE: Final = "'"
+
+
+def start_command(slot: str, resume: Lsn, publications: Sequence[str]) -> str:
+    """Write START_REPLICATION, which takes no parameters: quoted here alone."""
+    names = ",".join(quoted(name) for name in publications)
+    literal = names.replace(_LITERAL_QUOTE, _LITERAL_QUOTE * 2)
+    return (
+        f"START_REPLICATION SLOT {quoted(slot)} LOGICAL {show(resume)}"
+        f" (proto_version '1', publication_names '{literal}')"
+    )
+
+
+class SlotSource:
+    """CopyData frames of one slot, from `resume` on."""
+
+    def __init__(
+        self, connection: Connection, *, start: Lsn, status_interval_s: float
+    ) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._pgconn.nonblocking = 1
+        self._received = start
+        self._confirmed: Lsn = 0
+        self._status_interval_s = status_interval_s
+        self._next_status = 0.0
+        self._last_inbound = time.monotonic()
+        self._lost_publication: str | None = None
+        connection.add_notice_handler(self._notice)
+
+    def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        # PostgreSQL 18 goes on without the publication: rows are skipped from here
+        if diagnostic.sqlstate == "55000" and "publication" in (
+            diagnostic.message_primary or ""
+        ):
+            self._lost_publication = diagnostic.message_primary
+
+    def fileno(self) -> int:
+        return self._pgconn.socket
+
+    def read(self, limit: int) -> Sequence[bytes]:
+        """Take up to `limit` frames. Raises when the stream ended or cannot be whole.
+
+        Frames read together with the notice of a lost publication are not given out.
+        """
+        frames: list[bytes] = []
+        take = self._pgconn.get_copy_data
+        reads = 0
+        try:
+            while len(frames) < limit:
+                size, data = take(1)
+                if size > 0:
+                    frames.append(bytes(data))
+                elif size == 0:
+                    if reads >= _READS_PER_CALL or not self._readable():
+                        break
+                    reads += 1
+                    self._pgconn.consume_input()
+                elif not frames:
+                    raise self._ended()
+                else:
+                    break
+        except psycopg.Error as error:
+            raise translate(error, "streaming") from error
+        if self._lost_publication:
+            raise publication_lost(self._lost_publication)
+        if frames:
+            self._note_received(frames[-1])
+        elif time.monotonic() - self._last_inbound > _SILENCE_S:
+            raise Transient(f"streaming: the server was silent for {_SILENCE_S:.0f} s")
+        return frames
+
+    def _readable(self) -> bool:
+        return bool(select.select([self._pgconn.socket], [], [], 0)[0])
+
+    def _note_received(self, frame: bytes) -> None:
+        """Both kinds of frame begin with LSNs; the last frame's is the highest."""
+        self._last_inbound = time.monotonic()
+        received = _U64(frame, 1)[0]
+        self._received = max(self._received, received)
+
+    def still_paused(self) -> None:
+        """Nothing was read on purpose: silence means nothing."""
+        self._last_inbound = time.monotonic()
+
+    def _ended(self) -> Exception:
+        result = self._pgconn.get_result()
+        if result is not None and result.error_message:
+            error = psycopg.errors.error_from_result(result)
+            return translate(error, "streaming")
+        return Transient("streaming: the server ended the stream")
+
+    def confirm(self, lsn: Lsn) -> None:
+        """Let the server forget everything before `lsn`. Never goes back."""
+        if lsn > self._confirmed:
+            self._confirmed = lsn
+            self._send(flush=lsn, reply=False)
+            if lsn < self._received:
+                self._send(flush=0, reply=False)
+
+    def keep_alive(self, *, now: bool = False) -> None:
+        """Send a status update when one is due, or at once."""
+        if now or time.monotonic() >= self._next_status:
+            self._send(flush=0, reply=not now)
+        else:
+            self._flush()
+
+    def _send(self, *, flush: Lsn, reply: bool) -> None:
+        clock = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
+        status = _STATUS.pack(b"r", self._received, flush, flush, clock, reply)
+        try:
+            self._pgconn.put_copy_data(status)
+        except psycopg.Error as error:
+            raise translate(error, "streaming") from error
+        self._flush()
+        self._next_status = time.monotonic() + self._status_interval_s
+
+    def _flush(self) -> None:
+        try:
+            self._pgconn.flush()
+        except psycopg.Error as error:
+            raise translate(error, "streaming") from error
+
+    def close(self, *, wait_s: float = 0.0) -> None:
+        """End the stream; wait that long for the server to let go of the slot."""
+        try:
+            if wait_s:
+                self._end_copy(time.monotonic() + wait_s)
+        except psycopg.Error:
+            pass  # gone already
+        finally:
+            self._connection.close()
+
+    def _end_copy(self, deadline: float) -> None:
+        self._pgconn.put_copy_end()
+        self._pgconn.flush()
+        while (left := deadline - time.monotonic()) > 0:
+            size, _ = self._pgconn.get_copy_data(1)
+            if size < 0:
+                return
+            if size == 0:
+                if not select.select([self._pgconn.socket], [], [], left)[0]:
+                    return
+                self._pgconn.consume_input()
+
+
+def open_stream(
+    dsn: str,
+    server: Server,
+    position: Position,
+    *,
+    publications: Sequence[str],
+    report: Callable[[int], None] = lambda _timeline: None,
+) -> SlotSource:
+    """Connect and start replication at the position; raise where history changed.
+
+    `report` is told the server's timeline, once it is known to contain the position.
+    """
+    connection = connect(dsn, replication=True)
+    try:
+        row = connection.execute("IDENTIFY_SYSTEM").fetchone()
+        if row is None:
+            raise Transient("IDENTIFY_SYSTEM gave no answer")
+        if int(row[0]) != position.system_identifier:
+            raise HistoryError(
+                f"the server is {row[0]}, not {position.system_identifier}",
+                hint="correct the dsn: it leads to different servers",
+            )
+        timeline = int(row[1])
+        if timeline != position.timeline:
+            history = connection.execute(f"TIMELINE_HISTORY {timeline}").fetchone()
+            content = history[1] if history else b""
+            text = content.decode() if isinstance(content, bytes) else str(content)
+            check_timeline(position.slot, position, server, text)
+        report(timeline)
+        start = min(position.resume, parse(row[2]))
+        connection.execute(
+            start_command(position.slot, position.resume, publications).encode()
+        )
+    except psycopg.Error as error:
+        connection.close()
+        raise translate(error, f"reading slot {position.slot!r}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return SlotSource(
+        connection, start=start, status_interval_s=server.status_interval_s
+    )

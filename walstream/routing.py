@@ -1,0 +1,161 @@
+"""Table -> topic, key columns -> key bytes, or drop: pure.
+
+A mapping by `schema.table`, or by the bare table name, comes first, then the sink's
+template, then its fallback topic; a table with none of them is dropped and counted.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from walstream.errors import ConfigError, HistoryError
+from walstream.op import Table
+from walstream.row import Row
+
+_MAX_TOPIC: Final = 249  # Kafka's limit
+_ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
+
+KeyRenderer = Callable[[Row], bytes]
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Match plain text against a pattern of `*` and `?`, case-sensitively."""
+    return bool(_compile(pattern).fullmatch(text))
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    parts = {"*": ".*", "?": "."}
+    return re.compile(
+        "".join(parts.get(char, re.escape(char)) for char in pattern), re.DOTALL
+    )
+
+
+def topic_part(text: str) -> str:
+    """Spell a name with what a topic's name can hold: other bytes become `_xHH_`."""
+    return _ILLEGAL.sub(
+        lambda found: b"_x%02X_" % found.group()[0], text.encode()
+    ).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMapping:
+    """One entry of a sink's table -> topic map."""
+
+    topic: str
+    partition_key: tuple[str, ...] | None = None  # None: the row key
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Where a sink's tables go."""
+
+    mappings: Mapping[str, TopicMapping]  # by `schema.table`, or by the bare table name
+    template: str  # with {source}, {schema}, {table}; "" = only mapped tables
+    fallback: str  # "" = drop and count
+    key: str = "json"  # json | concat
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the ops of one table go, and how their key is made of a row."""
+
+    topic: str
+    key: KeyRenderer
+    table_key: bytes  # the key of ops without a row: Truncate
+
+
+class Router:
+    """Routes the tables of one source for one sink."""
+
+    def __init__(self, source: str, rules: Rules) -> None:
+        self._source = source
+        self._rules = rules
+        self._tables_by_topic: dict[str, str] = {}  # of template topics
+
+    def mapping(self, schema: str, name: str) -> TopicMapping | None:
+        """Find a table's own entry in the map."""
+        mappings = self._rules.mappings
+        return mappings.get(f"{schema}.{name}") or mappings.get(name)
+
+    def topic(self, schema: str, name: str) -> str | None:
+        """Name a table's topic; None: nothing takes it.
+
+        Raises ConfigError when two tables would meet in one topic by their spelling,
+        or when a name is longer than Kafka allows.
+        """
+        if mapping := self.mapping(schema, name):
+            return mapping.topic
+        if not self._rules.template:
+            return self._rules.fallback or None
+        topic = self._rules.template.format(
+            source=self._source, schema=topic_part(schema), table=topic_part(name)
+        )
+        plain = self._rules.template.format(
+            source=self._source, schema=schema, table=name
+        )
+        self._check_template_topic(topic, plain, f"{schema}.{name}")
+        return topic
+
+    def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
+        if len(topic) > _MAX_TOPIC or topic in (".", ".."):
+            raise ConfigError(
+                f"table {full_name!r} would go to the topic {topic!r}, which Kafka"
+                f" does not allow (1 to {_MAX_TOPIC} characters, not . or ..)",
+                hint=f"name one in [sinks.NAME.topics.{full_name!r}]",
+            )
+        other = self._tables_by_topic.setdefault(topic, plain)
+        if other != plain:
+            raise ConfigError(
+                f"tables {other!r} and {plain!r} would meet in the topic {topic!r}",
+                hint=f"name a topic for one of them in [sinks.NAME.topics.{plain!r}]",
+            )
+
+    def route(self, table: Table) -> Route | None:
+        """Find a table's topic and key; None: drop.
+
+        Raises HistoryError when a column of its partition key is not in the table.
+        """
+        topic = self.topic(table.schema, table.name)
+        if topic is None:
+            return None
+        mapping = self.mapping(table.schema, table.name)
+        indexes = table.key
+        if mapping and mapping.partition_key is not None:
+            indexes = _indexes(table, mapping.partition_key)
+        render = _RENDERERS[self._rules.key]
+        return Route(topic, *render(table.full_name, indexes))
+
+
+def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise HistoryError(
+            f"partition_key of table {table.full_name!r}: it has no column {missing}",
+            hint="correct partition_key in the sink's topics, then: walstream run",
+        )
+    return tuple(table.columns.index(name) for name in names)
+
+
+def _json(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, bytes]:
+    table_key = orjson.dumps([full_name])
+    if not indexes:
+        return (lambda _row: table_key), table_key
+    if len(indexes) == 1:
+        index = indexes[0]
+        return (lambda row: orjson.dumps((row[index],))), table_key
+    return (lambda row: orjson.dumps([row[index] for index in indexes])), table_key
+
+
+def _concat(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, bytes]:
+    table_key = full_name.encode()
+    if not indexes:
+        return (lambda _row: table_key), table_key
+    return (
+        lambda row: "".join(str(row[index] or "") for index in indexes).encode()
+    ), table_key
+
+
+_RENDERERS: Final = {"json": _json, "concat": _concat}

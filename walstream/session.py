@@ -1,0 +1,394 @@
+"""One stream of a PostgreSQL source: from the start table to a running pipeline.
+
+Composes what the adapters offer. A session ends by a stop, or by an error; after one
+that passes, the worker begins the next from the position in LMDB.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config, PostgresSource
+from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.errors import ConfigError, PublicationLost, TopicLost, Transient
+from walstream.kafka.producer import client_properties
+from walstream.kafka.sink import KafkaSink, SinkRules
+from walstream.kafka.topics import Creation, Topic, Topics
+from walstream.lsn import Lsn, show
+from walstream.metrics import LSN, SLOT, TOPIC
+from walstream.options import Options
+from walstream.pipeline import Confirming, Pipeline
+from walstream.ports import Position
+from walstream.positions import LmdbPositions, PositionWriter
+from walstream.postgres import catalog, publication
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+from walstream.postgres.start import Decision, Step, Stored, decide
+from walstream.postgres.stream import open_stream
+from walstream.routing import Router, Rules, TopicMapping
+from walstream.stop import Stop
+
+_CLOSE_WAIT_S: Final = 1.0
+_LOOK_EVERY_S: Final = 0.05
+_log = structlog.get_logger()
+
+
+class Session:
+    """One source's composition of adapters; `run` streams until stop or error."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"source {name!r} is no postgres source")
+        self._name = name
+        self._source = source
+        self._sink_configs = {
+            sink: found
+            for sink in source.sinks
+            if isinstance(found := config.sinks[sink], KafkaSinkConfig)
+        }
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        self._capture = Capture(source.dsn, source.publication, source.tables)
+        self._routers = {
+            sink: Router(name, _rules(found))
+            for sink, found in self._sink_configs.items()
+        }
+        self._slot_start: Lsn = 0  # the slot's confirmed LSN when we found it
+        self.pipeline: Pipeline | None = None
+
+    def run(self) -> bool:
+        """Stream until stop; False: its deadline cut the drain short."""
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server = servers.look(connection)
+                servers.check(server, self._source.encoding)
+                facts = catalog.tables(connection)
+                decision = self._decide(connection, server)
+                captured = self._will_capture(connection, facts)
+            self._check_partition_keys(captured)
+            sinks = self._open_sinks(server, captured, stack)
+            position, publications = self._begin(decision, server, sinks)
+            keys = KeyBook(self._positions, self._partition_key)
+            keys.learn(captured, server.flush_lsn, position.resume)
+            return self._stream(
+                server, position, publications, sinks=sinks, keys=keys, facts=facts
+            )
+
+    def _decide(self, connection: Connection, server: Server) -> Decision:
+        intent = self._positions.read("intent")
+        stored = Stored(
+            position=self._positions.position(),
+            intent=intent is not None,
+            consistent_point=(intent or {}).get("consistent_point"),
+        )
+        slot = slots.find(connection, self._source.slot)
+        self._slot_start = (slot.confirmed_flush_lsn or 0) if slot else 0
+        decision = decide(
+            self._name, stored, slot, server, adopt=self._options.adopt_slot
+        )
+        if decision.step is Step.WAIT and slot is not None and slot.active_pid:
+            if self._options.take_over:
+                _log.warning("taking the slot over", pid=slot.active_pid)
+                slots.take_over(self._source.dsn, slot.active_pid)
+            raise Transient(
+                f"slot {slot.name!r} is in use by"
+                f" {slots.holder(connection, slot.active_pid)}",
+                hint="stop that one; or walstream run --take-over, which ends it",
+            )
+        return decision
+
+    def _will_capture(
+        self, connection: Connection, facts: Mapping[str, TableFacts]
+    ) -> dict[str, TableFacts]:
+        """Name the tables that are captured now or will be, once begun."""
+        names = set(self._capture.captured(connection))
+        plan = publication.plan(self._source.tables, facts)
+        names.update(t.full_name for t in (*plan.identified, *plan.insert_only))
+        return {name: facts[name] for name in sorted(names) if name in facts}
+
+    def _partition_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """Collect the partition key columns of all sinks for a table."""
+        mappings = (router.mapping(schema, table) for router in self._routers.values())
+        return tuple(
+            sorted(
+                {
+                    column
+                    for mapping in mappings
+                    if mapping
+                    for column in mapping.partition_key or ()
+                }
+            )
+        )
+
+    def _check_partition_keys(self, captured: Mapping[str, TableFacts]) -> None:
+        for table in captured.values():
+            for column in self._partition_key(table.schema, table.name):
+                problem = _partition_key_problem(table, column)
+                if problem:
+                    raise ConfigError(
+                        f"partition_key column {column!r} of table"
+                        f" {table.full_name!r} {problem[0]}",
+                        hint=problem[1],
+                    )
+
+    def _open_sinks(
+        self, server: Server, captured: Mapping[str, TableFacts], stack: ExitStack
+    ) -> list[KafkaSink]:
+        sinks = []
+        for name, config in self._sink_configs.items():
+            router = self._routers[name]
+            expected = {
+                topic
+                for table in captured.values()
+                if (topic := router.topic(table.schema, table.name)) is not None
+            }
+            sink = self._sink(name, config, router, server=server, expected=expected)
+            stack.callback(sink.close)
+            sinks.append(sink)
+        return sinks
+
+    def _sink(
+        self,
+        name: str,
+        config: KafkaSinkConfig,
+        router: Router,
+        *,
+        server: Server,
+        expected: Iterable[str],
+    ) -> KafkaSink:
+        epoch = (self._positions.read("epoch") or {}).get("number", 0)
+        header = f"{server.system_identifier}/{server.database}/{epoch}"
+        topics = Topics(
+            client_properties(config.producer),
+            Creation(
+                allowed=config.create_topics,
+                partitions=config.topic_partitions,
+                replication=config.topic_replication,
+                config={key: str(text) for key, text in config.topic_config.items()},
+            ),
+            accept=self._accept(name),
+        )
+        return KafkaSink(
+            SinkRules(
+                name=name,
+                format=config.format,
+                partitioner=config.partitioner,
+                on_truncate=config.on_truncate,
+                split_key_updates=config.split_key_updates,
+                source_header=header.encode(),
+            ),
+            router,
+            topics,
+            producer=config.producer,
+            expected=sorted(expected),
+        )
+
+    def _accept(self, sink: str) -> Callable[[Topic], None]:
+        """Compare each topic with what was kept of it, before its first record."""
+
+        def accept(topic: Topic) -> None:
+            name = f"topics/{sink}/{topic.name}"
+            found = {"partitions": topic.partitions, "identity": topic.identity}
+            kept = self._positions.read(name)
+            if kept == found:
+                return
+            if kept is not None and kept["partitions"] != topic.partitions:
+                if not self._options.accept_partitions:
+                    raise TopicLost(
+                        f"topic {topic.name!r} has {topic.partitions} partitions, it"
+                        f" had {kept['partitions']}: keys would move to others",
+                        hint="walstream run --accept-partitions, when readers can bear"
+                        " that a key's older records are in another partition",
+                    )
+            if kept is not None and kept["identity"] != topic.identity:
+                _log.warning(
+                    "topic was created again: what was delivered before is gone",
+                    **{TOPIC: topic.name},
+                )
+            self._positions.write({name: found})
+
+        return accept
+
+    def _begin(
+        self, decision: Decision, server: Server, sinks: list[KafkaSink]
+    ) -> tuple[Position, Mapping[str, Any]]:
+        """Come to a stored position and the publications to read, by the start table."""
+        with session(self._source.dsn) as connection:
+            if decision.step is Step.STREAM:
+                stored = self._positions.position()
+                remembered = self._positions.read("publications")
+                if stored is None or remembered is None:
+                    raise PublicationLost(
+                        "the state folder does not say which publications are read",
+                        hint=f"walstream positions reset {self._name}",
+                    )
+                self._capture.check(connection, remembered)
+                self._capture.extend(connection, catalog.tables(connection))
+                return stored, remembered
+        if decision.step is Step.CREATE:
+            self._wait_for(sinks)
+            return self._create(server)
+        return self._adopt(decision, server)
+
+    def _wait_for(self, sinks: list[KafkaSink]) -> None:
+        """Wait for Kafka before anything is created in PostgreSQL."""
+        while not all([sink.ready() for sink in sinks]):
+            if self._stop.event.wait(_LOOK_EVERY_S):
+                raise Transient("stopped while waiting for Kafka")
+
+    def _create(self, server: Server) -> tuple[Position, Mapping[str, Any]]:
+        """First start: intent, publication, slot, position, in this order."""
+        source = self._source
+        self._positions.write({"intent": {"slot": source.slot}})
+        with session(source.dsn) as connection:
+            remembered = self._capture.establish(connection)
+        created = slots.create(
+            source.dsn,
+            source.slot,
+            failover=source.failover,
+            patience=slots.Patience(
+                self._stop.event,
+                lambda who: _log.warning(
+                    "creating the slot waits for running transactions", sessions=who
+                ),
+            ),
+        )
+        created.connection.close()
+        point = created.consistent_point
+        _log.info("slot created", **{SLOT: source.slot, LSN: show(point)})
+        return self._remember(server, point, remembered), remembered
+
+    def _adopt(
+        self, decision: Decision, server: Server
+    ) -> tuple[Position, Mapping[str, Any]]:
+        """Take a slot that is there: ours from a start cut short, or adopted."""
+        with session(self._source.dsn) as connection:
+            remembered = self._capture.recognise(connection)
+        _log.info(
+            "slot adopted",
+            **{SLOT: self._source.slot, LSN: show(decision.resume)},
+        )
+        position = self._remember(server, decision.resume, remembered)
+        return position, remembered
+
+    def _remember(
+        self, server: Server, point: Lsn, remembered: Mapping[str, Any]
+    ) -> Position:
+        position = Position(
+            resume=point,
+            system_identifier=server.system_identifier,
+            timeline=server.timeline,
+            database=server.database,
+            slot=self._source.slot,
+        )
+        self._positions.write(
+            {
+                "intent": {"slot": self._source.slot, "consistent_point": point},
+                "publications": dict(remembered),
+            }
+        )
+        self._positions.store(position)
+        return position
+
+    def _stream(  # noqa: PLR0913 - what a stream is composed of
+        self,
+        server: Server,
+        position: Position,
+        publications: Mapping[str, Any],
+        *,
+        sinks: list[KafkaSink],
+        keys: KeyBook,
+        facts: Mapping[str, TableFacts],
+    ) -> bool:
+        timelines = [position.timeline]
+        source = open_stream(
+            self._source.dsn,
+            server,
+            position,
+            publications=sorted(publications),
+            report=timelines.append,
+        )
+        position = replace(position, timeline=timelines[-1])
+        writer = PositionWriter(self._positions.store, self._stop.waker.wake)
+        companion = SessionCompanion(
+            Watched(
+                self._source.dsn,
+                self._capture,
+                publications,
+                read_toast=self._source.toast_on_key_change == "read",
+            ),
+            keys,
+            facts,
+            self._stop.waker.wake,
+        )
+        self.pipeline = Pipeline(
+            source,
+            sinks,
+            companion,
+            writer,
+            Confirming(position, self._source.retain, slot_start=self._slot_start),
+        )
+        _log.info("streaming", **{SLOT: position.slot, LSN: show(position.resume)})
+        wait_s = 0.0
+        try:
+            drained = self.pipeline.run(self._stop)
+            wait_s = _CLOSE_WAIT_S if drained else 0.0
+        finally:
+            companion.close()
+            writer.close()
+            source.close(wait_s=wait_s)
+        return drained
+
+
+def _rules(config: KafkaSinkConfig) -> Rules:
+    return Rules(
+        mappings={
+            table: TopicMapping(
+                mapped.name,
+                tuple(mapped.partition_key)
+                if mapped.partition_key is not None
+                else None,
+            )
+            for table, mapped in config.topics.items()
+        },
+        template=config.topic,
+        fallback=config.fallback_topic,
+        key=config.key,
+    )
+
+
+def _partition_key_problem(table: TableFacts, column: str) -> tuple[str, str] | None:
+    """Say why a column cannot be a partition key, and the cure."""
+    quoted = f'"{table.schema}"."{table.name}"'
+    if column not in table.columns:
+        return "is not in the table", f"its columns are {', '.join(table.columns)}"
+    if column not in table.not_null:
+        return (
+            "may be null",
+            f'run: ALTER TABLE {quoted} ALTER "{column}" SET NOT NULL',
+        )
+    whole = table.full and table.old_rows_whole
+    if not whole and column not in table.identity:
+        return (
+            "is not in the replica identity: deletes would not carry it",
+            f"run: ALTER TABLE {quoted} REPLICA IDENTITY FULL",
+        )
+    return None

@@ -1,0 +1,57 @@
+"""The wish to stop, and what wakes the loop up for it."""
+
+import os
+import threading
+import time
+
+
+class Waker:
+    """Ends the loop's waiting from another thread or a signal handler."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        return self._out
+
+    def wake(self) -> None:
+        try:
+            os.write(self._in, b"\0")
+        except BlockingIOError:
+            pass  # it is awake
+
+    def rest(self) -> None:
+        try:
+            os.read(self._out, 4096)
+        except BlockingIOError:
+            pass
+
+
+class Stop:
+    """Set by signals or the control pipe, watched by everything that waits."""
+
+    def __init__(self, waker: Waker, timeout_s: float) -> None:
+        self.event = threading.Event()
+        self.waker = waker
+        self._timeout_s = timeout_s
+        self._deadline = float("inf")
+
+    @property
+    def requested(self) -> bool:
+        return self.event.is_set()
+
+    @property
+    def deadline(self) -> float:
+        """When draining ends, on the monotonic clock; never before it is requested."""
+        return self._deadline
+
+    @property
+    def expired(self) -> bool:
+        return time.monotonic() >= self._deadline
+
+    def request(self) -> None:
+        """Stop soon. Asking again changes nothing."""
+        if not self.event.is_set():
+            self._deadline = time.monotonic() + self._timeout_s
+            self.event.set()
+            self.waker.wake()

@@ -1,0 +1,172 @@
+"""A worker: one source's process. Told what to do over stdin, ends with its parent.
+
+The supervisor writes one line of JSON (the order), later `stop` for a drain or `now`
+for an end at once; end of file is the supervisor's death. The worker writes its state
+to stdout, a line of JSON a second. Its exit code is the error's.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream import logs
+from walstream.config import Config
+from walstream.errors import Restart, Transient, WalstreamError
+from walstream.lsn import show
+from walstream.metrics import ERROR, HINT, SOURCE
+from walstream.options import Options
+from walstream.positions import LmdbPositions
+from walstream.retry import Backoff
+from walstream.session import Session
+from walstream.stop import Stop, Waker
+
+_PR_SET_PDEATHSIG: Final = 1
+_REPORT_EVERY_S: Final = 1.0
+_SAY_AGAIN_S: Final = 60.0
+_HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
+_log = structlog.get_logger()
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask Linux for SIGKILL when the supervisor ends: no orphan holds the slot."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it ended before we asked
+
+
+class Worker:
+    """Runs sessions of one source until a stop, or an error that stays."""
+
+    def __init__(self, config: Config, name: str, options: Options, stop: Stop) -> None:
+        self._config = config
+        self._name = name
+        self._options = options
+        self._stop = stop
+        self._session: Session | None = None
+        self._backoff = Backoff()
+        self._said: tuple[str, float] = ("", 0.0)
+        self.state = "starting"
+
+    def run(self) -> None:
+        """Stream until stop. Raises what trying again would not cure."""
+        folder = Path(self._config.state) / self._name
+        while not self._stop.requested:
+            try:
+                with LmdbPositions(folder) as positions:
+                    self._sessions(positions)
+            except Transient as error:
+                self._wait(error)
+
+    def _sessions(self, positions: LmdbPositions) -> None:
+        while not self._stop.requested:
+            began = time.monotonic()
+            self._session = Session(
+                self._config, self._name, positions, self._options, self._stop
+            )
+            self.state = "streaming"
+            try:
+                self._say_drained(drained=self._session.run())
+            except Restart as reason:
+                _log.info("stream begins again", reason=str(reason))
+            except Transient as error:
+                if time.monotonic() - began > _HEALTHY_S:
+                    self._backoff.reset()
+                self._wait(error)
+
+    def _wait(self, error: Transient) -> None:
+        """Say what is wrong, once a minute if it stays, and wait for the next try."""
+        if self._stop.requested:
+            self._say_drained(drained=False)
+            return
+        self.state = "waiting"
+        said, at = self._said
+        now = time.monotonic()
+        if said != str(error) or now - at > _SAY_AGAIN_S:
+            self._said = (str(error), now)
+            _log.warning("trying again", **{ERROR: error.args[0], HINT: error.hint})
+        self._stop.event.wait(self._backoff.next())
+
+    def _say_drained(self, *, drained: bool) -> None:
+        self.state = "stopped"
+        pipeline = self._session.pipeline if self._session else None
+        if pipeline is None:
+            return
+        if drained:
+            _log.info("drained", lsn=show(pipeline.resume))
+        else:
+            _log.warning(
+                "stopped before all was delivered: it will come again",
+                records=pipeline.undelivered,
+                lsn=show(pipeline.resume),
+            )
+
+    def report(self) -> dict[str, Any]:
+        """Tell the supervisor how it goes."""
+        pipeline = self._session.pipeline if self._session else None
+        return {
+            "state": self.state,
+            "resume": show(pipeline.resume) if pipeline else None,
+        }
+
+
+def _obey(stop: Stop) -> None:
+    """Follow the supervisor's words; its end is ours."""
+    for line in sys.stdin:
+        if line.strip() == "stop":
+            stop.request()
+        elif line.strip() == "now":
+            os._exit(0)
+    os._exit(1)
+
+
+def _push(worker: Worker) -> None:
+    """Write the state each second; a supervisor that does not read misses it."""
+    os.set_blocking(sys.stdout.fileno(), False)
+    while True:
+        line = json.dumps(worker.report()) + "\n"
+        try:
+            os.write(sys.stdout.fileno(), line.encode())
+        except OSError:
+            pass  # full, or closed: the control pipe tells of the end
+        time.sleep(_REPORT_EVERY_S)
+
+
+def main() -> int:
+    """Run one worker; give its exit code."""
+    order = json.loads(sys.stdin.readline())
+    die_with_parent(order["parent"])
+    config = Config.from_json(order["config"])
+    name = order["source"]
+    logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: name})
+    stop = Stop(Waker(), config.shutdown_timeout)
+    # the supervisor decides: a terminal's Ctrl-C reaches the whole group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
+    worker = Worker(config, name, Options(**order["options"]), stop)
+    threading.Thread(target=_obey, args=(stop,), daemon=True).start()
+    threading.Thread(target=_push, args=(worker,), daemon=True).start()
+    try:
+        worker.run()
+    except WalstreamError as error:
+        _log.error("stopped", **{ERROR: error.args[0], HINT: error.hint})
+        return error.exit_code
+    except Exception:
+        _log.exception("worker failed: a defect")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    # threads may still wait for servers that are away: nothing of theirs matters
+    os._exit(code)
