@@ -1,0 +1,61 @@
+"""What one key alone cannot tell."""
+
+from collections.abc import Callable
+
+import pytest
+
+Complain = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("addition", "wanted"),
+    [
+        ('[sources.App]\nkind = "sql"', "sources.App: is no name: write a-z"),
+        ('[sinks."a b"]\nkind = "log"', 'sinks."a b": is no name'),
+        ('[sinks.log]\nkind = "log"\ntopic = ""', "sinks.log.topic: is empty"),
+        (
+            (
+                '[sinks.log]\nkind = "log"\nfallback_topic = "f"\n'
+                'topics."a.b" = { name = "f" }'
+            ),
+            'sinks.log.topics."a.b".name: "f" is the fallback_topic too',
+        ),
+        ('[spark.conf]\n"x.y" = 1', 'spark.conf."x.y": is not Spark\'s'),
+        (
+            (
+                '[sources.b]\nkind = "postgres"\ndsn = "host=x"\nsinks = ["kafak"]\n'
+                "insecure = true"
+            ),
+            'sources.b.sinks: there is no sink "kafak": did you mean kafka?',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    valid: str, complaint: Complain, addition: str, wanted: str
+) -> None:
+    assert wanted in complaint(valid + addition)
+
+
+def test_a_mapping_alone_or_a_fallback_alone_is_enough(
+    valid: str, load_text: Callable[..., object]
+) -> None:
+    load_text(valid + 'topic = ""\nfallback_topic = "f"')
+    load_text(valid + 'topic = ""\ntopics.orders = { name = "o" }')
+
+
+def test_sources_and_sinks_are_wanted(complaint: Complain) -> None:
+    shown = complaint('state = "x"')
+    assert "sources: there is none: write [sources.NAME]" in shown
+    assert "sinks: there is none" in shown
+
+
+def test_a_missing_sink_is_found_beside_another_mistake(complaint: Complain) -> None:
+    shown = complaint('[sources.a]\nkind = "postgres"\nsinks = ["x"]\nslot = 5')
+    assert 'there is no sink "x"' in shown
+    assert "sources.a.slot" in shown
+    assert "sources.a.dsn: is missing" in shown
+
+
+def test_an_override_is_checked_like_the_file(valid: str, complaint: Complain) -> None:
+    shown = complaint(valid, {"WALSTREAM__SOURCES__APP__SINKS": '["kafak"]'})
+    assert "did you mean kafka?" in shown

@@ -1,0 +1,113 @@
+"""The shipped file and the document hold every key, with the model's defaults."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from walstream.config import Config, load, schema
+
+ROOT: Final = Path(__file__).parents[3]
+SHIPPED: Final = ROOT / "walstream.toml"
+DOCUMENT: Final = ROOT / "docs" / "configuration.md"
+ENVIRONMENT: Final = {
+    "WALSTREAM_DSN": "host=/run/postgresql",
+    "WALSTREAM_LEGACY": "sqlite:///x",
+}
+# The sections that are shown whole: where they stand, and their model.
+COMPLETE: Final[dict[tuple[str, ...], str]] = {
+    (): "Config",
+    ("http",): "Http",
+    ("spark",): "Spark",
+    ("sources", "app"): "PostgresSource",
+    ("sources", "legacy"): "SqlSource",
+    ("sources", "legacy", "tables", "processes"): "PolledTable",
+    ("sources", "upstream"): "KafkaSource",
+    ("sinks", "kafka"): "KafkaSink",
+    ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",
+}
+HEADINGS: Final = {
+    "Top level": "Config",
+    "`[http]`": "Http",
+    '`[sources.NAME]`, kind `"postgres"`': "PostgresSource",
+    '`[sources.NAME]`, kind `"sql"`': "SqlSource",
+    "`[sources.NAME.tables.TABLE]`, of a sql source": "PolledTable",
+    '`[sources.NAME]`, kind `"kafka"`': "KafkaSource",
+    '`[sinks.NAME]`, kind `"kafka"`': "KafkaSink",
+    '`[sinks.NAME]`, kind `"log"`': "LogSink",
+    '`[sinks.NAME]`, kind `"discard"`': "DiscardSink",
+    "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
+    "`[spark]`": "Spark",
+}
+
+
+def model() -> dict[str, dict[str, Any]]:
+    """Return the fields of every section, by the section's name."""
+    described = schema()
+    sections = {**described["$defs"], "Config": described}
+    return {name: section["properties"] for name, section in sections.items()}
+
+
+def uncommented() -> str:
+    """Return the shipped file with its optional parts switched on."""
+    return re.sub(r"(?m)^#: ", "", SHIPPED.read_text(encoding="utf-8"))
+
+
+def test_the_shipped_file_loads_as_it_is() -> None:
+    assert load(SHIPPED, ENVIRONMENT).sources.keys() == {"app"}
+
+
+def test_the_shipped_file_loads_with_its_optional_parts(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(uncommented(), encoding="utf-8")
+    config: Config = load(path, ENVIRONMENT)
+    assert config.sources.keys() == {"app", "legacy", "upstream"}
+
+
+@pytest.mark.parametrize("place", COMPLETE)
+def test_the_shipped_file_holds_every_key_with_its_default(
+    place: tuple[str, ...],
+) -> None:
+    table = tomllib.loads(uncommented())
+    for step in place:
+        table = table[step]
+    fields = model()[COMPLETE[place]]
+    assert table.keys() == fields.keys()
+    for key, field in fields.items():
+        is_example = isinstance(table[key], dict) or field.get("default") is None
+        assert is_example or table[key] == field["default"], key
+
+
+def test_the_shipped_file_explains_every_key() -> None:
+    explained = re.findall(r"(?m)^(\w+) = .*? # +\S", uncommented())
+    written = re.findall(r"(?m)^(\w+) = ", uncommented())
+    assert set(explained) == set(written)
+
+
+def test_the_document_holds_every_key_default_and_sentence() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    parts = re.split(r"(?m)^## (.+)$", text)[1:]
+    tables = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert tables.keys() == HEADINGS.keys()
+    sections = model()
+    for heading, name in HEADINGS.items():
+        rows = re.findall(r"(?m)^\| `(\w+)` \| (.*?) \| (.+) \|$", tables[heading])
+        expected = {
+            (key, _default(field), field["description"])
+            for key, field in sections[name].items()
+        }
+        assert set(rows) == expected, heading
+
+
+def test_every_section_is_documented() -> None:
+    assert set(HEADINGS.values()) == model().keys()
+
+
+def _default(field: dict[str, Any]) -> str:
+    default = field.get("default")
+    if default is None or (isinstance(default, dict) and default):
+        return ""  # demanded, or a section with a table of its own
+    return f"`{json.dumps(default)}`"

@@ -1,0 +1,320 @@
+"""From files and environment to one Config, or one error that lists it all."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from walstream.config import Config, KafkaSink, PostgresSource, load, mask
+from walstream.errors import ConfigError
+
+Load = Callable[..., Config]
+Complain = Callable[..., str]
+CANARY = "cAnArY-7f3a"
+
+
+def source(config: Config, name: str = "app") -> PostgresSource:
+    found = config.sources[name]
+    assert isinstance(found, PostgresSource)
+    return found
+
+
+def sink(config: Config, name: str = "kafka") -> KafkaSink:
+    found = config.sinks[name]
+    assert isinstance(found, KafkaSink)
+    return found
+
+
+def test_defaults_fill_what_the_file_leaves_out(load_text: Load) -> None:
+    config = load_text()
+    assert source(config).slot == "walstream"
+    assert source(config).alarm_retained_wal == 10 << 30
+    assert sink(config).partitioner == "murmur2_random"
+    assert config.shutdown_timeout == 20
+    assert config.state == Path("state")
+
+
+def test_yaml_says_the_same_as_toml(load_text: Load) -> None:
+    text = """
+sources:
+  app:
+    kind: postgres
+    dsn: host=/run/postgresql dbname=shop
+    sinks: [kafka]
+sinks:
+  kafka:
+    kind: kafka
+    producer:
+      bootstrap.servers: localhost:9092
+"""
+    assert load_text(text, name="w.yaml") == load_text()
+
+
+def test_the_folder_at_hand_comes_before_etc(
+    valid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "walstream.toml").write_text(valid)
+    assert load(None, {}).sources.keys() == {"app"}
+
+
+@pytest.mark.skipif(
+    Path("/etc/walstream/walstream.toml").exists(), reason="walstream is installed here"
+)
+def test_no_file_anywhere_names_both_places_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load(None, {})
+    for part in ("./walstream.toml", "/etc/walstream/walstream.toml", "-c", "demo"):
+        assert part in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_overrides_win_over_the_file(valid: str, load_text: Load) -> None:
+    environment = {
+        "WALSTREAM__SOURCES__APP__SLOT": "123",
+        "WALSTREAM__SOURCES__APP__TABLES": '["a.*", "b.c"]',
+        "WALSTREAM__SOURCES__APP__FAILOVER": "true",
+        "WALSTREAM__SHUTDOWN_TIMEOUT": "5s",
+        "WALSTREAM__SINKS__KAFKA__TOPIC_PARTITIONS": "4",
+        "WALSTREAM__SINKS__KAFKA__PRODUCER__SASL_PASSWORD": "0123",
+        "WALSTREAM__SOURCES__APP__DSN": "host=${env:SOCKETS}",
+        "SOCKETS": "/run/x",
+    }
+    config = load_text(valid, environment)
+    assert source(config).slot == "123"
+    assert source(config).tables == ["a.*", "b.c"]
+    assert source(config).failover
+    assert source(config).dsn == "host=/run/x"
+    assert config.shutdown_timeout == 5
+    assert sink(config).topic_partitions == 4
+    assert sink(config).producer["sasl.password"] == "0123"
+
+
+def test_the_environment_is_the_process_own_by_default(
+    valid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "w.toml").write_text(valid)
+    monkeypatch.setenv("WALSTREAM__SOURCES__APP__SLOT", "other")
+    assert os.environ["WALSTREAM__SOURCES__APP__SLOT"] == "other"
+    assert source(load(tmp_path / "w.toml")).slot == "other"
+
+
+MISTAKES = [
+    ('[sources.app]\nslto = "x"', "sources.app.slto: is unknown: did you mean slot?"),
+    ('[http]\nlisten = "x"\nport = 1', "http.port: is unknown: known are listen"),
+    ('stat = "x"', "stat: is unknown: did you mean state?"),
+    ("[spark]\nmastr = 1", "spark.mastr: is unknown: did you mean master?"),
+    (
+        '[sinks.kafka.topics."a.b"]\nname = "x"\npartition = []',
+        'sinks.kafka.topics."a.b".partition: is unknown: did you mean partition_key?',
+    ),
+    (
+        '[sinks.kafka.topics."a.b"]\nname = "x"\npartition_key = []',
+        'sinks.kafka.topics."a.b".partition_key: is empty',
+    ),
+    ('[sources.app]\ntables = "public.*"', "sources.app.tables: is"),
+    ("[sources.app]\ntables = [5]", "sources.app.tables[0]: is 5: write a text"),
+    ('[sources.app]\nfailover = "yes"', "sources.app.failover: is"),
+    ("[sources.app]\nslot = 5", "sources.app.slot: is 5: write a text in quotes"),
+    (
+        '[sources.app]\nbackfill = "maybe"',
+        "sources.app.backfill: is \"maybe\": write 'initial', 'never' or 'only'",
+    ),
+    ('[sources.app]\nretain = "64MB"', 'sources.app.retain: "64MB" is no size: write'),
+    ('[sources.app]\ndetach_after = "0"', "sources.app.detach_after"),
+    ('[sources.app]\nkind = "postgers"', "sources.app.kind: write 'postgres', 'sql'"),
+    ("[sources]\napp = 5", "sources.app: is 5: write a table"),
+    ('sinks = "x"', 'sinks: is "x": write a table'),
+    ("[sinks.kafka]\ntopic_partitions = -1", "topic_partitions: is -1: write a number"),
+    (
+        "[sinks.kafka]\ntopic_partitions = 1.5",
+        "topic_partitions: is 1.5: write a whole",
+    ),
+    ('[sinks.kafka]\npartitioner = "x"', "sinks.kafka.partitioner: is"),
+    (
+        "[sinks.kafka.producer]\nbootstrap.servers = 1",
+        "sinks.kafka.producer.bootstrap: is a table: a key with a dot needs quotes",
+    ),
+    ('log_level = "loud"', "log_level: is"),
+    ('state = ""', "state: "),
+    ('[http]\nlisten = "8321"', 'http.listen: "8321" is no address'),
+    ("[sources.app]\nsinks = []", "sources.app.sinks: is empty"),
+]
+
+
+@pytest.mark.parametrize(("written", "wanted"), MISTAKES)
+def test_a_mistake_is_named_with_what_would_be_right(
+    complaint: Complain, written: str, wanted: str
+) -> None:
+    text = written
+    if written.startswith("[sources.app]") and "kind" not in written:
+        text += '\nkind = "postgres"\ndsn = "host=/run"'
+        text += "" if "sinks" in written else '\nsinks = ["kafka"]'
+    if "sinks.kafka" in written:
+        text = f'[sinks.kafka]\nkind = "kafka"\n{written.removeprefix("[sinks.kafka]")}'
+    assert wanted in complaint(text)
+
+
+def test_all_problems_are_told_at_once(complaint: Complain) -> None:
+    shown = complaint(
+        """
+stat = "x"
+[sources.app]
+kind = "postgres"
+dsn = "${env:MISSING}"
+slot = "a-b"
+sinks = ["kafka", "other"]
+[sources.bad]
+kind = "postgres"
+dsn = "host=db.example.org"
+slot = "b"
+sinks = ["kafka"]
+[sinks.kafka]
+kind = "kafka"
+topic = "{source}"
+producer = { "bootstrap.servers" = "localhost:1", acks = 1 }
+""",
+        {"WALSTREAM__STATE__X": "1", "WALSTREAM__": "2"},
+    )
+    for part in (
+        "stat: is unknown",
+        "sources.app.dsn: the environment variable MISSING is not set",
+        "sources.app.slot",
+        'there is no sink "other"',
+        "sources.bad.dsn: leads to db.example.org",
+        "sinks.kafka.producer.acks: breaks a promise",
+        "WALSTREAM__: has an empty name",
+    ):
+        assert part in shown
+    assert "8 problems" in shown
+
+
+def test_a_key_that_could_not_be_resolved_is_named_once(complaint: Complain) -> None:
+    text = '[sources.app]\nkind = "postgres"\ndsn = "${env:NO}"\nsinks = ["k"]\n'
+    shown = complaint(text + '[sinks.k]\nkind = "discard"')
+    assert shown.count("sources.app.dsn") == 1
+
+
+def test_topics_are_read_from_a_file_beside_those_written_here(
+    valid: str, load_text: Load, tmp_path: Path
+) -> None:
+    file = tmp_path / "topics.json"
+    file.write_text('{"a": {"name": "x", "partition_key": ["k"]}, "b": {"name": "y"}}')
+    config = load_text(f'{valid}topics_file = "{file}"\ntopics.b = {{ name = "z" }}')
+    topics = sink(config).topics
+    assert (topics["a"].name, topics["a"].partition_key) == ("x", ["k"])
+    assert topics["b"].name == "z"
+    assert load_text(mask(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        (None, "No such file"),
+        ("", "write a JSON object"),
+        ("[]", "write a JSON object"),
+        ("[" * 100_000, "write a JSON object"),
+        ('{"a": {"name": "a b"}}', 'sinks.kafka.topics.a.name: "a b" is no topic name'),
+        ('{"a": 5}', "sinks.kafka.topics.a: is 5: write a table"),
+    ],
+)
+def test_a_bad_topics_file_is_named(
+    valid: str, complaint: Complain, tmp_path: Path, content: str | None, wanted: str
+) -> None:
+    file = tmp_path / "topics.json"
+    if content is not None:
+        file.write_text(content)
+    assert wanted in complaint(f'{valid}topics_file = "{file}"')
+
+
+SECRETIVE = """
+[sources.app]
+kind = "postgres"
+dsn = "postgresql://u:${env:PASSWORD}@${env:HOST}/db"
+sinks = ["kafka"]
+slot = "SLOT"
+[sources.old]
+kind = "sql"
+url = "mysql+pymysql://u:${file:FOLDER/secret}@h/db"
+sinks = ["rows"]
+tables.t.primary_key = "id"
+[sinks.kafka]
+kind = "kafka"
+producer = { "bootstrap.servers" = "localhost:1", "sasl.password" = "${env:PASSWORD}" }
+[sinks.rows]
+kind = "log"
+format = "row"
+[spark.conf]
+"spark.driver.extraJavaOptions" = "-DtrustStorePassword=${env:PASSWORD}"
+"""
+
+
+@pytest.fixture
+def secretive(tmp_path: Path) -> str:
+    (tmp_path / "secret").write_text(f"{CANARY}-file\n")
+    text = SECRETIVE.replace("FOLDER", str(tmp_path))
+    return text.replace('"SLOT"', '"app"')
+
+
+def test_secrets_are_known_and_shown_nowhere(secretive: str, load_text: Load) -> None:
+    config = load_text(secretive, {"PASSWORD": CANARY, "HOST": "127.0.0.1"})
+    assert {CANARY, f"{CANARY}-file"} <= config.secrets.values
+    assert source(config).dsn == f"postgresql://u:{CANARY}@127.0.0.1/db"
+    for text in (repr(config), str(config), mask(config), repr(config.secrets)):
+        assert CANARY not in text
+    text = f"could not connect with {CANARY} to 127.0.0.1"
+    assert config.secrets.scrub(text) == "could not connect with *** to 127.0.0.1"
+
+
+def test_a_whole_dsn_from_the_environment_is_a_secret(
+    valid: str, load_text: Load
+) -> None:
+    dsn = f"host=127.0.0.1 user=u password={CANARY}"
+    text = valid.replace("host=/run/postgresql dbname=shop", "${env:DSN}")
+    config = load_text(text, {"DSN": dsn})
+    assert CANARY not in config.secrets.scrub(f"cannot reach {dsn}")
+    assert "host=127.0.0.1 user=u password=***" in mask(config)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ('slot = "app"', "slot = 5"),
+        ('"postgresql://u:${env:PASSWORD}@', '"postgresql://u:x@${env:PASSWORD}@'),
+        ('"postgresql://u:${env:PASSWORD}@', '"${env:PASSWORD}'),
+        ('dsn = "postgresql', 'dns = "postgresql'),
+        ('slot = "app"', 'slot = "${env:PASSWORD}"'),
+        ('slot = "app"', 'slot = "app"\nsinks_ = "${env:PASSWORD}"'),
+        ('"mysql+pymysql://u:', '"'),
+        (
+            '"sasl.password" = "${env:PASSWORD}"',
+            '"sasl.password" = ["${env:PASSWORD}"]',
+        ),
+        ('"sasl.password" =', '"sasl.password_cb" ='),
+        ('"sasl.password" =', '"acks" ='),
+        ("[spark.conf]", "[spark.cnf]"),
+        ('"spark.driver', '"park.driver'),
+        ('kind = "postgres"', 'kind = "${env:PASSWORD}"'),
+        ("${env:HOST}", "db.example.org"),
+        ("${file:", "${file:/nonexistent"),
+    ],
+)
+def test_no_error_shows_a_secret(
+    secretive: str, complaint: Complain, written: str, instead: str
+) -> None:
+    assert written in secretive
+    environment = {"PASSWORD": CANARY, "HOST": "127.0.0.1"}
+    assert CANARY not in complaint(secretive.replace(written, instead), environment)
+
+
+def test_an_error_keeps_no_chain_that_a_traceback_would_show(
+    valid: str, load_text: Load
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(valid.replace('"app"', "app") + "stat = 5")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__

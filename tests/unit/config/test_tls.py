@@ -1,0 +1,133 @@
+"""Servers off this machine need verified TLS, or the word insecure."""
+
+import pytest
+
+from walstream.config import KafkaSink, KafkaSource, PostgresSource
+from walstream.config.tls import broker_hosts, check_kafka, check_postgres
+
+
+def postgres(
+    dsn: str, environment: dict[str, str] | None = None, *, insecure: bool = False
+) -> str:
+    source = PostgresSource(kind="postgres", dsn=dsn, sinks=["k"], insecure=insecure)
+    return "".join(map(str, check_postgres("app", source, environment or {})))
+
+
+def kafka(properties: dict[str, str], *, insecure: bool = False) -> str:
+    sink = KafkaSink(kind="kafka", producer=properties, insecure=insecure)
+    problems = check_kafka(("sinks", "k", "producer"), sink)
+    return "\n".join(map(str, problems))
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "dbname=x",
+        "host=localhost",
+        "host=127.0.0.1,::1,/run/postgresql",
+        "host=db.example.org hostaddr=127.0.0.1",
+        "postgresql:///x",
+        "postgresql://%2Frun%2Fpostgresql/x",
+        "postgresql://[::1]:5433/x?sslmode=disable",
+        "host=db sslmode=verify-full",
+        "postgresql://u@db/x?sslmode=verify-full&sslrootcert=system",
+        "service=x sslmode=verify-full",
+    ],
+)
+def test_this_machine_and_verified_servers_are_trusted(dsn: str) -> None:
+    assert postgres(dsn) == ""
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "host=db.example.org",
+        "host=localhost,db.example.org",
+        "host=localhost hostaddr=10.0.0.1",
+        "postgresql://u@10.0.0.1/x",
+        "postgresql://u@localhost/x?host=db.example.org",
+        "postgresql://u@localhost,db/x",
+        "host=db sslmode=disable",
+        "host=db sslmode=prefer",
+        "host=db sslmode=require",
+        "host=db sslmode=verify-ca",
+        "host='db' sslmode='VERIFY-FULL'",
+        "postgresql://db/x?ssl=true",
+        "service=x",
+    ],
+)
+def test_an_unverified_server_is_refused_unless_insecure(dsn: str) -> None:
+    shown = postgres(dsn)
+    assert shown.startswith("sources.app.dsn: ")
+    assert "sslmode=verify-full" in shown
+    assert "insecure = true" in shown
+    assert postgres(dsn, insecure=True) == ""
+
+
+def test_verify_ca_is_refused_with_its_reason() -> None:
+    shown = postgres("host=db.example.org sslmode=verify-ca")
+    assert "db.example.org" in shown
+    assert "whose certificate" in shown
+
+
+def test_libpqs_environment_counts() -> None:
+    assert "db" in postgres("dbname=x", {"PGHOST": "db"})
+    assert postgres("dbname=x", {"PGHOST": "db", "PGSSLMODE": "verify-full"}) == ""
+    assert "service" in postgres("dbname=x", {"PGSERVICE": "s"})
+
+
+@pytest.mark.parametrize(
+    "servers", ["localhost:9092", "127.0.0.1:1,[::1]:2", "PLAINTEXT://localhost:9092"]
+)
+def test_brokers_of_this_machine_are_trusted(servers: str) -> None:
+    assert kafka({"bootstrap.servers": servers}) == ""
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        ({}, "security.protocol"),
+        ({"security.protocol": "SASL_PLAINTEXT"}, "security.protocol"),
+        (
+            {
+                "security.protocol": "ssl",
+                "enable.ssl.certificate.verification": "False",
+            },
+            "enable.ssl.certificate.verification",
+        ),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "ssl.endpoint.identification.algorithm": "none",
+            },
+            "ssl.endpoint.identification.algorithm",
+        ),
+    ],
+)
+def test_an_unverified_broker_is_refused_unless_insecure(
+    properties: dict[str, str], key: str
+) -> None:
+    servers = {"bootstrap.servers": "localhost:1,b.example.org:9092"}
+    shown = kafka({**servers, **properties})
+    assert shown.startswith(f'sinks.k.producer."{key}": b.example.org ')
+    assert "insecure = true in sinks.k" in shown
+    assert "\n" not in shown
+    assert kafka({**servers, **properties}, insecure=True) == ""
+
+
+def test_verified_brokers_are_trusted() -> None:
+    assert kafka({"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL"}) == ""
+
+
+def test_a_kafka_source_is_held_to_the_same() -> None:
+    source = KafkaSource(
+        kind="kafka", topics=["t"], sinks=["k"], consumer={"bootstrap.servers": "b:1"}
+    )
+    (problem,) = check_kafka(("sources", "up", "consumer"), source)
+    assert str(problem).startswith("sources.up.consumer.")
+
+
+def test_hosts_are_found_in_every_writing() -> None:
+    servers = "A:1, ssl://b:2,[::1]:3,c,::2"
+    hosts = list(broker_hosts({"bootstrap.servers": servers}))
+    assert hosts == ["a", "b", "::1", "c", "::2"]

@@ -1,0 +1,208 @@
+"""Sources and sinks taken together."""
+
+import re
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from walstream.config import Sink, Source
+from walstream.config.topology import (
+    check_formats,
+    check_slots,
+    check_topics,
+    overlap,
+)
+
+SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
+SINKS: TypeAdapter[dict[str, Sink]] = TypeAdapter(dict[str, Sink])
+
+
+def postgres(*tables: str, **keys: Any) -> dict[str, Any]:
+    written = {"kind": "postgres", "dsn": "host=/run", "sinks": ["k"], **keys}
+    return {**written, "tables": list(tables)}
+
+
+def chained(*topics: str, servers: str = "other:1", **keys: Any) -> dict[str, Any]:
+    consumer = {"bootstrap.servers": servers}
+    written = {"kind": "kafka", "consumer": consumer, "sinks": ["k"], **keys}
+    return {**written, "topics": list(topics)}
+
+
+def kafka(servers: str = "a:1", **keys: Any) -> dict[str, Any]:
+    return {"kind": "kafka", "producer": {"bootstrap.servers": servers}, **keys}
+
+
+def topics(sources: dict[str, Any], **sinks: dict[str, Any]) -> list[str]:
+    """Return the complaints about who reaches which topic."""
+    given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
+    return [str(problem) for problem in check_topics(*given)]
+
+
+def pair(first: dict[str, Any], second: dict[str, Any], **sink: Any) -> bool:
+    """Tell whether two sources may share a sink."""
+    return not topics({"one": first, "two": second}, k=kafka(**sink))
+
+
+def test_sources_of_other_schemas_may_share_a_sink() -> None:
+    assert pair(postgres("sales.*"), postgres("hr.*"))
+    assert pair(postgres("sales.*"), postgres("hr.*"), topic="{schema}_{table}")
+    assert pair(postgres("sales.a", "sales.b"), postgres("sales.c"))
+
+
+def test_sources_that_meet_in_a_topic_are_refused() -> None:
+    assert not pair(postgres("sales.*"), postgres("sales.orders"))
+    assert not pair(postgres("sales.*"), postgres("hr.*"), topic="{table}")
+    assert not pair(postgres("sales.a"), postgres("hr.b"), topic="all")
+    assert not pair(postgres("s*.a"), postgres("*s.a"))
+    assert not pair(postgres(), postgres("hr.a"))
+    assert not pair(postgres("a.x"), chained("t"))
+
+
+def test_the_complaint_names_both_and_the_topic() -> None:
+    sources = {"one": postgres("a.x"), "two": postgres("*.x")}
+    (complaint,) = topics(sources, k=kafka())
+    assert complaint.startswith("sources.two.sinks: ")
+    for part in ("sinks.k", '"a.x"', "sources.one", "{source}"):
+        assert part in complaint
+
+
+def test_a_source_in_the_template_keeps_them_apart() -> None:
+    assert pair(postgres("a.*"), postgres("a.*"), topic="{source}.{schema}.{table}")
+    assert pair(postgres("a.*"), chained("t"), topic="{source}.{schema}.{table}")
+    prefixed = {"a": postgres("x.*"), "ab": postgres("x.*")}
+    assert topics(prefixed, k=kafka(topic="{source}{table}"))
+
+
+def test_a_mapping_and_a_fallback_are_topics_too() -> None:
+    mapped = {"orders": {"name": "all"}, "hr.people": {"name": "all"}}
+    assert not pair(postgres("a.orders"), postgres("hr.*"), topics=mapped)
+    assert pair(postgres("a.other"), postgres("hr.*"), topics=mapped)
+    assert not pair(postgres("a.x"), postgres("b.x"), topic="", fallback_topic="f")
+
+
+def test_names_with_dots_are_thought_of() -> None:
+    # "a.b"."c" and "a"."b.c" are the same text to a pattern
+    assert not pair(postgres("a.b.c"), postgres("x.b.c"), topic="{table}")
+    assert not pair(postgres("a.*"), postgres("b.*"), topic="{table}")
+
+
+def test_sinks_of_one_cluster_share_its_topics() -> None:
+    sources = {"one": postgres("a.x"), "two": postgres("a.x", sinks=["l"])}
+    assert topics(sources, k=kafka("h:1,i:1"), l=kafka("I:1"))
+    assert not topics(sources, k=kafka("h:1"), l=kafka("i:1"))
+
+
+def test_formats_without_positions_may_meet() -> None:
+    assert pair(postgres("a.x"), postgres("a.x"), format="event")
+    mixed = {"one": postgres("a.x"), "two": postgres("a.x", sinks=["l"])}
+    assert topics(mixed, k=kafka(), l=kafka(format="event"))
+
+
+def test_other_sinks_have_no_topics() -> None:
+    sources = {"one": postgres("a.x"), "two": postgres("a.x")}
+    assert not topics(sources, k={"kind": "log"})
+
+
+def test_polled_tables_are_named_after_their_source() -> None:
+    polled = {
+        "kind": "sql",
+        "url": "sqlite:///x",
+        "sinks": ["rows"],
+        "tables": {"orders": {"primary_key": "id"}},
+    }
+    sinks = {"k": kafka(), "rows": kafka(format="row")}
+    assert not topics({"public": postgres("a.orders"), "old": polled}, **sinks)
+    assert topics({"one": postgres("old.orders"), "old": polled}, **sinks)
+
+
+def test_a_chain_that_bites_its_tail_is_refused() -> None:
+    (complaint,) = topics({"up": chained("a.x", servers="A:1")}, k=kafka())
+    assert complaint.startswith("sources.up.topics: ")
+    assert not topics({"up": chained("a.x")}, k=kafka())
+    assert not topics({"up": chained("a", servers="a:1")}, k=kafka(topic="b.{table}"))
+
+
+def test_many_mapped_tables_are_checked_at_once() -> None:
+    mapped = {f"s.t{i}": {"name": f"n{i}"} for i in range(300)}
+    names = [f"s.t{i}" for i in range(300)]
+    assert pair(postgres(*names), postgres("x.*"), topics=mapped)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ("host=/run", "host=localhost", True),
+        ("host=db port=5433", "host=DB port=5433 dbname=x", True),
+        ("host=a,b", "host=b", True),
+        ("host=db", "host=db port=5433", False),
+        ("host=a", "host=b", False),
+        ("service=x", "service=x", True),
+    ],
+)
+def test_a_slot_is_read_by_one_source(one: str, other: str, shared: bool) -> None:
+    sources = {"one": postgres(dsn=one), "two": postgres(dsn=other)}
+    problems = list(check_slots(SOURCES.validate_python(sources), {}))
+    assert [problem.path for problem in problems] == [
+        ("sources", "two", "slot")
+    ] * shared
+
+
+def test_slots_of_other_names_share_a_server() -> None:
+    sources = {"one": postgres(), "two": postgres(slot="other")}
+    assert not list(check_slots(SOURCES.validate_python(sources), {}))
+
+
+def test_polled_rows_and_the_row_format_go_together() -> None:
+    polled = {
+        "kind": "sql",
+        "url": "sqlite:///x",
+        "tables": {"t": {"primary_key": "i"}},
+    }
+    sources = {
+        "pg": postgres(sinks=["ops", "rows", "missing"]),
+        "old": {**polled, "sinks": ["ops", "rows"]},
+    }
+    sinks = {"ops": kafka(), "rows": {"kind": "log", "format": "row"}}
+    found = check_formats(
+        SOURCES.validate_python(sources), SINKS.validate_python(sinks)
+    )
+    shown = [str(problem) for problem in found]
+    assert [line.split(" ")[0] for line in shown] == [
+        "sources.pg.sinks:",
+        "sources.old.sinks:",
+    ]
+    assert "sinks.rows" in shown[0]
+    assert "sinks.ops" in shown[1]
+
+
+GLOBS = st.text(st.sampled_from("ab*?"), max_size=7)
+TEXTS = st.text(st.sampled_from("ab"), max_size=7)
+
+
+@given(GLOBS, TEXTS)
+def test_a_pattern_overlaps_the_texts_that_it_matches(glob: str, text: str) -> None:
+    assert overlap(glob, text) == overlap(text, glob) == fnmatchcase(text, glob)
+
+
+@given(GLOBS, GLOBS)
+def test_patterns_overlap_where_a_text_matches_both(one: str, other: str) -> None:
+    if not overlap(one, other):
+        both = re.compile(f"(?={_regex(one)})(?={_regex(other)})")
+        assert not any(both.match(text) for text in _short_texts())
+    assert overlap(one, other) == overlap(other, one)
+
+
+def _regex(glob: str) -> str:
+    return glob.replace("?", ".").replace("*", ".*") + "$"
+
+
+def _short_texts() -> list[str]:
+    texts = [""]
+    for text in texts:
+        if len(text) < 6:
+            texts += [text + "a", text + "b"]
+    return texts

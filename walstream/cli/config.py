@@ -1,0 +1,32 @@
+"""`walstream config`: what walstream would run with, or what it could be told."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walstream import config as configuration
+from walstream.errors import WalstreamError
+
+
+def config(
+    file: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The configuration file."),
+    ] = None,
+    *,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema instead.")
+    ] = False,
+) -> None:
+    """Print the effective configuration, with secrets masked."""
+    if schema:
+        typer.echo(json.dumps(configuration.schema(), indent=2))
+        return
+    try:
+        loaded = configuration.load(file)
+    except WalstreamError as error:
+        typer.echo(f"walstream: {error}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    typer.echo(configuration.mask(loaded), nl=False)

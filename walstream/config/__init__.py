@@ -1,0 +1,50 @@
+"""walstream.toml or .yaml and the environment -> one validated Config.
+
+All defaults live in `model`, `source` and `sink`. Every failure is a ConfigError that
+names the keys and never shows a secret.
+"""
+
+from walstream.config.load import load
+from walstream.config.model import Config, Http, Spark
+from walstream.config.render import mask, schema
+from walstream.config.secret import Secrets
+from walstream.config.sink import (
+    DiscardSink,
+    Format,
+    KafkaSink,
+    KeyForm,
+    LogSink,
+    MappedTopic,
+    Partitioner,
+    Sink,
+)
+from walstream.config.source import (
+    KafkaSource,
+    PolledTable,
+    PostgresSource,
+    Source,
+    SqlSource,
+)
+
+__all__ = [
+    "Config",
+    "DiscardSink",
+    "Format",
+    "Http",
+    "KafkaSink",
+    "KafkaSource",
+    "KeyForm",
+    "LogSink",
+    "MappedTopic",
+    "Partitioner",
+    "PolledTable",
+    "PostgresSource",
+    "Secrets",
+    "Sink",
+    "Source",
+    "Spark",
+    "SqlSource",
+    "load",
+    "mask",
+    "schema",
+]

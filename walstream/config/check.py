@@ -1,0 +1,93 @@
+"""Everything about a configuration that one key alone cannot tell.
+
+It runs over the sections that are well-formed, so that one wrong key elsewhere does not
+hide what it finds. No server is asked.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from walstream.config import client, tls, topology
+from walstream.config.model import Config
+from walstream.config.problem import Problem, suggest
+from walstream.config.sink import KafkaSink, Sink
+from walstream.config.source import KafkaSource, PostgresSource, Source
+
+_NAME: Final = re.compile(r"[a-z0-9_-]+")
+_NAME_WANTED: Final = "is no name: write a-z, 0-9, _ and -"
+
+
+def check(
+    config: Config, document: Mapping[str, Any], environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Problems of the well-formed part of a document."""
+    yield from _check_names(document)
+    yield from _check_links(config, document)
+    for name, source in config.sources.items():
+        yield from _check_source(name, source, environment)
+    for name, sink in config.sinks.items():
+        yield from _check_sink(name, sink)
+    for key in config.spark.conf:
+        if not key.startswith("spark."):
+            yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")
+    yield from topology.check_formats(config.sources, config.sinks)
+    yield from topology.check_slots(config.sources, environment)
+    yield from topology.check_topics(config.sources, config.sinks)
+
+
+def _check_names(document: Mapping[str, Any]) -> Iterator[Problem]:
+    for part in ("sources", "sinks"):
+        names = _table(document, part)
+        if not names:
+            yield Problem((part,), f"there is none: write [{part}.NAME]")
+        for name in names:
+            if not _NAME.fullmatch(name):
+                yield Problem((part, name), _NAME_WANTED)
+
+
+def _check_links(config: Config, document: Mapping[str, Any]) -> Iterator[Problem]:
+    known = _table(document, "sinks")
+    for name in _table(document, "sources"):
+        source = config.sources.get(name)
+        written = _table(document["sources"], name)
+        sinks = source.sinks if source else written.get("sinks")
+        for sink in sinks if isinstance(sinks, list) else ():
+            if isinstance(sink, str) and sink and sink not in known:
+                yield Problem(
+                    ("sources", name, "sinks"),
+                    f'there is no sink "{sink}": {suggest(sink, known)}',
+                )
+
+
+def _check_source(
+    name: str, source: Source, environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    if isinstance(source, PostgresSource):
+        yield from tls.check_postgres(name, source, environment)
+    elif isinstance(source, KafkaSource):
+        yield from client.check_source(name, source)
+        yield from tls.check_kafka(("sources", name, "consumer"), source)
+
+
+def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
+    if not (sink.topic or sink.fallback_topic or sink.topics):
+        yield Problem(
+            ("sinks", name, "topic"),
+            "is empty, and there is neither a fallback_topic nor a mapping: no op "
+            'could reach a topic; write "{schema}.{table}", or one of them',
+        )
+    for table, mapped in sink.topics.items():
+        if mapped.name == sink.fallback_topic:
+            yield Problem(
+                ("sinks", name, "topics", table, "name"),
+                f'"{mapped.name}" is the fallback_topic too: give the table its own',
+            )
+    if isinstance(sink, KafkaSink):
+        yield from client.check_sink(name, sink)
+        yield from tls.check_kafka(("sinks", name, "producer"), sink)
+
+
+def _table(document: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    table = document.get(part)
+    return table if isinstance(table, Mapping) else {}

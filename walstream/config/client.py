@@ -1,0 +1,131 @@
+"""librdkafka properties that would break a promise, or that walstream sets itself.
+
+Every other property passes through unread. `at_most_once` lifts the promises; nothing
+lifts what would not work at all: callbacks, serializers, the partitioner's second name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from walstream.config.problem import Path, Problem
+from walstream.config.sink import KafkaSink
+from walstream.config.source import KafkaSource
+from walstream.config.tls import FALSE_WORDS, broker_hosts
+
+MOST_IN_FLIGHT: Final = 5  # more, and an idempotent producer may reorder
+ENDLESS_RETRIES: Final = 2147483647
+
+# Keys that may be empty texts, which consistent_random spreads like no key at all.
+_KEYS_THAT_MAY_BE_EMPTY: Final = frozenset({"concat", "pkey", "pkeyus"})
+
+_Rule = tuple[Callable[[str], bool], str]
+
+
+def _all(value: str) -> bool:
+    return value.lower() in {"all", "-1"}
+
+
+def _true(value: str) -> bool:
+    return value.lower() not in FALSE_WORDS
+
+
+def _false(value: str) -> bool:
+    return value.lower() in FALSE_WORDS
+
+
+def _zero(value: str) -> bool:
+    return value.strip() == "0"
+
+
+def _few(value: str) -> bool:
+    return value.isdecimal() and 1 <= int(value) <= MOST_IN_FLIGHT
+
+
+def _endless(value: str) -> bool:
+    return value.isdecimal() and int(value) >= ENDLESS_RETRIES
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+_ACKS: Final = (_all, 'a broker could lose what it took alone: write "all"')
+_TIMEOUT: Final = (_zero, "a record that waits longer would be given up: write 0")
+_IN_FLIGHT: Final = (_few, "a retry could overtake: write 1 to 5")
+_RETRIES: Final = (_endless, "a record out of retries is given up: leave it out")
+_PROMISES: Final[dict[str, _Rule]] = {
+    "acks": _ACKS,
+    "request.required.acks": _ACKS,
+    "enable.idempotence": (_true, "a retry could repeat or reorder: write true"),
+    "enable.gapless.guarantee": (_true, "a gap could pass unseen: write true"),
+    "message.timeout.ms": _TIMEOUT,
+    "delivery.timeout.ms": _TIMEOUT,
+    "max.in.flight": _IN_FLIGHT,
+    "max.in.flight.requests.per.connection": _IN_FLIGHT,
+    "retries": _RETRIES,
+    "message.send.max.retries": _RETRIES,
+    "transactional.id": (_never, "walstream does not use transactions: leave it out"),
+    "delivery.report.only.error": (_false, "deliveries must be seen: leave it out"),
+    "queuing.strategy": (lambda v: v == "fifo", 'order would be lost: write "fifo"'),
+}
+_CONSUMER_RULES: Final[dict[str, _Rule]] = {
+    "enable.auto.commit": (_false, "an offset counts once all sinks delivered"),
+    "enable.auto.offset.store": (_false, "an offset counts once all sinks delivered"),
+    "group.id": (_never, "the source's own key group sets it: leave it out"),
+}
+_OWN_KEY: Final = "the sink's own key partitioner sets it: leave it out"
+
+
+def check_sink(name: str, sink: KafkaSink) -> Iterator[Problem]:
+    """Name what the producer may not be told."""
+    path = ("sinks", name, "producer")
+    yield from _common(path, sink.producer)
+    for key in ("partitioner", "partitioner_cb"):
+        if key in sink.producer:
+            yield Problem((*path, key), f"is set twice: {_OWN_KEY}")
+    if sink.at_most_once:
+        return
+    allow = f", or at_most_once = true in sinks.{name}"
+    yield from _broken(path, sink.producer, _PROMISES, allow)
+    spread = sink.partitioner == "random" or (
+        sink.partitioner == "consistent_random" and sink.key in _KEYS_THAT_MAY_BE_EMPTY
+    )
+    if spread:
+        yield Problem(
+            ("sinks", name, "partitioner"),
+            f'"{sink.partitioner}" would send the ops of one key to several '
+            f'partitions, out of order: write "murmur2_random"{allow}',
+        )
+
+
+def check_source(name: str, source: KafkaSource) -> Iterator[Problem]:
+    """Name what the consumer may not be told."""
+    path = ("sources", name, "consumer")
+    yield from _common(path, source.consumer)
+    yield from _broken(path, source.consumer, _CONSUMER_RULES, "")
+
+
+def _common(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]:
+    if "metadata.broker.list" in properties:
+        yield Problem(
+            (*path, "metadata.broker.list"), 'is an old name: write "bootstrap.servers"'
+        )
+    elif not any(broker_hosts(properties)):
+        yield Problem(
+            (*path, "bootstrap.servers"), 'is missing: write "host:9092" of a broker'
+        )
+    for key in properties:
+        if key.endswith("_cb") or key in {"on_delivery", "on_commit", "logger"}:
+            yield Problem((*path, key), "is a callback, which no file can hold")
+        elif key.endswith((".serializer", ".deserializer")):
+            yield Problem(
+                (*path, key), "is not librdkafka's: the sink's own key format does this"
+            )
+
+
+def _broken(
+    path: Path, properties: Mapping[str, str], rules: Mapping[str, _Rule], allow: str
+) -> Iterator[Problem]:
+    for key, (holds, why) in rules.items():
+        if key in properties and not holds(properties[key]):
+            yield Problem((*path, key), f"breaks a promise, for {why}{allow}")

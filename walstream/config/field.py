@@ -1,0 +1,221 @@
+"""The types of single keys: what each refuses, in words that say what would be right.
+
+Text in the file stays text; only what came from a WALSTREAM__ variable
+(EnvironmentText) is read as the type that its key wants. What needs a second key to
+judge is left to `check` and `topology`.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from walstream.config import dsn
+from walstream.config.quantity import byte_size, duration, show_duration, show_size
+
+IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
+INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without identity
+TOPIC_LENGTH: Final = 249
+HIGHEST_PORT: Final = 65535
+
+_TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
+_TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")
+_LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+
+
+class EnvironmentText(str):
+    """A value from a WALSTREAM__ variable: text whose type its key decides."""
+
+    __slots__ = ()
+
+
+def read_override(text: str) -> object:
+    """Read the text as a TOML value where it is one; else it stays as it is."""
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return str(text)
+    value = document.pop("value")
+    if document or not isinstance(value, bool | int | float | str | list | dict):
+        return str(text)
+    return value
+
+
+class Section(BaseModel):
+    """A table of the file: unknown keys and other types are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, hide_input_in_errors=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _type_overrides(cls, table: object) -> object:
+        if not isinstance(table, Mapping):
+            return table
+        return {name: cls._typed(name, value) for name, value in table.items()}
+
+    @classmethod
+    def _typed(cls, name: str, value: object) -> object:
+        if not isinstance(value, EnvironmentText):
+            return value
+        field = cls.model_fields.get(name)
+        wanted = field.annotation if field else str
+        if wanted in {str, Path} or get_origin(wanted) is Literal:
+            return str(value)
+        return read_override(value)
+
+
+def _refuse(complaint: str) -> None:
+    raise ValueError(complaint)
+
+
+def _dsn(written: str) -> str:
+    dsn.parse(written)
+    return written
+
+
+def _slot(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9_]{1,63}", name):
+        _refuse("is no slot name: write 1 to 63 of a-z, 0-9 and _")
+    return name
+
+
+def _publication(name: str) -> str:
+    limit = IDENTIFIER_BYTES - len(INSERT_SUFFIX)
+    if not 1 <= len(name.encode()) <= limit:
+        _refuse(
+            f"is no publication name: write 1 to {limit} bytes, so that its twin "
+            f"<publication>{INSERT_SUFFIX} fits PostgreSQL's {IDENTIFIER_BYTES} too"
+        )
+    return name
+
+
+def _pattern(pattern: str) -> str:
+    if not re.search(r"[.*?]", pattern):
+        _refuse(
+            "can match no table, since patterns are compared with schema.table: "
+            'write "public.orders", or "*.orders" for every schema'
+        )
+    return pattern
+
+
+def _topic(name: str) -> str:
+    if not _TOPIC.fullmatch(name) or name in {".", ".."}:
+        _refuse(
+            f"is no topic name: write 1 to {TOPIC_LENGTH} of a-z, A-Z, 0-9, dot, _ "
+            "and -, and not . or .."
+        )
+    return name
+
+
+def _template(template: str) -> str:
+    if not _TEMPLATE.fullmatch(template):
+        _refuse(
+            "is no template: write letters, digits, dot, _ and -, and of braces only "
+            "{source}, {schema} and {table}"
+        )
+    if template and "{" not in template:
+        _topic(template)
+    return template
+
+
+def _listen(address: str) -> str:
+    found = _LISTEN.fullmatch(address)
+    if address and (not found or int(found[2]) > HIGHEST_PORT):
+        _refuse('is no address: write "host:port", or "" to switch it off')
+    return address
+
+
+def _not_empty(names: list[str] | None) -> list[str] | None:
+    if names is not None and (not names or "" in names):
+        _refuse("is empty: name at least one, or leave the key out")
+    if names is not None and len(set(names)) < len(names):
+        _refuse("names one twice: write each once")
+    return names
+
+
+def _property(value: object) -> str:
+    """Give librdkafka and Spark the texts that they take."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, Mapping):
+        raise ValueError(  # noqa: TRY004 - pydantic reports a ValueError alone
+            'is a table: a key with a dot needs quotes, as in "bootstrap.servers"'
+        )
+    raise ValueError("write a text, a number, or true or false")
+
+
+def _path(value: object) -> object:
+    return Path(value) if isinstance(value, str) and value else value
+
+
+def _or(word: str, read: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda written: written if written == word else read(written)
+
+
+def _heartbeat(written: object) -> float:
+    return 0.0 if written == "" else duration(written)
+
+
+def _positive(number: Any) -> Any:
+    if number <= 0:
+        _refuse("is 0: write more")
+    return number
+
+
+_DURATION_TEXT: Final = PlainSerializer(show_duration, return_type=str)
+_TEXT_SCHEMA: Final = WithJsonSchema({"type": "string"})
+
+Duration = Annotated[float, BeforeValidator(duration), _DURATION_TEXT, _TEXT_SCHEMA]
+PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+OptionalDuration = Annotated[
+    float,
+    BeforeValidator(_heartbeat),
+    PlainSerializer(lambda s: show_duration(s) if s else "", return_type=str),
+    _TEXT_SCHEMA,
+]
+ByteSize = Annotated[
+    int,
+    BeforeValidator(byte_size),
+    PlainSerializer(show_size, return_type=str),
+    _TEXT_SCHEMA,
+]
+PositiveByteSize = Annotated[ByteSize, AfterValidator(_positive)]
+Folder = Annotated[
+    Path, BeforeValidator(_path), PlainSerializer(str, return_type=str), _TEXT_SCHEMA
+]
+
+Dsn = Annotated[str, AfterValidator(_dsn)]
+SlotName = Annotated[str, AfterValidator(_slot)]
+PublicationName = Annotated[str, AfterValidator(_publication)]
+TablePattern = Annotated[str, AfterValidator(_pattern)]
+TopicName = Annotated[str, AfterValidator(_topic)]
+OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
+TopicTemplate = Annotated[str, AfterValidator(_template)]
+ListenAddress = Annotated[str, AfterValidator(_listen)]
+Names = Annotated[list[str], AfterValidator(_not_empty)]
+OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
+StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
+PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]
+Properties = dict[
+    str,
+    Annotated[
+        str,
+        BeforeValidator(_property),
+        WithJsonSchema({"type": ["string", "number", "boolean"]}),
+    ],
+]

@@ -1,0 +1,133 @@
+"""From a file and the environment to one Config, or to one error that lists it all.
+
+The order is: read, override by WALSTREAM__ variables, replace ${…}, read the sinks'
+topics_file, validate each key, then what keys mean together.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from walstream.config import check, document, override, secret
+from walstream.config.interpolation import Interpolation
+from walstream.config.keyword import is_secret_key
+from walstream.config.model import Config
+from walstream.config.problem import Path, Problem, error_of, translate
+from walstream.errors import ConfigError
+
+DEFAULT_FILES: Final = (
+    FilePath("walstream.toml"),
+    FilePath("/etc/walstream/walstream.toml"),
+)
+
+
+def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read and check everything; raise one ConfigError for all that is wrong."""
+    path = path or _default_file()
+    tables = document.read(path)
+    problems = override.apply(tables, environment)
+    interpolation = Interpolation(environment)
+    tables = interpolation.expand(tables)
+    problems += interpolation.problems
+    problems += _read_topics_files(tables)
+    config, found = _validate(tables, interpolation)
+    failed = {problem.path for problem in problems}
+    problems += [problem for problem in found if problem.path not in failed]
+    if config is not None:
+        found = list(check.check(config, tables, environment))
+        problems += [problem for problem in found if problem.path not in failed]
+    if problems or config is None:
+        raise error_of(str(path), problems)
+    return config.with_secrets(_secrets(tables, interpolation))
+
+
+def _default_file() -> FilePath:
+    for path in DEFAULT_FILES:
+        if path.exists():
+            return path
+    raise ConfigError(
+        f"there is no configuration: neither ./{DEFAULT_FILES[0]} nor "
+        f"{DEFAULT_FILES[1]}",
+        hint="name one with -c FILE, or look at walstream demo, which needs none",
+    )
+
+
+def _validate(
+    tables: dict[str, Any], interpolation: Interpolation
+) -> tuple[Config | None, list[Problem]]:
+    """Return the model of what is well-formed, and the problems of the rest."""
+    try:
+        return Config.model_validate(tables), []
+    except ValidationError as error:
+        problems = translate(error, tables, interpolation.pieces.keys())
+        whole = _without_broken(tables, error)
+    try:
+        return Config.model_validate(whole), problems
+    except ValidationError:  # pragma: no cover - every broken section is gone
+        return None, problems
+
+
+def _without_broken(tables: Mapping[str, Any], error: ValidationError) -> Any:
+    """Copy all but the sections that the error is about."""
+    whole = {
+        key: dict(table) if isinstance(table, Mapping) else table
+        for key, table in tables.items()
+    }
+    for detail in error.errors(include_url=False):
+        part, *names = detail["loc"]
+        if part in {"sources", "sinks"} and names:
+            whole[str(part)].pop(names[0], None)
+        else:
+            whole.pop(str(part), None)
+    return whole
+
+
+def _read_topics_files(tables: Mapping[str, Any]) -> list[Problem]:
+    """Put each file's topics beside those of its sink, which win."""
+    problems = []
+    sinks = tables.get("sinks")
+    for name, sink in sinks.items() if isinstance(sinks, Mapping) else ():
+        file = sink.get("topics_file") if isinstance(sink, Mapping) else None
+        topics = sink.setdefault("topics", {}) if file else None
+        if not isinstance(file, str) or not isinstance(topics, dict):
+            continue
+        try:
+            written = json.loads(document.read_text(FilePath(file)))
+        except ConfigError as error:
+            problems.append(Problem(("sinks", name, "topics_file"), str(error)))
+            continue
+        except (ValueError, RecursionError):
+            written = None
+        if isinstance(written, dict):
+            sink["topics"] = {**written, **topics}
+        else:
+            complaint = f'{file}: write a JSON object, as {{"orders": {{"name": "t"}}}}'
+            problems.append(Problem(("sinks", name, "topics_file"), complaint))
+    return problems
+
+
+def _secrets(tables: Mapping[str, Any], interpolation: Interpolation) -> frozenset[str]:
+    found = set(secret.collect(tables))
+    for path, pieces in interpolation.pieces.items():
+        found.update(p for p in pieces if _is_secret_piece(path, p, tables))
+    return frozenset(value for value in found if len(value) >= secret.SHORTEST)
+
+
+def _is_secret_piece(path: Path, piece: str, tables: Mapping[str, Any]) -> bool:
+    """Tell whether it went where secrets go, and is not shown even in the masked form.
+
+    A host that was put into a DSN by ${env:} is no secret, and logs have to name it.
+    """
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    if is_secret_key(key):
+        return True
+    if key not in secret.WHOLE_KEYS:
+        return False
+    value: Any = tables
+    for step in path:
+        value = value[step]
+    return piece not in secret.mask_value(key, value)

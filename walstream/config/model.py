@@ -1,0 +1,86 @@
+"""The whole configuration as one validated model.
+
+A Config is complete and frozen: whoever holds one needs neither file nor environment.
+The supervisor hands it to its workers over a pipe as JSON, secrets included, since
+process arguments and environments are readable by others.
+"""
+
+import json
+from typing import Literal, Self
+
+from pydantic import Field, PrivateAttr
+
+from walstream.config.field import (
+    Folder,
+    ListenAddress,
+    PositiveDuration,
+    Properties,
+    Section,
+)
+from walstream.config.secret import Secrets
+from walstream.config.sink import Sink
+from walstream.config.source import Source
+
+
+class Http(Section):
+    listen: ListenAddress = Field(
+        default="127.0.0.1:8321",
+        description='Address of health, status and metrics; "" switches it off.',
+    )
+
+
+class Spark(Section):
+    master: str = Field(
+        default="local[*,4]",
+        min_length=1,
+        description="Spark's master: local[cores,tries], spark://…, yarn or k8s://….",
+    )
+    conf: Properties = Field(
+        default={}, repr=False, description="Any spark.* properties."
+    )
+
+
+class Config(Section):
+    state: Folder = Field(
+        default="state",
+        validate_default=True,
+        description="Folder of the positions; it must outlive the process.",
+    )
+    shutdown_timeout: PositiveDuration = Field(
+        default=20.0,
+        description="How long a SIGTERM may drain before the process ends anyway.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least level that is logged."
+    )
+    http: Http = Field(default=Http(), description="The HTTP listener.")
+    sources: dict[str, Source] = Field(
+        default={}, description="Where ops come from, by name."
+    )
+    sinks: dict[str, Sink] = Field(default={}, description="Where they go, by name.")
+    spark: Spark = Field(default=Spark(), description="Backfill and polling.")
+
+    _secrets: Secrets = PrivateAttr(default=Secrets())
+
+    @property
+    def secrets(self) -> Secrets:
+        """What must be scrubbed from every text that is shown."""
+        return self._secrets
+
+    def with_secrets(self, values: frozenset[str]) -> Self:
+        """Return the same configuration that knows these secrets."""
+        copy = self.model_copy()
+        copy._secrets = Secrets(values)  # noqa: SLF001 - of its own class
+        return copy
+
+    def to_json(self) -> str:
+        """Write everything, secrets in plain: for a pipe, never for a file or a log."""
+        document = self.model_dump(mode="json")
+        return json.dumps({"config": document, "secrets": sorted(self.secrets.values)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        written = json.loads(text)
+        config = cls.model_validate(written["config"])
+        return config.with_secrets(frozenset(written["secrets"]))

@@ -1,0 +1,138 @@
+"""The three kinds of sinks, key by key, with their defaults.
+
+All kinds route and encode; `log` prints what a Kafka sink would send, and `discard`
+throws it away.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from walstream.config.field import (
+    OptionalNames,
+    OptionalTopicName,
+    Properties,
+    Section,
+    StopOrTopic,
+    TopicName,
+    TopicTemplate,
+)
+
+Format = Literal["op", "event", "tungsten", "row"]
+KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
+Partitioner = Literal[
+    "murmur2_random",
+    "murmur2",
+    "consistent",
+    "consistent_random",
+    "fnv1a",
+    "fnv1a_random",
+    "crc32",
+    "random",
+]
+
+
+class MappedTopic(Section):
+    name: TopicName = Field(description="The topic of this table.")
+    partition_key: OptionalNames = Field(
+        default=None,
+        description="Columns of the record's key; without it the primary key.",
+    )
+
+
+class _Sink(Section):
+    format: Format = Field(
+        default="op", description="How an op is written: op, event, tungsten or row."
+    )
+    topic: TopicTemplate = Field(
+        default="{schema}.{table}",
+        description="Topic of tables without a mapping, of {source}, {schema} and "
+        '{table}; "" sends only mapped tables.',
+    )
+    fallback_topic: OptionalTopicName = Field(
+        default="",
+        description='Topic of what has none; "" drops and counts it.',
+    )
+    topics: dict[str, MappedTopic] = Field(
+        default={}, description="Topics by table, as schema.table or the bare name."
+    )
+    topics_file: str = Field(
+        default="",
+        description="A JSON file of more such topics; those written here win.",
+    )
+    strict: bool = Field(
+        default=False,
+        description="Every published table must be mapped and have REPLICA IDENTITY "
+        "FULL.",
+    )
+    key: KeyForm = Field(
+        default="json",
+        description="How a record's key is written: json, concat, event, pkey, "
+        "pkeyus, tspkey or tspkeyus.",
+    )
+    on_truncate: Literal["send", "skip", "stop"] = Field(
+        default="send", description="What a TRUNCATE does: send, skip or stop."
+    )
+    split_key_updates: bool = Field(
+        default=True,
+        description="Send an update that changes the key as a delete and an insert.",
+    )
+    tombstones: bool = Field(
+        default=False,
+        description="Follow each delete by a null value, for compacted topics.",
+    )
+
+
+class KafkaSink(_Sink):
+    kind: Literal["kafka"] = Field(
+        description="What the sink is: kafka, log or discard."
+    )
+    partitioner: Partitioner = Field(
+        default="murmur2_random",
+        description="Any of librdkafka's, and crc32 for compatibility.",
+    )
+    on_too_large: StopOrTopic = Field(
+        default="stop",
+        description="What a record larger than its topic takes does: stop, or leave "
+        "its key, position and table in the topic named here.",
+    )
+    create_topics: bool = Field(
+        default=True, description="Create missing topics; false stops the start."
+    )
+    topic_partitions: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Partitions of topics that it creates; 0 is the broker's default.",
+    )
+    topic_replication: int = Field(
+        default=0,
+        ge=0,
+        le=32767,
+        description="Replicas of topics that it creates; 0 is the broker's default.",
+    )
+    topic_config: Properties = Field(
+        default={}, description="Configuration of topics that it creates."
+    )
+    producer: Properties = Field(
+        repr=False, description="Properties of librdkafka's producer."
+    )
+    at_most_once: bool = Field(
+        default=False, description="Allow producer properties that may lose records."
+    )
+    insecure: bool = Field(
+        default=False, description="Allow a broker elsewhere without verified TLS."
+    )
+
+
+class LogSink(_Sink):
+    kind: Literal["log"] = Field(description="What the sink is: kafka, log or discard.")
+
+
+class DiscardSink(_Sink):
+    kind: Literal["discard"] = Field(
+        description="What the sink is: kafka, log or discard."
+    )
+
+
+Sink = Annotated[KafkaSink | LogSink | DiscardSink, Field(discriminator="kind")]

@@ -1,0 +1,139 @@
+"""The three kinds of sources, key by key, with their defaults."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from walstream.config.field import (
+    ByteSize,
+    Dsn,
+    Names,
+    OptionalDuration,
+    PoisonPolicy,
+    PositiveByteSize,
+    PositiveDuration,
+    Properties,
+    PublicationName,
+    Section,
+    SlotName,
+    TablePattern,
+    TopicName,
+)
+from walstream.config.quantity import SIZE_UNITS
+
+
+class _Source(Section):
+    sinks: Names = Field(description="The sinks that it feeds, by name.")
+
+
+class PostgresSource(_Source):
+    kind: Literal["postgres"] = Field(
+        description="What the source is: postgres, sql or kafka."
+    )
+    dsn: Dsn = Field(
+        repr=False,
+        description="Connection string of libpq: a URI, or key=value pairs.",
+    )
+    slot: SlotName = Field(
+        default="walstream", description="The replication slot; one for each source."
+    )
+    publication: PublicationName = Field(
+        default="walstream",
+        description="The publication; tables without a replica identity go into its "
+        "twin, which adds _insert to the name.",
+    )
+    tables: list[TablePattern] = Field(
+        default=["public.*"],
+        description="Patterns of schema.table to publish; [] uses the publication as "
+        "it is.",
+    )
+    backfill: Literal["initial", "never", "only"] = Field(
+        default="initial",
+        description="Whether the rows that were there before come first, never, or "
+        "alone.",
+    )
+    retain: ByteSize = Field(
+        default=0, description="Bytes of WAL kept behind the position, to rewind into."
+    )
+    heartbeat: OptionalDuration = Field(
+        default=0.0,
+        description='How often a message is written to measure the lag; "" never.',
+    )
+    alarm_retained_wal: PositiveByteSize = Field(
+        default=10 * SIZE_UNITS["GiB"],
+        description="More WAL than this held by the slot turns /status red.",
+    )
+    toast_on_key_change: Literal["read", "stop"] = Field(
+        default="read",
+        description="Whether toasted values that a key change leaves out are read "
+        "from the table, or stop the source.",
+    )
+    detach_after: PositiveDuration = Field(
+        default=60.0,
+        description="One of several sinks that lags longer gets a copy of the slot.",
+    )
+    failover: bool = Field(
+        default=False,
+        description="Keep the slot on standbys too (PostgreSQL 17 and later).",
+    )
+    encoding: str = Field(
+        default="",
+        description="The true encoding of a SQL_ASCII database, which is refused "
+        "without.",
+    )
+    insecure: bool = Field(
+        default=False, description="Allow a server elsewhere without verified TLS."
+    )
+
+
+class PolledTable(Section):
+    primary_key: str = Field(
+        min_length=1, description="The increasing integer key to poll by."
+    )
+    fields: list[str] = Field(default=[], description="Columns to read; [] reads all.")
+    limit: int = Field(default=0, ge=0, description="Rows a poll; 0 is no limit.")
+
+
+class SqlSource(_Source):
+    kind: Literal["sql"] = Field(
+        description="What the source is: postgres, sql or kafka."
+    )
+    url: str = Field(
+        repr=False,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+.-]*://",
+        description="URL of a SQLAlchemy engine.",
+    )
+    poll_interval: PositiveDuration = Field(
+        default=5.0, description="How long to wait between two polls."
+    )
+    tables: dict[str, PolledTable] = Field(
+        min_length=1, description="The append-only tables to poll, by name."
+    )
+
+
+class KafkaSource(_Source):
+    kind: Literal["kafka"] = Field(
+        description="What the source is: postgres, sql or kafka."
+    )
+    topics: Annotated[list[TopicName], Field(min_length=1)] = Field(
+        description="The topics of another walstream to pass on."
+    )
+    group: str = Field(
+        default="walstream", min_length=1, description="The consumer group."
+    )
+    on_poison: PoisonPolicy = Field(
+        default="stop",
+        description="What a malformed record does: stop, skip, or go to the topic "
+        "named here.",
+    )
+    consumer: Properties = Field(
+        repr=False, description="Properties of librdkafka's consumer."
+    )
+    insecure: bool = Field(
+        default=False, description="Allow a broker elsewhere without verified TLS."
+    )
+
+
+Source = Annotated[
+    PostgresSource | SqlSource | KafkaSource, Field(discriminator="kind")
+]

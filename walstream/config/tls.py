@@ -1,0 +1,100 @@
+"""A server off this machine is talked to over verified TLS, or `insecure` says so.
+
+Encryption without verification is none against who stands in between, so libpq's
+`require` and `verify-ca` are refused like no TLS at all, and so is a librdkafka that
+does not compare the broker's name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from walstream.config import dsn
+from walstream.config.problem import Path, Problem, show_path
+from walstream.config.sink import KafkaSink
+from walstream.config.source import KafkaSource, PostgresSource
+
+FALSE_WORDS: Final = frozenset({"false", "f", "0"})  # as librdkafka reads them
+
+_MODE_FLAWS: Final = {
+    "verify-ca": "does not check whose certificate it is: any other of that authority "
+    "passes",
+    "require": "checks no certificate: who stands in between can show any",
+    "prefer": "goes on without TLS where the server has none",
+    "allow": "goes on without TLS where the server lets it",
+    "disable": "uses no TLS",
+}
+
+
+def check_postgres(
+    name: str, source: PostgresSource, environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Refuse a DSN that leads where nothing proves the server."""
+    path = ("sources", name, "dsn")
+    parameters = dsn.parse(source.dsn)
+    mode = parameters.get("sslmode") or environment.get("PGSSLMODE", "")
+    if source.insecure or mode == "verify-full":
+        return
+    servers = dsn.servers(parameters, environment)
+    if servers is None:
+        what = "takes its server from a service file, which is not read here"
+    else:
+        remote = [host for host, _ in servers if not dsn.is_local(host)]
+        if not remote:
+            return
+        what = f"leads to {', '.join(remote)}, which is not this machine"
+    flaw = "sslmode is not set"
+    if mode:
+        flaw = f"sslmode={mode} {_MODE_FLAWS.get(mode, 'is none of libpq')}"
+    yield Problem(
+        path,
+        f"{what}, and {flaw}: write sslmode=verify-full (with sslrootcert=FILE, or "
+        f"sslrootcert=system for a public authority), or insecure = true beside it",
+    )
+
+
+def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem]:
+    """Refuse properties that leave a broker off this machine unverified."""
+    properties = client.producer if isinstance(client, KafkaSink) else client.consumer
+    remote = [host for host in broker_hosts(properties) if not dsn.is_local(host)]
+    if client.insecure or not remote:
+        return
+    what = f"{', '.join(remote)} is not this machine"
+    owner = show_path(path[:2])
+    protocol = properties.get("security.protocol", "plaintext").lower()
+    if protocol not in {"ssl", "sasl_ssl"}:
+        yield Problem(
+            (*path, "security.protocol"),
+            f'{what}, and {protocol} is not encrypted: write "ssl" or "sasl_ssl", '
+            f"or insecure = true in {owner}",
+        )
+    for key, bad, right in (
+        ("enable.ssl.certificate.verification", FALSE_WORDS, "true"),
+        ("ssl.endpoint.identification.algorithm", {"none"}, '"https"'),
+    ):
+        if properties.get(key, "").lower() in bad:
+            yield Problem(
+                (*path, key),
+                f"{what}, and its certificate is not verified so: write {right}, "
+                f"or insecure = true in {owner}",
+            )
+
+
+def brokers(properties: Mapping[str, str]) -> frozenset[str]:
+    """Return the bootstrap servers, to compare."""
+    return frozenset(_servers(properties))
+
+
+def broker_hosts(properties: Mapping[str, str]) -> Iterable[str]:
+    """Hosts of the bootstrap servers: the port may be missing, the host bracketed."""
+    for server in _servers(properties):
+        if server.startswith("["):
+            yield server[1:].partition("]")[0]
+        else:
+            yield server.partition(":")[0] if server.count(":") == 1 else server
+
+
+def _servers(properties: Mapping[str, str]) -> Iterator[str]:
+    for written in properties.get("bootstrap.servers", "").split(","):
+        server = written.strip().lower().rpartition("://")[2]
+        if server:
+            yield server

@@ -1,0 +1,208 @@
+"""Sources and sinks taken together: who feeds whom, and which topics they can reach.
+
+Two sources in one topic of `op` records would mix two servers' LSNs, which then order
+nothing. Which topics a source can reach is computed from patterns alone, before any
+server is asked, and errs on the side of refusing: every table that a pattern could
+match is taken to exist, and mappings and fallback are taken to be used.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from walstream.config import dsn
+from walstream.config.problem import Problem
+from walstream.config.sink import KafkaSink, Sink
+from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
+from walstream.config.tls import brokers
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One source's stream into one Kafka sink, and the topics it can reach."""
+
+    source: str
+    sink: str
+    writes_ops: bool
+    brokers: frozenset[str]
+    topics: frozenset[str]  # patterns with * and ?
+
+    def shares_cluster(self, other: "Feed") -> bool:
+        return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)
+
+
+def check_formats(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """Each source feeds sinks whose format can hold its rows."""
+    for name, source in sources.items():
+        for sink_name in source.sinks:
+            sink = sinks.get(sink_name)
+            if sink and isinstance(source, SqlSource) != (sink.format == "row"):
+                yield Problem(
+                    ("sources", name, "sinks"),
+                    f'sinks.{sink_name} has format "{sink.format}": rows of a sql '
+                    'source go to a sink with format "row", and only they do',
+                )
+
+
+def check_slots(
+    sources: Mapping[str, Source], environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """No slot of a server is read by two sources."""
+    postgres = [
+        (name, source, _servers(source, environment))
+        for name, source in sources.items()
+        if isinstance(source, PostgresSource)
+    ]
+    for (first, one, here), (second, other, there) in combinations(postgres, 2):
+        if one.slot == other.slot and not here.isdisjoint(there):
+            yield Problem(
+                ("sources", second, "slot"),
+                f'"{other.slot}" is the slot of sources.{first} on the same server: '
+                "give each its own",
+            )
+
+
+def check_topics(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """No topic mixes the ops of two sources, and none is read back by its writer."""
+    feeds = list(_feeds(sources, sinks))
+    for one, other in combinations(feeds, 2):
+        if one.source == other.source or not (one.writes_ops or other.writes_ops):
+            continue
+        if one.shares_cluster(other) and (topic := _shared_topic(one, other)):
+            yield Problem(
+                ("sources", other.source, "sinks"),
+                f'through sinks.{other.sink} it can reach the topic "{topic}", which '
+                f"sources.{one.source} can reach too, and the LSNs of two sources "
+                "order nothing in one topic: write {source} in the sink's topic, or "
+                "give each source a sink with topics of its own",
+            )
+    for feed in feeds:
+        yield from _check_loop(feed, sources[feed.source])
+
+
+def overlap(one: str, other: str) -> bool:
+    """Tell whether some text matches both patterns."""
+    if _is_wild(one) or _is_wild(other):
+        return _overlap(one, other)
+    return one == other
+
+
+@lru_cache(maxsize=4096)
+def _overlap(one: str, other: str) -> bool:
+    """Go row by row: row[j] tells whether one text may match one[:i] and other[:j]."""
+    row = [True]
+    for right in other:
+        row.append(row[-1] and right == "*")
+    for left in one:
+        above, row = row, [row[0] and left == "*"]
+        for j, right in enumerate(other):
+            if "*" in {left, right}:  # it takes nothing, or one character more
+                row.append(above[j + 1] or row[j])
+            else:
+                row.append(above[j] and (left == right or "?" in {left, right}))
+    return row[-1]
+
+
+def _is_wild(pattern: str) -> bool:
+    return "*" in pattern or "?" in pattern
+
+
+def _servers(
+    source: PostgresSource, environment: Mapping[str, str]
+) -> set[tuple[str, str]]:
+    """Host and port, all names of this machine taken as one."""
+    servers = dsn.servers(dsn.parse(source.dsn), environment)
+    if servers is None:
+        return {("service file", source.dsn)}
+    return {
+        ("this machine" if dsn.is_local(host) else host.lower(), port)
+        for host, port in servers
+    }
+
+
+def _feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[Feed]:
+    for name, source in sources.items():
+        for sink_name in source.sinks:
+            sink = sinks.get(sink_name)
+            if isinstance(sink, KafkaSink):
+                yield Feed(
+                    source=name,
+                    sink=sink_name,
+                    writes_ops=sink.format == "op",
+                    brokers=brokers(sink.producer),
+                    topics=frozenset(_topics(name, source, sink)),
+                )
+
+
+def _topics(name: str, source: Source, sink: KafkaSink) -> Iterator[str]:
+    for pattern in _tables(name, source):
+        for table, mapped in sink.topics.items():
+            if overlap(pattern, table if "." in table else f"*.{table}"):
+                yield mapped.name
+        if sink.topic:
+            yield from _fill(sink.topic.replace("{source}", name), pattern)
+    if sink.fallback_topic:
+        yield sink.fallback_topic
+
+
+def _tables(name: str, source: Source) -> list[str]:
+    match source:
+        case PostgresSource(tables=[]):
+            return ["*"]  # whatever the publication holds
+        case PostgresSource(tables=patterns):
+            return patterns
+        case SqlSource(tables=tables):
+            # where no schema is written, the source's name stands for it
+            return [table if "." in table else f"{name}.{table}" for table in tables]
+        case KafkaSource():
+            return ["*"]  # whatever the records are of
+
+
+def _fill(template: str, pattern: str) -> Iterator[str]:
+    """Name the topics of matching tables; names hold dots, so each split counts."""
+    template = template.replace("{schema}.{table}", "{both}")
+    schema, dot, table = pattern.partition(".")
+    splits = {("*", "*")} if _is_wild(schema) else set()
+    while dot:
+        splits.add((schema, table))
+        if _is_wild(table):
+            splits.add((f"{schema}.*", "*"))
+        following, dot, table = table.partition(".")
+        schema = f"{schema}.{following}"
+    for schema, table in splits or {("*", "*")}:
+        yield (
+            template.replace("{both}", pattern)
+            .replace("{schema}", schema)
+            .replace("{table}", table)
+        )
+
+
+def _shared_topic(one: Feed, other: Feed) -> str:
+    """Find a topic, or a pattern of topics, that both can reach."""
+    for topic in sorted(one.topics & other.topics):
+        return topic
+    for here, there in ((one, other), (other, one)):
+        for pattern in sorted(filter(_is_wild, here.topics)):
+            for topic in sorted(there.topics):
+                if overlap(pattern, topic):
+                    return topic
+    return ""
+
+
+def _check_loop(feed: Feed, source: Source) -> Iterator[Problem]:
+    if not isinstance(source, KafkaSource):
+        return
+    if feed.brokers.isdisjoint(brokers(source.consumer)):
+        return
+    for topic in source.topics:
+        if any(overlap(topic, written) for written in feed.topics):
+            yield Problem(
+                ("sources", feed.source, "topics"),
+                f'"{topic}" is also written by it, through sinks.{feed.sink} to the '
+                "same brokers: it would read its own records for ever",
+            )
