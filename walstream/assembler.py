@@ -62,10 +62,14 @@ class Assembler:
         if self._boundary is not None and self._lsn >= self._boundary:
             self._boundary = None
             for shape in list(self._shapes.values()):
-                self.describe(shape.relation, shape.history, shape.old_rows_whole)
+                self.describe(
+                    shape.relation,
+                    shape.history,
+                    old_rows_whole=shape.old_rows_whole,
+                )
 
     def describe(
-        self, relation: Relation, history: KeyHistory, old_rows_whole: bool = True
+        self, relation: Relation, history: KeyHistory, *, old_rows_whole: bool = True
     ) -> Table:
         """Take a Relation message, with the keys that count for its table.
 
@@ -164,7 +168,7 @@ class Assembler:
         op = self._op(Kind.UPDATE, shape.table, row_lsn)
         new = self._checked(message.new, shape)
         if message.old is not None:
-            old, op.absent = self._old_row(message.old, message.old_whole, shape)
+            old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
             if message.toasted:
                 _fill(new, old)
             op.old = old
@@ -178,11 +182,11 @@ class Assembler:
     def _delete(self, message: Delete, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
         op = self._op(Kind.DELETE, shape.table, row_lsn)
-        op.old, op.absent = self._old_row(message.old, message.old_whole, shape)
+        op.old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
         return op
 
     def _old_row(
-        self, old: list[Value], whole: bool, shape: _Shape
+        self, old: list[Value], shape: _Shape, *, whole: bool
     ) -> tuple[list[Value], bool]:
         """Mark what an old row does not carry: there, pgoutput sends a false NULL.
 

@@ -36,7 +36,7 @@ class KeyHistory:
         self._sets = list(sets) or [KeySet(0)]
 
     def at(self, lsn: Lsn) -> KeySet:
-        """The set under which a transaction of commit LSN `lsn` is read."""
+        """Find the set under which a transaction of commit LSN `lsn` is read."""
         for key_set in reversed(self._sets):
             if key_set.from_lsn <= lsn:
                 return key_set
@@ -55,7 +55,7 @@ class KeyHistory:
         self._sets = self._sets[self._sets.index(current) :]
 
     def boundaries(self) -> Iterable[Lsn]:
-        """The LSNs at which the set changes."""
+        """List the LSNs at which the set changes."""
         return (key_set.from_lsn for key_set in self._sets[1:])
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class Ledger:
 
     @property
     def in_transaction(self) -> bool:
-        """Is a transaction open: begun, its commit not yet read?"""
+        """Tell whether a transaction is open: begun, its commit not yet read."""
         return bool(self._queue) and self._queue[-1].end_lsn is None
 
     @property

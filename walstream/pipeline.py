@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
-from typing import Final
+from typing import Final, cast
 
 import structlog
 
@@ -20,9 +20,16 @@ from walstream.errors import WalstreamError
 from walstream.ledger import Ledger, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
-from walstream.pgoutput import Begin, Commit, Relation, Truncate, decode
+from walstream.pgoutput import (
+    Begin,
+    Commit,
+    Relation,
+    RowMessage,
+    Truncate,
+    decode,
+)
 from walstream.ports import Companion, Position, Sink, Source
-from walstream.positions import PositionWriter
+from walstream.position_writer import PositionWriter
 from walstream.stop import Stop, Waker
 
 _FRAMES_PER_TURN: Final = 500
@@ -116,7 +123,7 @@ class Pipeline:
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
         # each sink is asked: asking serves its delivery reports
-        room = all([sink.ready() for sink in self._sinks])
+        room = all([sink.ready() for sink in self._sinks])  # noqa: C419
         worked = room and self._work(until_commit=until_commit)
         self._advance()
         self._companion.tick(paused=not room)
@@ -138,7 +145,7 @@ class Pipeline:
             if frame[0] == _WAL_DATA and frame[_HEADER_SIZE] in _ROW_TAGS:
                 frames.popleft()
                 message = decode(frame[_HEADER_SIZE:])
-                op = self._assembler.row(message, _U64(frame, 1)[0])  # type: ignore[arg-type] - the tag says so
+                op = self._assembler.row(cast("RowMessage", message), _U64(frame, 1)[0])
                 if not self._send(op):
                     return True
             elif self._process(frame):
@@ -170,7 +177,9 @@ class Pipeline:
                 facts = self._companion.keys(message)
                 if facts is None:
                     return False
-                self._assembler.describe(message, facts.history, facts.old_rows_whole)
+                self._assembler.describe(
+                    message, facts.history, old_rows_whole=facts.old_rows_whole
+                )
             case Truncate():
                 self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
             case _:
@@ -216,16 +225,12 @@ class Pipeline:
         """Store how far all is delivered, confirm what is stored."""
         resume = self._ledger.advance()
         now = time.monotonic()
-        if resume > self._submitted and not self._writer.busy:
-            if now >= self._next_store:
-                position = replace(self._confirming.position, resume=resume)
-                self._writer.submit(position)
-                self._submitted = resume
-                self._next_store = now + (
-                    _STORE_EVERY_S
-                    if resume <= self._last_commit
-                    else _STORE_KEEPALIVE_EVERY_S
-                )
+        due = now >= self._next_store and not self._writer.busy
+        if due and resume > self._submitted:
+            self._submit(resume)
+            by_commit = resume <= self._last_commit
+            interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
+            self._next_store = now + interval_s
         self._note_write_error(now)
         stored = self._writer.stored
         if stored is not None and stored.resume > self._confirmed:
@@ -249,9 +254,11 @@ class Pipeline:
                 _log.error("positions cannot be stored", error=str(error))
             if now >= self._next_store:
                 self._next_store = now + _STORE_KEEPALIVE_EVERY_S
-                resume = self._ledger.advance()
-                self._writer.submit(replace(self._confirming.position, resume=resume))
-                self._submitted = resume
+                self._submit(self._ledger.advance())
+
+    def _submit(self, resume: Lsn) -> None:
+        self._submitted = resume
+        self._writer.submit(replace(self._confirming.position, resume=resume))
 
     def _wait(self, waker: Waker, *, readable: bool, worked: bool) -> None:
         """Sleep until there is something to do, at most until the next timer."""

@@ -7,9 +7,8 @@ crash: no writemap, every commit with fsync.
 
 import mmap
 import struct
-import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -197,58 +196,3 @@ def _meta(page: bytes) -> tuple[int, int] | None:
         return None
     last_page, transaction = struct.unpack_from("=QQ", page, 16 + 24 + 2 * 48)
     return transaction, last_page
-
-
-class PositionWriter:
-    """Stores positions in a thread of its own, so that an fsync holds up nobody.
-
-    One position at a time; `stored` is the last that is durable.
-    """
-
-    def __init__(
-        self, store: Callable[[Position], None], wake: Callable[[], None]
-    ) -> None:
-        self._store = store
-        self._wake = wake
-        self._wanted: Position | None = None
-        self._condition = threading.Condition()
-        self._closed = False
-        self.stored: Position | None = None
-        self.error: WalstreamError | None = None
-        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
-        self._thread.start()
-
-    @property
-    def busy(self) -> bool:
-        """Is a position on its way to the disk?"""
-        return self._wanted is not None
-
-    def submit(self, position: Position) -> None:
-        """Store this one next; only while not busy."""
-        with self._condition:
-            self._wanted = position
-            self._condition.notify()
-
-    def close(self) -> None:
-        """End the thread, what it holds stored first."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._wanted or self._closed)
-                position = self._wanted
-            if position is None:
-                return
-            try:
-                self._store(position)
-            except WalstreamError as error:
-                self.error = error
-            else:
-                self.error = None
-                self.stored = position
-            self._wanted = None
-            self._wake()

@@ -5,6 +5,7 @@ that dies is started again with backoff; one that ends with 2, 3 or 4 needs an o
 and is not.
 """
 
+import contextlib
 import json
 import os
 import selectors
@@ -118,10 +119,10 @@ class WorkerProcess:
             return
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
-                try:
+                with contextlib.suppress(
+                    BrokenPipeError
+                ):  # it has ended: nothing to tell any more
                     pipe.close()
-                except BrokenPipeError:
-                    pass  # what was not yet told interests nobody any more
         self._process = None
         lived_s = time.monotonic() - self._started_at
         if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S:
@@ -254,7 +255,8 @@ def check_supported(config: Config) -> None:
         for key, allowed in plain.items():
             if getattr(sink, key) not in allowed:
                 raise ConfigError(
-                    f"sinks.{name}.{key}: {getattr(sink, key)!r} is not in this version",
+                    f"sinks.{name}.{key}: {getattr(sink, key)!r} is not in this"
+                    " version",
                     hint=f"write {key} = {' or '.join(map(repr, allowed))}",
                 )
 

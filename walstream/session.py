@@ -4,7 +4,6 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,7 +22,8 @@ from walstream.metrics import LSN, SLOT, TOPIC
 from walstream.options import Options
 from walstream.pipeline import Confirming, Pipeline
 from walstream.ports import Position
-from walstream.positions import LmdbPositions, PositionWriter
+from walstream.position_writer import PositionWriter
+from walstream.positions import LmdbPositions
 from walstream.postgres import catalog, publication
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
@@ -210,15 +210,16 @@ class Session:
             kept = self._positions.read(name)
             if kept == found:
                 return
-            if kept is not None and kept["partitions"] != topic.partitions:
-                if not self._options.accept_partitions:
-                    raise TopicLost(
-                        f"topic {topic.name!r} has {topic.partitions} partitions, it"
-                        f" had {kept['partitions']}: keys would move to others",
-                        hint="walstream run --accept-partitions, when readers can bear"
-                        " that a key's older records are in another partition",
-                    )
-            if kept is not None and kept["identity"] != topic.identity:
+            kept = kept or found
+            moved = kept["partitions"] != topic.partitions
+            if moved and not self._options.accept_partitions:
+                raise TopicLost(
+                    f"topic {topic.name!r} has {topic.partitions} partitions, it"
+                    f" had {kept['partitions']}: keys would move to others",
+                    hint="walstream run --accept-partitions, when readers can bear"
+                    " that a key's older records are in another partition",
+                )
+            if kept["identity"] != topic.identity:
                 _log.warning(
                     "topic was created again: what was delivered before is gone",
                     **{TOPIC: topic.name},
@@ -230,7 +231,7 @@ class Session:
     def _begin(
         self, decision: Decision, server: Server, sinks: list[KafkaSink]
     ) -> tuple[Position, Mapping[str, Any]]:
-        """Come to a stored position and the publications to read, by the start table."""
+        """Come to a position, and to the publications to read, by the start table."""
         with session(self._source.dsn) as connection:
             if decision.step is Step.STREAM:
                 stored = self._positions.position()
@@ -250,7 +251,8 @@ class Session:
 
     def _wait_for(self, sinks: list[KafkaSink]) -> None:
         """Wait for Kafka before anything is created in PostgreSQL."""
-        while not all([sink.ready() for sink in sinks]):
+        # a list: each sink is asked, whatever another says
+        while not all([sink.ready() for sink in sinks]):  # noqa: C419
             if self._stop.event.wait(_LOOK_EVERY_S):
                 raise Transient("stopped while waiting for Kafka")
 

@@ -1,5 +1,6 @@
 """The wish to stop, and what wakes the loop up for it."""
 
+import contextlib
 import os
 import threading
 import time
@@ -15,16 +16,12 @@ class Waker:
         return self._out
 
     def wake(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.write(self._in, b"\0")
-        except BlockingIOError:
-            pass  # it is awake
 
     def rest(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.read(self._out, 4096)
-        except BlockingIOError:
-            pass
 
 
 class Stop:

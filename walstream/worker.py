@@ -5,6 +5,7 @@ for an end at once; end of file is the supervisor's death. The worker writes its
 to stdout, a line of JSON a second. Its exit code is the error's.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -133,10 +134,8 @@ def _push(worker: Worker) -> None:
     os.set_blocking(sys.stdout.fileno(), False)
     while True:
         line = json.dumps(worker.report()) + "\n"
-        try:
+        with contextlib.suppress(OSError):  # full, or closed: the control pipe tells
             os.write(sys.stdout.fileno(), line.encode())
-        except OSError:
-            pass  # full, or closed: the control pipe tells of the end
         time.sleep(_REPORT_EVERY_S)
 
 
@@ -159,7 +158,7 @@ def main() -> int:
     except WalstreamError as error:
         _log.error("stopped", **{ERROR: error.args[0], HINT: error.hint})
         return error.exit_code
-    except Exception:
+    except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
         _log.exception("worker failed: a defect")
         return 1
     return 0

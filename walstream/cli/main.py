@@ -29,7 +29,8 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001 - handled by its callback
+    *,
+    version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_version, is_eager=True, help="Say which this is."

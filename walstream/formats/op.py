@@ -136,11 +136,14 @@ def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> 
         return
     ((kind, rows),) = body.items()
     op.kind = Kind(kind)
-    old, new = {
-        Kind.INSERT: lambda: (None, rows),
-        Kind.UPDATE: lambda: (rows[0], rows[1]),
-        Kind.DELETE: lambda: (rows, None),
-    }[op.kind]()
+    old: list[str | None] | None = None
+    new: list[str | None] | None = None
+    if op.kind is Kind.UPDATE:
+        old, new = rows
+    elif op.kind is Kind.DELETE:
+        old = rows
+    else:
+        new = rows
     op.old = _with_absent(op.table, old, absent.get("old", ()))
     op.new = _with_absent(op.table, new, absent.get("new", ()))
 

@@ -1,4 +1,4 @@
-"""Producer properties: what keeps the promises, what the operator set, what must fit."""
+"""Producer properties: what keeps the promises, what was given, what must fit."""
 
 from collections.abc import Mapping
 from typing import Any, Final

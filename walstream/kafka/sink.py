@@ -75,7 +75,7 @@ class KafkaSink:
         producer: Mapping[str, Any],
         expected: Iterable[str] = (),
     ) -> None:
-        """`expected` topics are looked at, or created, before anything is sent."""
+        """Look at `expected` topics, or create them, before anything is sent."""
         self._rules = rules
         self._router = router
         self._topics = topics
@@ -87,7 +87,9 @@ class KafkaSink:
         self._held: deque[Callable[[], bool]] = deque()  # sends that found no room
         self._failure: WalstreamError | None = None
         self._callback: tuple[Transaction | None, Any] = (None, None)
-        self._headers = [("walstream-source", rules.source_header)]
+        self._headers: list[tuple[str, str | bytes | None]] = [
+            ("walstream-source", rules.source_header)
+        ]
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = 0.0
@@ -222,14 +224,13 @@ class KafkaSink:
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        row = op.new if op.new is not None else op.old
-        key = target.route.key(row)  # type: ignore[arg-type] - a row op has one row
+        key = target.route.key(op.new or op.old or ())
         value = target.encoder.encode(op)
         partitions = topic.partitions
         partition = self._partition(key, partitions) if partitions > 1 else 0
         self._produce(topic, partition, key, value, op, transaction)
 
-    def _produce(  # noqa: PLR0913 - a record's parts, without an object for each row
+    def _produce(  # noqa: PLR0913, PLR0917 - a record's parts, without an object for each row
         self,
         topic: Topic,
         partition: int,
@@ -269,7 +270,7 @@ class KafkaSink:
                 )
             )
 
-    def _take(  # noqa: PLR0913 - as produce takes them
+    def _take(  # noqa: PLR0913, PLR0917 - as produce takes them
         self,
         topic: str,
         value: bytes,
@@ -277,7 +278,7 @@ class KafkaSink:
         partition: int,
         callback: Callable[..., None],
         timestamp: int,
-        headers: list[tuple[str, bytes]] | None,
+        headers: list[tuple[str, str | bytes | None]] | None,
     ) -> bool:
         """Give one record to the producer; False when its queue is full."""
         producer = self._producer

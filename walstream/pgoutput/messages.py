@@ -93,6 +93,8 @@ class LogicalMessage:
     content: bytes
 
 
+RowMessage = Insert | Update | Delete
+
 Message = (
     Begin
     | Commit

@@ -84,14 +84,14 @@ class TableFacts:
 
     @property
     def identified(self) -> bool:
-        """May the application UPDATE and DELETE while updates are published?"""
+        """Tell whether rows may be updated while updates are published."""
         if self.kind == "p":
             return self.leaves_identified and (self.full or bool(self.identity))
         return self.full or bool(self.identity)
 
     @property
     def old_rows_whole(self) -> bool:
-        """May a null in an old row that is marked whole be believed?"""
+        """Tell whether a null in an old row that is marked whole is one."""
         return self.leaves_full
 
 
@@ -99,7 +99,11 @@ def tables(connection: Connection) -> dict[str, TableFacts]:
     """Look at every table that is not the system's, by `schema.table`."""
     facts = [
         TableFacts(
-            *row[:5],
+            schema=row[0],
+            name=row[1],
+            kind=row[2],
+            persistence=row[3],
+            replica_identity=row[4],
             primary_key=tuple(row[5]),
             identity=tuple(row[6]),
             columns=tuple(row[7]),

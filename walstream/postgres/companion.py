@@ -5,6 +5,7 @@ and, while reading is paused, whether the server still lives. No plain session s
 open: it would hold up a smart shutdown.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -220,10 +221,8 @@ class SessionCompanion:
             if not self._watching.done():
                 return
             watching, self._watching = self._watching, None
-            try:
+            with contextlib.suppress(Transient):  # the stream itself will notice
                 self._facts.update(watching.result())
-            except Transient:
-                pass  # the stream itself will notice
         elif now >= self._next_watch:
             self._next_watch = now + _WATCH_EVERY_S
             self._watches += 1

@@ -37,6 +37,8 @@ VALUE_SETTINGS: Final[Mapping[str, str]] = {
 }
 # PostgreSQL 18 tells of a dropped publication by a warning only.
 _SESSION_SETTINGS: Final = {**VALUE_SETTINGS, "client_min_messages": "warning"}
+# libpq sends these as startup parameters, which beat `options`.
+_SETTING_VARIABLES: Final = ("PGDATESTYLE", "PGTZ")
 _CONNECT_TIMEOUT_S: Final = 5
 
 
@@ -52,6 +54,7 @@ def connection_string(dsn: str, **replaced: str) -> str:
     options = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
     settings = " ".join(f"-c {name}={text}" for name, text in _SESSION_SETTINGS.items())
     given["options"] = f"{options} {settings}".strip()
+    given["client_encoding"] = VALUE_SETTINGS["client_encoding"]  # likewise one
     given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
     given.setdefault("application_name", "walstream")
     given.setdefault("tcp_user_timeout", "30000")
@@ -61,6 +64,8 @@ def connection_string(dsn: str, **replaced: str) -> str:
 def connect(dsn: str, *, replication: bool = False) -> Connection:
     """Open a session; raise what an operator understands."""
     replaced = {"replication": "database"} if replication else {}
+    for name in _SETTING_VARIABLES:
+        os.environ.pop(name, None)
     try:
         # a walsender refuses what psycopg would prepare at the sixth use
         return psycopg.connect(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from psycopg.rows import dict_row
+
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection
@@ -11,21 +13,26 @@ _OLDEST: Final = 150000
 _MAX_STATUS_INTERVAL_S: Final = 10.0
 
 _FACTS: Final = """
-SELECT current_setting('server_version_num')::int,
-       (SELECT system_identifier FROM pg_control_system()),
-       (SELECT timeline_id FROM pg_control_checkpoint()),
-       current_database(),
-       pg_is_in_recovery(),
-       current_setting('wal_level'),
-       current_setting('server_encoding'),
-       (SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'),
+SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
+       current_database() AS database,
+       pg_is_in_recovery() AS in_recovery,
+       current_setting('wal_level') AS wal_level,
+       current_setting('server_encoding') AS encoding,
+       (SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout')
+         AS wal_sender_timeout_ms,
        (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)
+         AS may_replicate
+"""
+# The control file still names the old timeline right after a promotion; a WAL file's
+# name begins with the timeline that is written to.
+_WAL: Final = """
+SELECT pg_current_wal_flush_lsn()::text AS flush_lsn,
+       pg_walfile_name(pg_current_wal_lsn()) AS wal_file
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    version: int  # 180006
     system_identifier: int
     timeline: int
     database: str
@@ -34,7 +41,7 @@ class Server:
     encoding: str
     wal_sender_timeout_ms: int  # 0: never
     may_replicate: bool
-    flush_lsn: Lsn = 0
+    flush_lsn: Lsn
 
     @property
     def status_interval_s(self) -> float:
@@ -46,23 +53,30 @@ class Server:
 
 def look(connection: Connection) -> Server:
     """Ask a server for the facts."""
-    row = connection.execute(_FACTS).fetchone()
-    if row is None:
-        raise ConfigError("PostgreSQL did not say what it is")
-    flush_lsn = 0
-    if not row[4]:
-        answer = connection.execute("SELECT pg_current_wal_flush_lsn()::text")
-        found = answer.fetchone()
-        flush_lsn = parse(found[0]) if found else 0
-    return Server(*row, flush_lsn=flush_lsn)
+    version = connection.info.server_version
+    if version < _OLDEST:
+        raise ConfigError(
+            f"PostgreSQL {version // 10000} is too old: walstream reads 15 to 18"
+        )
+    with connection.cursor(row_factory=dict_row) as cursor:
+        facts = cursor.execute(_FACTS).fetchone() or {}
+        if not facts["in_recovery"]:
+            facts |= cursor.execute(_WAL).fetchone() or {}
+    return Server(
+        system_identifier=facts["system_identifier"],
+        timeline=int(facts.get("wal_file", "0")[:8], 16),
+        database=facts["database"],
+        in_recovery=facts["in_recovery"],
+        wal_level=facts["wal_level"],
+        encoding=facts["encoding"],
+        wal_sender_timeout_ms=facts["wal_sender_timeout_ms"],
+        may_replicate=facts["may_replicate"],
+        flush_lsn=parse(facts.get("flush_lsn", "0/0")),
+    )
 
 
 def check(server: Server, encoding: str = "") -> None:
     """Refuse a server that cannot be streamed from, with what would cure it."""
-    if server.version < _OLDEST:
-        raise ConfigError(
-            f"PostgreSQL {server.version // 10000} is too old: walstream reads 15 to 18"
-        )
     if server.in_recovery:
         raise ConfigError(
             "this server is a standby", hint="name the primary in the source's dsn"

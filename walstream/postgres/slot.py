@@ -33,9 +33,9 @@ class Slot:
     plugin: str | None
     database: str | None
     active_pid: int | None
-    confirmed_flush_lsn: Lsn | None
     wal_status: str | None  # reserved | extended | unreserved | lost
     invalidation: str | None  # why it is of no more use; 15 knows only wal_status
+    confirmed_flush_lsn: Lsn | None
 
     @property
     def lost(self) -> str | None:
@@ -49,21 +49,28 @@ def find(connection: Connection, name: str) -> Slot | None:
     """Look a slot up by its name."""
     version = connection.info.server_version
     if version >= _HAS_INVALIDATION_REASON:
-        invalidation = "invalidation_reason"
+        invalidation = sql.SQL("invalidation_reason")
     elif version >= _HAS_CONFLICTING:
-        invalidation = "CASE WHEN conflicting THEN 'conflicting' END"
+        invalidation = sql.SQL("CASE WHEN conflicting THEN 'conflicting' END")
     else:
-        invalidation = "NULL"
-    query = (
-        "SELECT slot_name, slot_type, plugin, database, active_pid,"
-        f" confirmed_flush_lsn::text, wal_status, {invalidation}"  # noqa: S608 - one of three constants
-        " FROM pg_replication_slots WHERE slot_name = %s"
-    )
-    row = connection.execute(query, (name,)).fetchone()  # type: ignore[call-overload]
+        invalidation = sql.SQL("NULL")
+    query = sql.SQL(
+        "SELECT slot_name, slot_type, plugin, database, active_pid, wal_status, {},"
+        " confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s"
+    ).format(invalidation)
+    row = connection.execute(query, (name,)).fetchone()
     if row is None:
         return None
-    confirmed = parse(row[5]) if row[5] else None
-    return Slot(*row[:5], confirmed, *row[6:])
+    return Slot(
+        name=row[0],
+        kind=row[1],
+        plugin=row[2],
+        database=row[3],
+        active_pid=row[4],
+        wal_status=row[5],
+        invalidation=row[6],
+        confirmed_flush_lsn=parse(row[7]) if row[7] else None,
+    )
 
 
 def holder(connection: Connection, pid: int) -> str:

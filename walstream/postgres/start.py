@@ -131,8 +131,9 @@ def _resume(
         )
     if confirmed > resume:
         raise SlotLost(
-            f"slot {slot.name!r} is confirmed to {show(confirmed)}, beyond the position"
-            f" {show(resume)}: someone else read it, or the state folder is an old copy",
+            f"slot {slot.name!r} is confirmed to {show(confirmed)}, beyond the"
+            f" position {show(resume)}: someone else read it, or the state folder is"
+            " an old copy",
             hint=reset,
         )
     if resume > server.flush_lsn:
