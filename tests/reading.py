@@ -1,0 +1,214 @@
+"""Reading Kafka to its end, independently of walstream's own client code.
+
+with Reader(kafka.bootstrap, prefix) as reader:
+    reader.until(lambda records: len(records) == 3)
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from walstream.formats.op import decode
+from walstream.op import Kind, ReplicationOp
+
+_LARGEST: Final = 100 << 20
+_DEADLINE_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Record:
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+    timestamp: int  # milliseconds
+    op: ReplicationOp
+
+    @property
+    def name(self) -> tuple[int, int]:
+        """(lsn, seq_id): what orders and names an op."""
+        return self.op.lsn, self.op.seq_id
+
+    @property
+    def kind(self) -> Kind:
+        return self.op.kind
+
+    @property
+    def new(self) -> dict[str, Any]:
+        """The new row by column; what was not sent is a NotSent."""
+        return dict(zip(self.op.table.columns, self.op.new or (), strict=False))
+
+    @property
+    def old(self) -> dict[str, Any]:
+        return dict(zip(self.op.table.columns, self.op.old or (), strict=False))
+
+
+class Reader:
+    """All records of all topics whose name begins with a prefix, as they arrive."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self._prefix = prefix
+        self._assigned: list[TopicPartition] = []
+        self._next: dict[tuple[str, int], int] = {}  # offsets
+        self.records: list[Record] = []  # in each partition by offset
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "tests",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.message.max.bytes": _LARGEST // 2,
+                "fetch.max.bytes": _LARGEST,
+                "receive.message.max.bytes": _LARGEST * 2,
+                "fetch.wait.max.ms": 10,
+            }
+        )
+
+    def topics(self) -> list[str]:
+        """Name the topics that are there now."""
+        found = self._consumer.list_topics(timeout=10).topics
+        return sorted(name for name in found if name.startswith(self._prefix))
+
+    def read(self) -> list[Record]:
+        """Read on until the end of every partition, as it was when asked."""
+        self._discover()
+        ends = {
+            (part.topic, part.partition): self._consumer.get_watermark_offsets(
+                part, timeout=10
+            )[1]
+            for part in self._assigned
+        }
+        deadline = time.monotonic() + _DEADLINE_S
+        while any(self._next.get(part, 0) < end for part, end in ends.items()):
+            assert time.monotonic() < deadline, "the end of the topics is not reached"
+            self._take(0.1)
+        return self.records
+
+    def until(
+        self,
+        holds: Callable[[list[Record]], object],
+        timeout_s: float = _DEADLINE_S,
+        what: str = "the records arrive",
+    ) -> list[Record]:
+        """Read on until it holds of all records; fail when it does not in time."""
+        deadline = time.monotonic() + timeout_s
+        while not holds(self.records):
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"not within {timeout_s} s: {what}; {len(self.records)} records in"
+                    f" {self.topics()}, the last: {self.records[-3:]}"
+                )
+            self._discover()
+            self._take(0.05)
+        return self.records
+
+    def count(self, wanted: int, timeout_s: float = _DEADLINE_S) -> list[Record]:
+        """Read on until there are so many records, and claim that no more are there."""
+        self.until(lambda records: len(records) >= wanted, timeout_s, f"{wanted} come")
+        assert len(self.read()) == wanted
+        return self.records
+
+    def of(self, table: str) -> list[Record]:
+        """Give the records of one table, by its bare name, in stream order."""
+        return in_order(r for r in self.records if r.op.table.name == table)
+
+    def _discover(self) -> None:
+        known = {(part.topic, part.partition) for part in self._assigned}
+        metadata = self._consumer.list_topics(timeout=10).topics
+        fresh = [
+            TopicPartition(name, partition, 0)
+            for name, topic in metadata.items()
+            if name.startswith(self._prefix)
+            for partition in topic.partitions
+            if (name, partition) not in known
+        ]
+        if fresh:
+            self._consumer.incremental_assign(fresh)
+            self._assigned += fresh
+
+    def _take(self, timeout_s: float) -> None:
+        messages: list[Any] = self._consumer.consume(1000, timeout=timeout_s)
+        for message in messages:  # Any: theirs may be None all over, ours are not
+            error = message.error()
+            if error is not None:
+                # a new topic's leader may not know of it yet
+                assert error.retriable() or error.code() in _PASSING, error.str()
+                continue
+            self._next[message.topic(), message.partition()] = message.offset() + 1
+            self.records.append(
+                Record(
+                    topic=message.topic(),
+                    partition=message.partition(),
+                    offset=message.offset(),
+                    key=message.key(),
+                    value=message.value(),
+                    headers=message.headers() or [],
+                    timestamp=message.timestamp()[1],
+                    op=decode(message.value()),
+                )
+            )
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+_PASSING: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's local codes are so
+}
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Sort by (lsn, seq_id)."""
+    return sorted(records, key=lambda record: record.name)
+
+
+class TopicAdmin:
+    """What tests do to topics behind walstream's back."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create(self, name: str, partitions: int = 1, **config: str) -> None:
+        spelt = {key.replace("_", "."): text for key, text in config.items()}
+        asked = self._admin.create_topics([NewTopic(name, partitions, config=spelt)])
+        asked[name].result(30)
+
+    def delete(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(30)
+
+    def grow(self, name: str, partitions: int) -> None:
+        asked = self._admin.create_partitions([NewPartitions(name, partitions)])
+        asked[name].result(30)
+
+    def configure(self, name: str, key: str, text: str) -> None:
+        entry = ConfigEntry(key, text, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+        self._admin.incremental_alter_configs([resource])[resource].result(30)
