@@ -4,7 +4,7 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
@@ -12,13 +12,10 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config, PostgresSource
-from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.errors import ConfigError, PublicationLost, TopicLost, Transient
-from walstream.kafka.producer import client_properties
-from walstream.kafka.sink import KafkaSink, SinkRules
-from walstream.kafka.topics import Creation, Topic, Topics
+from walstream.errors import ConfigError, PublicationLost, Transient
+from walstream.kafka.sink import KafkaSink
 from walstream.lsn import Lsn, show
-from walstream.metrics import LSN, SLOT, TOPIC
+from walstream.metrics import LSN, SLOT
 from walstream.options import Options
 from walstream.pipeline import Confirming, Pipeline
 from walstream.ports import Position
@@ -34,7 +31,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.start import Decision, Step, Stored, decide
 from walstream.postgres.stream import open_stream
-from walstream.routing import Router, Rules, TopicMapping
+from walstream.sinks import SinkSet
 from walstream.stop import Stop
 
 _CLOSE_WAIT_S: Final = 1.0
@@ -58,19 +55,11 @@ class Session:
             raise ConfigError(f"source {name!r} is no postgres source")
         self._name = name
         self._source = source
-        self._sink_configs = {
-            sink: found
-            for sink in source.sinks
-            if isinstance(found := config.sinks[sink], KafkaSinkConfig)
-        }
         self._positions = positions
         self._options = options
         self._stop = stop
         self._capture = Capture(source.dsn, source.publication, source.tables)
-        self._routers = {
-            sink: Router(name, _rules(found))
-            for sink, found in self._sink_configs.items()
-        }
+        self._sinks = SinkSet(config, name, positions, options)
         self._slot_start: Lsn = 0  # the slot's confirmed LSN when we found it
         self.pipeline: Pipeline | None = None
 
@@ -83,10 +72,11 @@ class Session:
                 facts = catalog.tables(connection)
                 decision = self._decide(connection, server)
                 captured = self._will_capture(connection, facts)
-            self._check_partition_keys(captured)
-            sinks = self._open_sinks(server, captured, stack)
+            self._sinks.check(captured.values())
+            origin = f"{server.system_identifier}/{server.database}"
+            sinks = self._sinks.open(origin, captured.values(), stack)
             position, publications = self._begin(decision, server, sinks)
-            keys = KeyBook(self._positions, self._partition_key)
+            keys = KeyBook(self._positions, self._sinks.partition_key)
             keys.learn(captured, server.flush_lsn, position.resume)
             return self._stream(
                 server, position, publications, sinks=sinks, keys=keys, facts=facts
@@ -123,110 +113,6 @@ class Session:
         plan = publication.plan(self._source.tables, facts)
         names.update(t.full_name for t in (*plan.identified, *plan.insert_only))
         return {name: facts[name] for name in sorted(names) if name in facts}
-
-    def _partition_key(self, schema: str, table: str) -> tuple[str, ...]:
-        """Collect the partition key columns of all sinks for a table."""
-        mappings = (router.mapping(schema, table) for router in self._routers.values())
-        return tuple(
-            sorted(
-                {
-                    column
-                    for mapping in mappings
-                    if mapping
-                    for column in mapping.partition_key or ()
-                }
-            )
-        )
-
-    def _check_partition_keys(self, captured: Mapping[str, TableFacts]) -> None:
-        for table in captured.values():
-            for column in self._partition_key(table.schema, table.name):
-                problem = _partition_key_problem(table, column)
-                if problem:
-                    raise ConfigError(
-                        f"partition_key column {column!r} of table"
-                        f" {table.full_name!r} {problem[0]}",
-                        hint=problem[1],
-                    )
-
-    def _open_sinks(
-        self, server: Server, captured: Mapping[str, TableFacts], stack: ExitStack
-    ) -> list[KafkaSink]:
-        sinks = []
-        for name, config in self._sink_configs.items():
-            router = self._routers[name]
-            expected = {
-                topic
-                for table in captured.values()
-                if (topic := router.topic(table.schema, table.name)) is not None
-            }
-            sink = self._sink(name, config, router, server=server, expected=expected)
-            stack.callback(sink.close)
-            sinks.append(sink)
-        return sinks
-
-    def _sink(
-        self,
-        name: str,
-        config: KafkaSinkConfig,
-        router: Router,
-        *,
-        server: Server,
-        expected: Iterable[str],
-    ) -> KafkaSink:
-        epoch = (self._positions.read("epoch") or {}).get("number", 0)
-        header = f"{server.system_identifier}/{server.database}/{epoch}"
-        topics = Topics(
-            client_properties(config.producer),
-            Creation(
-                allowed=config.create_topics,
-                partitions=config.topic_partitions,
-                replication=config.topic_replication,
-                config={key: str(text) for key, text in config.topic_config.items()},
-            ),
-            accept=self._accept(name),
-        )
-        return KafkaSink(
-            SinkRules(
-                name=name,
-                format=config.format,
-                partitioner=config.partitioner,
-                on_truncate=config.on_truncate,
-                split_key_updates=config.split_key_updates,
-                source_header=header.encode(),
-            ),
-            router,
-            topics,
-            producer=config.producer,
-            expected=sorted(expected),
-        )
-
-    def _accept(self, sink: str) -> Callable[[Topic], None]:
-        """Compare each topic with what was kept of it, before its first record."""
-
-        def accept(topic: Topic) -> None:
-            name = f"topics/{sink}/{topic.name}"
-            found = {"partitions": topic.partitions, "identity": topic.identity}
-            kept = self._positions.read(name)
-            if kept == found:
-                return
-            kept = kept or found
-            moved = kept["partitions"] != topic.partitions
-            if moved and not self._options.accept_partitions:
-                raise TopicLost(
-                    f"topic {topic.name!r} has {topic.partitions} partitions, it"
-                    f" had {kept['partitions']}: keys would move to others",
-                    hint="walstream run --accept-partitions, when readers can bear"
-                    " that a key's older records are in another partition",
-                )
-            if kept["identity"] != topic.identity:
-                _log.warning(
-                    "topic was created again: what was delivered before is gone",
-                    **{TOPIC: topic.name},
-                )
-            self._positions.write({name: found})
-
-        return accept
 
     def _begin(
         self, decision: Decision, server: Server, sinks: list[KafkaSink]
@@ -358,39 +244,3 @@ class Session:
             writer.close()
             source.close(wait_s=wait_s)
         return drained
-
-
-def _rules(config: KafkaSinkConfig) -> Rules:
-    return Rules(
-        mappings={
-            table: TopicMapping(
-                mapped.name,
-                tuple(mapped.partition_key)
-                if mapped.partition_key is not None
-                else None,
-            )
-            for table, mapped in config.topics.items()
-        },
-        template=config.topic,
-        fallback=config.fallback_topic,
-        key=config.key,
-    )
-
-
-def _partition_key_problem(table: TableFacts, column: str) -> tuple[str, str] | None:
-    """Say why a column cannot be a partition key, and the cure."""
-    quoted = f'"{table.schema}"."{table.name}"'
-    if column not in table.columns:
-        return "is not in the table", f"its columns are {', '.join(table.columns)}"
-    if column not in table.not_null:
-        return (
-            "may be null",
-            f'run: ALTER TABLE {quoted} ALTER "{column}" SET NOT NULL',
-        )
-    whole = table.full and table.old_rows_whole
-    if not whole and column not in table.identity:
-        return (
-            "is not in the replica identity: deletes would not carry it",
-            f"run: ALTER TABLE {quoted} REPLICA IDENTITY FULL",
-        )
-    return None

@@ -62,6 +62,12 @@ def producer_properties(
     return properties
 
 
+def fits_queue(limit: int, built_for_limit: int) -> bool:
+    """Tell whether a queue made for one largest limit holds a record of another."""
+    room_bytes = int(_DEFAULTS["queue.buffering.max.kbytes"]) * 1024
+    return limit <= max(room_bytes, built_for_limit)
+
+
 def client_properties(given: Mapping[str, Any]) -> dict[str, Any]:
     """Pick what an admin client takes of a producer's properties."""
     return {

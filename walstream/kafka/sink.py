@@ -1,32 +1,18 @@
-"""The Kafka sink: ops to records, produced in order, each delivery accounted for.
+"""The Kafka sink: each op becomes records of its topic, in order."""
 
-After the first failed delivery nothing more is sent: the producer is purged and closed,
-and the stream starts again from the position, so that no record is ever overtaken by
-one that came after it.
-"""
-
-import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from walstream.errors import (
-    HistoryError,
-    RecordRefused,
-    Restart,
-    Transient,
-    WalstreamError,
-)
+from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
 from walstream.formats import ENCODERS, Encoder
-from walstream.kafka.failure import failure
-from walstream.kafka.producer import producer_properties
+from walstream.kafka.outbox import Headers, Outbox
+from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
 from walstream.ledger import Transaction
 from walstream.lsn import show
@@ -64,7 +50,7 @@ class _Target:
 
 
 class KafkaSink:
-    """One sink of one source: a producer, and the topics that it writes to."""
+    """One sink of one source: an outbox, and the topics that it writes to."""
 
     def __init__(
         self,
@@ -82,19 +68,13 @@ class KafkaSink:
         self._expected = list(expected)
         self._properties = producer
         self._partition = PARTITIONERS[rules.partitioner]
-        self._producer: Producer | None = None
+        self._outbox: Outbox | None = None
+        self._limits = (0, 0)  # of the topics that the outbox was built for
         self._targets: dict[Table, _Target | None] = {}
-        self._held: deque[Callable[[], bool]] = deque()  # sends that found no room
-        self._failure: WalstreamError | None = None
-        self._callback: tuple[Transaction | None, Any] = (None, None)
-        self._headers: list[tuple[str, str | bytes | None]] = [
-            ("walstream-source", rules.source_header)
-        ]
+        self._headers: Headers = [("walstream-source", rules.source_header)]
         self._now_ms = 0
         self._refresh: Future[None] | None = None
-        self._next_refresh = 0.0
-        self._unreachable = False
-        self.delivered = 0
+        self._next_refresh = time.monotonic() + _REFRESH_S
         self.dropped: dict[str, int] = {}  # ops without a topic, by table
 
     def ready(self) -> bool:
@@ -102,31 +82,43 @@ class KafkaSink:
 
         Raises what stops this producer for good: nothing is sent after that.
         """
-        if self._producer is None:
+        if self._outbox is None:
             if not self._topics.have(self._expected):
                 return False
-            self._producer = self._build()
+            self._outbox = self._open()
         self._now_ms = int(time.time() * 1000)
-        self._producer.poll(0)
-        self._look_at_topics()
-        if self._failure is not None:
-            raise self._failure
-        while self._held:
-            if not self._held[0]():
-                return False
-            self._held.popleft()
-        return True
+        self._look_at_topics(self._outbox)
+        return self._outbox.serve()
+
+    def _open(self) -> Outbox:
+        self._limits = self._topics.limits
+        properties = producer_properties(self._properties, *self._limits)
+        return Outbox(self._rules.name, properties)
 
     @property
     def in_flight(self) -> int:
-        """Records (and the producer's own requests) under way."""
-        return len(self._producer) if self._producer is not None else 0
+        """Records, and the producer's own requests, under way."""
+        return self._outbox.in_flight if self._outbox is not None else 0
+
+    @property
+    def delivered(self) -> int:
+        return self._outbox.delivered if self._outbox is not None else 0
+
+    def close(self) -> None:
+        """Give up what is in flight; its deliveries are reported no more."""
+        if self._outbox is not None:
+            self._outbox.close()
+            self._outbox = None
+        self._topics.close()
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Hand over one op: counted in the transaction now, delivered later.
 
         The op is taken in any case; False: no other before `ready`.
         """
+        outbox = self._outbox
+        if outbox is None:
+            raise WalstreamError("the sink was not ready: a defect")
         try:
             target = self._targets[op.table]
         except KeyError:
@@ -135,35 +127,15 @@ class KafkaSink:
             self._drop(op.table)
         elif target.topic is None:
             transaction.undelivered += 1
-            self._held.append(partial(self._send_later, target, op, transaction))
+            outbox.hold(partial(self._send_later, target, op, transaction))
         elif op.kind is Kind.TRUNCATE:
-            self._send_truncate(target, op, transaction)
+            self._put_truncate(outbox, target, op, transaction)
         elif op.key_changed and self._rules.split_key_updates:
             for half in halves(op):
-                self._send_row(target, target.topic, half, transaction)
+                self._put_row(outbox, target, half, transaction)
         else:
-            self._send_row(target, target.topic, op, transaction)
-        return not self._held and self._failure is None
-
-    def close(self) -> None:
-        """Give up what is in flight; its deliveries are reported no more."""
-        if self._producer is not None:
-            self._producer.purge()
-            self._producer.poll(0)
-            self._producer = None
-        self._topics.close()
-
-    def _build(self) -> Producer:
-        for topic in self._topics.known.values():
-            topic.unwritten = set(range(topic.partitions))
-        self._limits = self._topics.limits
-        return Producer(
-            {
-                **producer_properties(self._properties, *self._limits),
-                "error_cb": self._on_error,
-            },
-            logger=logging.getLogger("librdkafka"),
-        )
+            self._put_row(outbox, target, op, transaction)
+        return outbox.has_room
 
     def _aim(self, table: Table) -> _Target | None:
         if len(self._targets) >= _MAX_TARGETS:
@@ -192,15 +164,18 @@ class KafkaSink:
         name = target.route.topic
         if not self._topics.have([name]):
             return False
-        if self._topics.limits[0] < self._limits[0]:
-            raise Restart(f"topic {name!r} takes less than the producer's batches")
+        self._check_limits()
         target.topic = self._topics.known[name]
         transaction.undelivered -= 1
-        self.send(op, transaction)  # its records queue behind this entry
+        self.send(op, transaction)  # its records queue behind this attempt
         return True
 
-    def _send_truncate(
-        self, target: _Target, op: ReplicationOp, transaction: Transaction
+    def _put_truncate(
+        self,
+        outbox: Outbox,
+        target: _Target,
+        op: ReplicationOp,
+        transaction: Transaction,
     ) -> None:
         topic = target.topic
         if self._rules.on_truncate == "skip" or topic is None:
@@ -213,128 +188,58 @@ class KafkaSink:
             )
         value = target.encoder.encode(replace(op, partitions=topic.partitions))
         for partition in range(topic.partitions):
-            self._produce(
-                topic, partition, target.route.table_key, value, op, transaction
+            outbox.put(
+                topic.name,
+                value,
+                target.route.table_key,
+                partition,
+                self._timestamp_ms(op, topic),
+                transaction,
+                self._first_headers(topic, partition),
             )
 
-    def _send_row(
+    def _put_row(
         self,
+        outbox: Outbox,
         target: _Target,
-        topic: Topic,
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
+        topic = target.topic
+        if topic is None:
+            return
         key = target.route.key(op.new or op.old or ())
         value = target.encoder.encode(op)
+        size = len(value) + len(key) + _RECORD_OVERHEAD
+        if size > topic.limit:
+            self._refuse(topic, size, op)
         partitions = topic.partitions
         partition = self._partition(key, partitions) if partitions > 1 else 0
-        self._produce(topic, partition, key, value, op, transaction)
+        outbox.put(
+            topic.name,
+            value,
+            key,
+            partition,
+            self._timestamp_ms(op, topic),
+            transaction,
+            self._first_headers(topic, partition) if topic.unwritten else None,
+        )
 
-    def _produce(  # noqa: PLR0913, PLR0917 - a record's parts, without an object for each row
-        self,
-        topic: Topic,
-        partition: int,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
-    ) -> None:
-        if len(value) + len(key) + _RECORD_OVERHEAD > topic.limit:
-            self._refuse(topic, len(value) + len(key) + _RECORD_OVERHEAD, op)
+    def _timestamp_ms(self, op: ReplicationOp, topic: Topic) -> int:
+        """Give the commit time, held where Kafka neither deletes nor refuses it."""
         timestamp = op.commit_time // 1000 + _EPOCH_MS
         if timestamp > self._now_ms:
-            timestamp = self._now_ms
-        elif topic.retention_ms > 0:
-            timestamp = max(timestamp, self._now_ms - topic.retention_ms // 2)
-        if self._callback[0] is not transaction:
-            self._callback = (transaction, partial(self._report, transaction))
-        headers = None
-        if topic.unwritten and partition in topic.unwritten:
-            topic.unwritten.discard(partition)
-            headers = self._headers
-        callback = self._callback[1]
-        transaction.undelivered += 1
-        if self._held or not self._take(
-            topic.name, value, key, partition, callback, timestamp, headers
-        ):
-            self._held.append(
-                partial(
-                    self._take,
-                    topic.name,
-                    value,
-                    key,
-                    partition,
-                    callback,
-                    timestamp,
-                    headers,
-                )
-            )
+            return self._now_ms
+        if topic.retention_ms > 0:
+            return max(timestamp, self._now_ms - topic.retention_ms // 2)
+        return timestamp
 
-    def _take(  # noqa: PLR0913, PLR0917 - as produce takes them
-        self,
-        topic: str,
-        value: bytes,
-        key: bytes,
-        partition: int,
-        callback: Callable[..., None],
-        timestamp: int,
-        headers: list[tuple[str, str | bytes | None]] | None,
-    ) -> bool:
-        """Give one record to the producer; False when its queue is full."""
-        producer = self._producer
-        if producer is None:
-            return False
-        try:
-            if headers is None:
-                producer.produce(
-                    topic, value, key, partition, callback, timestamp=timestamp
-                )
-            else:
-                producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    callback,
-                    timestamp=timestamp,
-                    headers=headers,
-                )
-        except BufferError:
-            return False
-        except KafkaException as error:
-            self._fail(failure(error.args[0], f"producing to {topic!r}"))
-        return True
-
-    def _report(
-        self, transaction: Transaction, error: KafkaError | None, message: Message
-    ) -> None:
-        """Count one delivery. Called by the producer: must not raise."""
-        if error is None:
-            transaction.undelivered -= 1
-            self.delivered += 1
-            if self._unreachable:
-                self._unreachable = False
-                _log.info("Kafka takes records again", **{SINK: self._rules.name})
-        else:
-            where = f"{message.topic()!r} partition {message.partition()}"
-            self._fail(failure(error, f"delivering to {where}"))
-
-    def _fail(self, error: WalstreamError) -> None:
-        """Remember what stops this producer: a lasting cause before a passing one."""
-        if self._failure is None or (self._failure.retryable and not error.retryable):
-            self._failure = error
-
-    def _on_error(self, error: KafkaError) -> None:
-        """Hear of trouble that belongs to no record."""
-        if error.fatal():
-            self._fail(Transient(f"the producer gave up: {error.str()}"))
-        elif not self._unreachable:
-            self._unreachable = True
-            _log.warning(
-                "Kafka is in trouble: records wait",
-                error=error.str(),
-                **{SINK: self._rules.name},
-            )
+    def _first_headers(self, topic: Topic, partition: int) -> Headers | None:
+        """Say once for each partition where this producer's records come from."""
+        if partition not in topic.unwritten:
+            return None
+        topic.unwritten.discard(partition)
+        return self._headers
 
     def _refuse(self, topic: Topic, size: int, op: ReplicationOp) -> None:
         """Stop at a record that the topic does not take."""
@@ -344,21 +249,24 @@ class KafkaSink:
             hint=f"raise max.message.bytes of {topic.name!r}, then: walstream run",
         )
 
-    def _look_at_topics(self) -> None:
+    def _look_at_topics(self, outbox: Outbox) -> None:
         """See once a minute whether the topics are still what they were."""
-        if self._refresh is not None:
-            if not self._refresh.done():
-                return
-            try:
-                self._refresh.result()
-            except WalstreamError as error:
-                if not error.retryable:
-                    self._fail(error)
-            self._refresh = None
-            if self._topics.limits_changed:
-                self._topics.limits_changed = False
-                raise Restart("max.message.bytes of a topic changed")
-        elif time.monotonic() >= self._next_refresh:
-            if self._next_refresh:
+        if self._refresh is None:
+            if time.monotonic() >= self._next_refresh:
+                self._next_refresh = time.monotonic() + _REFRESH_S
                 self._refresh = self._topics.refresh()
-            self._next_refresh = time.monotonic() + _REFRESH_S
+        elif self._refresh.done():
+            refresh, self._refresh = self._refresh, None
+            error = refresh.exception()
+            if isinstance(error, WalstreamError) and not error.retryable:
+                outbox.fail(error)
+            self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Begin again when batches are too large, or the queue too small, for a topic.
+
+        A wider limit needs neither: the size check reads it from the topic.
+        """
+        smallest, largest = self._topics.limits
+        if smallest < self._limits[0] or not fits_queue(largest, self._limits[1]):
+            raise Restart("max.message.bytes of a topic changed")

@@ -72,7 +72,6 @@ class Topics:
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
         self._told: set[str] = set()
-        self.limits_changed = False
 
     @property
     def known(self) -> Mapping[str, Topic]:
@@ -234,9 +233,7 @@ class Topics:
                     now=now.partitions,
                 )
             before.retention_ms = now.retention_ms
-            if now.limit != before.limit:
-                before.limit = now.limit
-                self.limits_changed = True
+            before.limit = now.limit
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,153 @@
+"""The outbox: records into one producer, in order, each delivery accounted for.
+
+After the first failed delivery nothing more is produced: the producer is purged and
+closed, and the stream starts again from the position, so that no record is ever
+overtaken by one that came after it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from walstream.errors import Transient, WalstreamError
+from walstream.kafka.failure import failure
+from walstream.ledger import Transaction
+from walstream.metrics import SINK
+
+Headers = list[tuple[str, str | bytes | None]]
+_log = structlog.get_logger()
+
+
+class Outbox:
+    """One producer's life. A record that finds no room is held, and so is the next."""
+
+    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._producer = Producer(
+            {**properties, "error_cb": self._on_error},
+            logger=logging.getLogger("librdkafka"),
+        )
+        self._held: deque[Callable[[], bool]] = deque()
+        self._failure: WalstreamError | None = None
+        self._callback: tuple[Transaction | None, Any] = (None, None)
+        self._unreachable = False
+        self.delivered = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Records, and the producer's own requests, under way."""
+        return len(self._producer)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether the last record was taken, and none has failed."""
+        return not self._held and self._failure is None
+
+    def serve(self) -> bool:
+        """Hear of deliveries, send what is held; tell whether there is room.
+
+        Raises what stops this producer for good.
+        """
+        self._producer.poll(0)
+        if self._failure is not None:
+            raise self._failure
+        while self._held:
+            if not self._held[0]():
+                return False
+            self._held.popleft()
+        return True
+
+    def hold(self, attempt: Callable[[], bool]) -> None:
+        """Try this again at each `serve`, in turn, until it returns True."""
+        self._held.append(attempt)
+
+    def put(  # noqa: PLR0913, PLR0917 - a record's parts, without an object for each row
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes,
+        partition: int,
+        timestamp_ms: int,
+        transaction: Transaction,
+        headers: Headers | None = None,
+    ) -> None:
+        """Produce one record, now or in its turn; count it in its transaction."""
+        if self._callback[0] is not transaction:
+            self._callback = (transaction, partial(self._report, transaction))
+        callback = self._callback[1]
+        transaction.undelivered += 1
+        record = (topic, value, key, partition, callback, timestamp_ms, headers)
+        if self._held or not self._produce(*record):
+            self._held.append(partial(self._produce, *record))
+
+    def _produce(  # noqa: PLR0913, PLR0917 - as the producer takes them
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes,
+        partition: int,
+        callback: Callable[..., None],
+        timestamp_ms: int,
+        headers: Headers | None,
+    ) -> bool:
+        """Give one record to the producer; False when its queue is full."""
+        produce = self._producer.produce
+        try:
+            if headers is None:
+                produce(topic, value, key, partition, callback, timestamp=timestamp_ms)
+            else:
+                produce(
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    callback,
+                    timestamp=timestamp_ms,
+                    headers=headers,
+                )
+        except BufferError:
+            return False
+        except KafkaException as error:
+            self.fail(failure(error.args[0], f"producing to {topic!r}"))
+        return True
+
+    def _report(
+        self, transaction: Transaction, error: KafkaError | None, message: Message
+    ) -> None:
+        """Count one delivery. Called by the producer: must not raise."""
+        if error is None:
+            transaction.undelivered -= 1
+            self.delivered += 1
+            if self._unreachable:
+                self._unreachable = False
+                _log.info("Kafka takes records again", **{SINK: self._sink})
+        else:
+            where = f"{message.topic()!r} partition {message.partition()}"
+            self.fail(failure(error, f"delivering to {where}"))
+
+    def fail(self, error: WalstreamError) -> None:
+        """Remember what stops this producer: a lasting cause before a passing one."""
+        if self._failure is None or (self._failure.retryable and not error.retryable):
+            self._failure = error
+
+    def _on_error(self, error: KafkaError) -> None:
+        """Hear of trouble that belongs to no record."""
+        if error.fatal():
+            self.fail(Transient(f"the producer gave up: {error.str()}"))
+        elif not self._unreachable:
+            self._unreachable = True
+            _log.warning(
+                "Kafka is in trouble: records wait",
+                error=error.str(),
+                **{SINK: self._sink},
+            )
+
+    def close(self) -> None:
+        """Give up what is in flight; its deliveries are reported no more."""
+        self._producer.purge()
+        self._producer.poll(0)
