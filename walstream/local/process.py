@@ -65,6 +65,11 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of one that ended; negative: the signal that ended it."""
+        return self._process.poll()
+
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 

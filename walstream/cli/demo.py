@@ -1,0 +1,48 @@
+"""`walstream demo`: see it work, on servers that are gone afterwards."""
+
+import secrets
+from typing import Annotated
+
+import typer
+
+from walstream.errors import ConfigError
+from walstream.local.process import unwind_on_sigterm
+
+_INTERRUPTED = 130
+
+
+def demo(
+    *,
+    seconds: Annotated[
+        float, typer.Option(min=3, help="How long ops are shown.")
+    ] = 20.0,
+    rate: Annotated[
+        float, typer.Option(min=1, max=5000, help="Transactions a second.")
+    ] = 200.0,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeat the load of an earlier demo.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave all running until Enter or Ctrl-C.")
+    ] = False,
+) -> None:
+    """Stream a small shop from PostgreSQL to Kafka, with a crash in the middle.
+
+    Starts throw-away servers, needs no configuration, and leaves nothing behind.
+    """
+    from walstream.demo.play import Wishes, play  # noqa: PLC0415 - other verbs need none of it
+    from walstream.demo.screen import Screen  # noqa: PLC0415 - likewise
+
+    unwind_on_sigterm()
+    screen = Screen()
+    seed = secrets.randbelow(1_000_000) if seed is None else seed
+    try:
+        code = play(Wishes(seconds=seconds, rate=rate, seed=seed, keep=keep), screen)
+    except ConfigError as error:
+        hint = f": {error.hint}" if error.hint else ""
+        typer.echo(f"walstream: {error.args[0]}{hint}", err=True)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        screen.say("\nended; nothing is left behind")
+        code = 0 if keep else _INTERRUPTED
+    raise typer.Exit(code)
