@@ -83,7 +83,8 @@ class Pipeline:
         self._last_commit: Lsn = 0
         self._submitted = resume
         self._confirmed: Lsn = 0
-        self._next_store = 0.0
+        self._stored_at = 0.0
+        self._next_store = 0.0  # when the position that is due may be stored
         self._write_failed = False
         self._progress_at = 0.0
         self._undelivered_seen = 0
@@ -103,6 +104,8 @@ class Pipeline:
 
         A drain reads the open transaction to its end, delivers, stores and confirms.
         """
+        # stored, though the slot may not have heard of it before a crash
+        self._confirm(self._confirming.position.resume)
         while not stop.requested:
             self._turn(stop.waker)
         while self._transaction is not None and not stop.expired:
@@ -113,8 +116,9 @@ class Pipeline:
         while not stop.expired:
             for sink in self._sinks:
                 sink.ready()
+            self._stored_at = 0.0  # store at once: nothing more will share the fsync
             self._advance()
-            if self._ledger.idle and self._confirmed >= self._submitted:
+            if self._ledger.idle and self._confirmed >= self._ledger.advance():
                 return True
             self._source.still_paused()
             self._source.keep_alive()
@@ -225,17 +229,22 @@ class Pipeline:
         """Store how far all is delivered, confirm what is stored."""
         resume = self._ledger.advance()
         now = time.monotonic()
-        due = now >= self._next_store and not self._writer.busy
-        if due and resume > self._submitted:
-            self._submit(resume)
+        if resume > self._submitted and not self._writer.busy:
             by_commit = resume <= self._last_commit
             interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
-            self._next_store = now + interval_s
+            self._next_store = self._stored_at + interval_s
+            if now >= self._next_store:
+                self._submit(resume, now)
         self._note_write_error(now)
         stored = self._writer.stored
-        if stored is not None and stored.resume > self._confirmed:
-            self._confirmed = stored.resume
-            lsn = stored.resume - self._confirming.retain_bytes
+        if stored is not None:
+            self._confirm(stored.resume)
+
+    def _confirm(self, resume: Lsn) -> None:
+        """Confirm a stored position, less what is retained; never goes back."""
+        if resume > self._confirmed:
+            self._confirmed = resume
+            lsn = resume - self._confirming.retain_bytes
             if lsn > self._confirming.slot_start:
                 self._source.confirm(lsn)
 
@@ -252,12 +261,12 @@ class Pipeline:
             if not self._write_failed:
                 self._write_failed = True
                 _log.error("positions cannot be stored", error=str(error))
-            if now >= self._next_store:
-                self._next_store = now + _STORE_KEEPALIVE_EVERY_S
-                self._submit(self._ledger.advance())
+            if now >= self._stored_at + _STORE_KEEPALIVE_EVERY_S:
+                self._submit(self._ledger.advance(), now)
 
-    def _submit(self, resume: Lsn) -> None:
+    def _submit(self, resume: Lsn, now: float) -> None:
         self._submitted = resume
+        self._stored_at = now
         self._writer.submit(replace(self._confirming.position, resume=resume))
 
     def _wait(self, waker: Waker, *, readable: bool, worked: bool) -> None:
