@@ -1,0 +1,37 @@
+"""What a test drives walstream with: a slot and a Kafka in memory, and their faults.
+
+Shipped, so that an application can test its own use of walstream. No server, no clock.
+"""
+
+from walstream.testing.faulty import (
+    FailAfterWrite,
+    Faulty,
+    HoldResponse,
+    Reject,
+    faulty,
+)
+from walstream.testing.memory import (
+    MemoryCompanion,
+    MemoryPositions,
+    MemorySource,
+)
+from walstream.testing.sink import Delivery, MemorySink, Record
+from walstream.testing.wire import encode, keepalive, transaction, wal_data
+
+__all__ = [
+    "Delivery",
+    "FailAfterWrite",
+    "Faulty",
+    "HoldResponse",
+    "MemoryCompanion",
+    "MemoryPositions",
+    "MemorySink",
+    "MemorySource",
+    "Record",
+    "Reject",
+    "encode",
+    "faulty",
+    "keepalive",
+    "transaction",
+    "wal_data",
+]

@@ -1,0 +1,170 @@
+"""A slot, positions and a companion in memory: `walstream.ports` without a server."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from walstream.errors import WalstreamError
+from walstream.keys import KeyHistory
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp
+from walstream.pgoutput.messages import Relation
+from walstream.ports import KeyFacts, Position
+from walstream.row import UNCHANGED
+
+
+def _nothing() -> None:
+    pass
+
+
+class MemorySource:
+    """Frames in the order given; keeps what it was told."""
+
+    def __init__(
+        self,
+        frames: Iterable[bytes] = (),
+        *,
+        batches: Iterable[int] = (),
+        on_exhausted: Callable[[], None] = _nothing,
+        ending: Exception | None = None,
+    ) -> None:
+        """Each `read` gives as many frames as the next of `batches`, 0 for none yet.
+
+        Reading on behind the last frame calls `on_exhausted`, and raises `ending`.
+        """
+        self._frames = deque(frames)
+        self._batches = iter(batches)
+        self._on_exhausted = on_exhausted
+        self._ending = ending
+        self._out, self._in = os.pipe()
+        os.write(self._in, b"\0")  # there is always something to read, or to hear
+        self.confirmed: list[Lsn] = []
+        self.status_updates = 0  # that were asked for at once
+        self.paused = 0
+
+    def feed(self, *frames: bytes) -> None:
+        """Add frames behind those that are left."""
+        self._frames.extend(frames)
+
+    def read(self, limit: int) -> list[bytes]:
+        if not self._frames:
+            self._on_exhausted()
+            if self._ending is not None:
+                raise self._ending
+        size = min(limit, next(self._batches, limit), len(self._frames))
+        return [self._frames.popleft() for _ in range(size)]
+
+    @property
+    def unread(self) -> int:
+        return len(self._frames)
+
+    def confirm(self, lsn: Lsn) -> None:
+        self.confirmed.append(lsn)
+
+    def keep_alive(self, *, now: bool = False) -> None:
+        self.status_updates += now
+
+    def still_paused(self) -> None:
+        self.paused += 1
+
+    def fileno(self) -> int:
+        return self._out
+
+    def close(self) -> None:
+        os.close(self._out)
+        os.close(self._in)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class MemoryPositions:
+    """Documents by name, as bytes: what is read was never shared with its writer."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, bytes] = {}
+        self.stored: list[Position] = []  # every one, in order
+
+    def read(self, name: str) -> Any | None:
+        document = self._documents.get(name)
+        return None if document is None else orjson.loads(document)
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._documents if name.startswith(prefix))
+
+    def write(self, documents: Mapping[str, Any]) -> None:
+        for name, document in documents.items():
+            if document is None:
+                self._documents.pop(name, None)
+            else:
+                self._documents[name] = orjson.dumps(document)
+
+    def position(self) -> Position | None:
+        stored = self.read("position")
+        return None if stored is None else Position(**stored)
+
+    def store(self, position: Position) -> None:
+        previous = self.position()
+        if previous is not None and position.resume < previous.resume:
+            raise WalstreamError("a position below the stored one")
+        self.write({"position": asdict(position)})
+        self.stored.append(position)
+
+
+class MemoryCompanion:
+    """Knows the keys of tables beforehand; `patience` is how often it says not yet."""
+
+    def __init__(
+        self,
+        histories: Mapping[str, KeyHistory] | None = None,  # by `schema.table`
+        *,
+        false_nulls: Iterable[str] = (),  # tables whose old rows are not to be believed
+        toasted: str = "read",
+        patience: int = 0,
+    ) -> None:
+        self._histories = dict(histories or {})
+        self._false_nulls = frozenset(false_nulls)
+        self._toasted = toasted
+        self._patience = patience
+        self._asked = 0
+        self.completed: list[ReplicationOp] = []
+        self.pauses = 0
+        self.error: Exception | None = None  # raised by the next tick
+
+    def _not_yet(self) -> bool:
+        self._asked += 1
+        return self._asked % (self._patience + 1) != 0
+
+    def keys(self, relation: Relation) -> KeyFacts | None:
+        if self._not_yet():
+            return None
+        name = f"{relation.namespace}.{relation.name}"
+        history = self._histories.setdefault(name, KeyHistory([]))
+        return KeyFacts(history, name not in self._false_nulls)
+
+    def complete(self, op: ReplicationOp) -> bool:
+        if op.new is None or UNCHANGED not in op.new:
+            return True
+        if self._not_yet():
+            return False
+        op.new = [self._toasted if value is UNCHANGED else value for value in op.new]
+        self.completed.append(op)
+        return True
+
+    def tick(self, *, paused: bool) -> None:
+        self.pauses += paused
+        if self.error is not None:
+            raise self.error
