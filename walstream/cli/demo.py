@@ -1,6 +1,8 @@
 """`walstream demo`: see it work, on servers that are gone afterwards."""
 
 import secrets
+import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -34,6 +36,8 @@ def demo(
     from walstream.demo.screen import Screen  # noqa: PLC0415 - likewise
 
     unwind_on_sigterm()
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # unless under nohup
+        signal.signal(signal.SIGHUP, lambda number, _: sys.exit(128 + number))
     screen = Screen()
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     try:

@@ -26,8 +26,9 @@ from walstream.postgres.connection import session
 _START_TIMEOUT_S: Final = 60.0
 _ARRIVE_TIMEOUT_S: Final = 60.0
 _DRAIN_TIMEOUT_S: Final = 30.0
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S: Final = 0.05
+_WARM_UP_S: Final = 0.5  # the reader's connections are not what is measured
 _CRASH_AFTER: Final = 0.4  # of the time
 
 
@@ -140,10 +141,11 @@ class _Demo:
     def _show_changes(self) -> None:
         seconds = self._wishes.seconds
         self._screen.say(
-            f"\n[bold]{self._wishes.rate:g} transactions a second go into PostgreSQL;"
-            " this is a sample of what arrives in Kafka.[/]"
+            f"\n[bold]A shop writes {self._wishes.rate:g} transactions a second to"
+            " PostgreSQL. This is a sample of what arrives in Kafka.[/]"
             "\n[dim]On the right: the time from the commit to the receipt.[/]\n"
         )
+        self._reader.poll(_WARM_UP_S)
         self._load.start()
         began = self._began = time.monotonic()
         with self._screen.watching():
@@ -179,7 +181,7 @@ class _Demo:
         state = (
             f"[green]●[/] streaming, worker {self._crash.worker}"
             if self._crash.worker
-            else f"[red]●[/] worker down, {waiting:,} changes wait in PostgreSQL"
+            else f"[red]●[/] worker down, {waiting:,} changes wait"
         )
         latest = [latency for _, latency in self._tally.latencies[-500:]]
         latency = show_ms(percentile(latest, 50))
@@ -197,6 +199,7 @@ class _Demo:
         self._load.check()
         with session(self._dsn) as connection:
             written = shop.written(connection)
+            transactions = shop.transactions(connection)
             contents = shop.contents(connection)
         with screen.step("Load stopped; all that was written looked for in Kafka"):
             deadline = time.monotonic() + _ARRIVE_TIMEOUT_S
@@ -208,7 +211,8 @@ class _Demo:
         while not self._reader.reached(ends):
             self._take_quietly()
         verdict = judge(written, contents, self._tally)
-        report.show(screen, verdict, self._tally, self._crash.outage)
+        result = report.Result(verdict, transactions, self._tally, self._crash.outage)
+        report.show(screen, result)
         return verdict.ok and drained
 
     def _take_quietly(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from walstream.demo.crash import Outage
@@ -11,10 +12,24 @@ from walstream.demo.tally import Change, Tally, Verdict, percentile
 _LISTED: Final = 10
 
 
-def show(screen: Screen, verdict: Verdict, tally: Tally, outage: Outage | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Result:
+    verdict: Verdict
+    transactions: int
+    tally: Tally
+    outage: Outage | None
+
+
+def show(screen: Screen, result: Result) -> None:
     """Print the table, then whether all is there, and what is not."""
+    verdict = result.verdict
     screen.say()
-    screen.result([*_counts(verdict), *_latencies(tally.latencies, outage)])
+    screen.result(
+        [
+            *_counts(verdict, result.transactions),
+            *_latencies(result.tally.latencies, result.outage),
+        ]
+    )
     screen.say()
     if verdict.ok:
         screen.say("[bold green]Nothing is missing.[/]")
@@ -27,7 +42,7 @@ def show(screen: Screen, verdict: Verdict, tally: Tally, outage: Outage | None) 
             screen.plain(f"  {table} {list(key)}")
 
 
-def _counts(verdict: Verdict) -> list[tuple[str, str, str]]:
+def _counts(verdict: Verdict, transactions: int) -> list[tuple[str, str, str]]:
     missing = verdict.missing.total()
     colour = "red" if missing else "green"
     equal = "differ" if verdict.unequal else "equal"
@@ -35,7 +50,7 @@ def _counts(verdict: Verdict) -> list[tuple[str, str, str]]:
         (
             "Changes written",
             f"{verdict.written:,}",
-            "counted by triggers in the tables",
+            f"by {transactions:,} transactions; counted by triggers",
         ),
         (
             "Changes delivered",

@@ -21,7 +21,9 @@ from walstream.row import NotSent, Value
 _LINE_EVERY_S: Final = 0.125  # a person can follow
 _PLAIN_STATUS_EVERY_S: Final = 5.0
 _PLAIN_WIDTH: Final = 100
-_SHOWN: Final = 22  # characters of a value
+_LONG: Final = 80  # characters, from where a value is cut
+_SHOWN: Final = 14  # characters of such a value
+_TOO_LONG_FOR_KEY: Final = 20  # a timestamp in a key says little to a reader
 _LATENCY_WIDTH: Final = 10
 _SLOW_MS: Final = 250.0
 _STYLES: Final = {
@@ -83,7 +85,9 @@ class Screen:
     def status(self, text: str) -> None:
         """Replace the status line; elsewhere print it now and then."""
         if self._live is not None:
-            self._live.update(Text.from_markup(text, overflow="ellipsis", end=""))
+            line = Text.from_markup(text, overflow="ellipsis")
+            line.no_wrap = True
+            self._live.update(line)
         elif not self.terminal and time.monotonic() >= self._plain_status_at:
             self._plain_status_at = time.monotonic() + _PLAIN_STATUS_EVERY_S
             self.say(text)
@@ -135,20 +139,20 @@ def op_line(arrival: Arrival, width: int) -> Text:
     line.append(f"  {word}  ", style=style)
     line.append(f"{arrival.op.table.name:<12} ", style="bold")
     line.append(f"{'·'.join(text or 'NULL' for text in _short(arrival.key)):<12} ")
-    line.append(_what(arrival), style=style)
+    if arrival.repeated:
+        line.append("seen before: a repeat that consumers skip", style="dim")
+    else:
+        line.append(_what(arrival), style=style)
     line.truncate(width - _LATENCY_WIDTH, overflow="ellipsis", pad=True)
     line.append(
         f"{latency:>{_LATENCY_WIDTH - 2}}",
         style="dim" if arrival.latency_ms < _SLOW_MS else "cyan",
     )
-    if arrival.repeated:
-        line.append(" ↺")
     return line
 
 
 def _short(key: Key) -> list[str | None]:
-    # a timestamp in a key says little to a reader
-    return [text for text in key if text is None or len(text) < _SHOWN][:2]
+    return [text for text in key if text is None or len(text) < _TOO_LONG_FOR_KEY]
 
 
 def _what(arrival: Arrival) -> str:
@@ -176,7 +180,7 @@ def _show(text: Value) -> str:
         return "NULL"
     if isinstance(text, NotSent):
         return "(not sent)"
-    if len(text) > 4 * _SHOWN:
+    if len(text) > _LONG:
         return f"“{text[:_SHOWN]}…” {len(text) / 1000:.0f} kB"
     return text
 

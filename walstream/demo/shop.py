@@ -118,6 +118,14 @@ def written(connection: Connection) -> Counter[Change]:
     )
 
 
+def transactions(connection: Connection) -> int:
+    """Count those that changed something."""
+    found = connection.execute(
+        "SELECT count(DISTINCT xid) FROM demo_audit.changes"
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
 def contents(connection: Connection) -> dict[str, Rows]:
     """Read every table as it is, in PostgreSQL's texts."""
     return {table: _rows(connection, table) for table in TABLES}
