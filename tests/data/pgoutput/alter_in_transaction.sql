@@ -1,0 +1,11 @@
+CREATE TABLE t (id int PRIMARY KEY, a text, b text);
+-- recorded from here
+BEGIN;
+INSERT INTO t VALUES (1, 'a1', 'b1');
+ALTER TABLE t ADD COLUMN c int DEFAULT 7;
+INSERT INTO t VALUES (2, 'a2', 'b2', 8);
+ALTER TABLE t RENAME COLUMN a TO x;
+ALTER TABLE t DROP COLUMN b;
+INSERT INTO t VALUES (3, 'a3', 9);
+UPDATE t SET c = 0 WHERE id = 1;
+COMMIT;

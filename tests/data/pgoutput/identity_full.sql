@@ -1,0 +1,7 @@
+CREATE TABLE t (id int PRIMARY KEY, n int, v varchar(10));
+ALTER TABLE t REPLICA IDENTITY FULL;
+-- recorded from here
+INSERT INTO t VALUES (1, 10, NULL);
+UPDATE t SET n = 11;
+UPDATE t SET id = 2;
+DELETE FROM t;

@@ -1,0 +1,4 @@
+CREATE TABLE t (id int PRIMARY KEY, n int);
+ALTER TABLE t REPLICA IDENTITY NOTHING;
+-- recorded from here
+INSERT INTO t VALUES (1, 10);

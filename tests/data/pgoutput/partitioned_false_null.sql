@@ -1,0 +1,7 @@
+CREATE TABLE root (id int PRIMARY KEY, n int, v text) PARTITION BY RANGE (id);
+CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10);
+ALTER TABLE root REPLICA IDENTITY FULL;
+-- recorded from here
+INSERT INTO root VALUES (1, 10, 'a');
+UPDATE root SET id = 2;
+DELETE FROM root;
