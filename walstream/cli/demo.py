@@ -1,5 +1,6 @@
 """`walstream demo`: see it work, on servers that are gone afterwards."""
 
+import logging
 import secrets
 import signal
 import sys
@@ -7,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.local.process import unwind_on_sigterm
 
+_FAILED = 1
 _INTERRUPTED = 130
 
 
@@ -38,6 +40,8 @@ def demo(
     unwind_on_sigterm()
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # unless under nohup
         signal.signal(signal.SIGHUP, lambda number, _: sys.exit(128 + number))
+    for library in ("librdkafka", "psycopg"):  # the demo says itself what ended
+        logging.getLogger(library).addHandler(logging.NullHandler())
     screen = Screen()
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     try:
@@ -46,6 +50,10 @@ def demo(
         hint = f": {error.hint}" if error.hint else ""
         typer.echo(f"walstream: {error.args[0]}{hint}", err=True)
         code = error.exit_code
+    except WalstreamError as error:
+        # its hint is for those who can try again: these servers are gone
+        typer.echo(f"walstream: {error.args[0]}", err=True)
+        code = _FAILED
     except KeyboardInterrupt:
         screen.say("\nended; nothing is left behind")
         code = 0 if keep else _INTERRUPTED

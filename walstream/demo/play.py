@@ -66,6 +66,7 @@ class _Demo:
         self._wishes = wishes
         self._screen = screen
         self._stack = stack
+        self._servers: list[LocalPostgres | LocalKafka] = []
         self._tally = Tally()
         self._trade = Trade(wishes.seed)
 
@@ -90,6 +91,7 @@ class _Demo:
         find_java()  # before anything is started, or fetched
         postgres = LocalPostgres()
         self._stack.callback(postgres.close)
+        self._servers.append(postgres)
         with screen.step("PostgreSQL started") as details:
             postgres.start()
             details.append(f"{postgres.version}, 127.0.0.1:{postgres.port}")
@@ -97,6 +99,7 @@ class _Demo:
         with screen.step("Kafka started") as details:
             kafka = LocalKafka()
             self._stack.callback(kafka.close)
+            self._servers.append(kafka)
             kafka.start()
             details.append(f"one broker, {kafka.bootstrap}")
         self._bootstrap = kafka.bootstrap
@@ -159,10 +162,23 @@ class _Demo:
     def _watch(self, done: Callable[[], bool]) -> None:
         """Take what arrives, and show it, until then."""
         while not done():
-            self._load.check()
-            self._walstream.check()
+            self._check()
             self._take()
             self._screen.status(self._status())
+
+    def _check(self) -> None:
+        """Raise what ended before its time: the cause first."""
+        self._check_servers()
+        self._walstream.check()
+        self._load.check()
+
+    def _check_servers(self) -> None:
+        for server in self._servers:
+            if not server.running:
+                raise Transient(
+                    f"{server.name} ended in the middle of the demo; its log ends"
+                    f" with:\n{server.log_end()}"
+                )
 
     def _take(self) -> None:
         records = self._reader.poll(_POLL_S)
@@ -204,11 +220,12 @@ class _Demo:
         with screen.step("Load stopped; all that was written looked for in Kafka"):
             deadline = time.monotonic() + _ARRIVE_TIMEOUT_S
             while (written - self._tally.delivered) and time.monotonic() < deadline:
-                self._walstream.check()
+                self._check()
                 self._take_quietly()
         drained = self._wishes.keep or self._drain()
         ends = self._reader.bounds(shop.TABLES)
         while not self._reader.reached(ends):
+            self._check_servers()
             self._take_quietly()
         verdict = judge(written, contents, self._tally)
         result = report.Result(verdict, transactions, self._tally, self._crash.outage)
@@ -233,8 +250,8 @@ class _Demo:
     def _keep(self) -> None:
         """Go on writing, unwatched, until the user has seen enough."""
         screen = self._screen
-        load = self._new_load()
-        load.start()
+        self._load = self._new_load()
+        self._load.start()
         screen.say("\n[bold]All of it goes on running, load included:[/]")
         screen.plain(f"  PostgreSQL     {self._dsn}")
         screen.plain(f"  Kafka          {self._bootstrap}")
@@ -242,9 +259,8 @@ class _Demo:
         screen.plain(f"  log            {self._walstream.log}")
         screen.say("[dim]Enter or Ctrl-C ends it, and deletes everything.[/]")
         while not _enter_pressed():
-            load.check()
-            self._walstream.check()
-        load.stop()
+            self._check()
+        self._load.stop()
         self._drain()
 
 

@@ -5,6 +5,7 @@ consumer library.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, cast
@@ -22,6 +23,7 @@ from walstream.errors import TopicLost, Transient
 from walstream.kafka.failure import failure
 
 _TIMEOUT_S: Final = 10.0
+_RETRY_S: Final = 0.1
 _NO_TIMESTAMP: Final = 0  # confluent_kafka.TIMESTAMP_NOT_AVAILABLE
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client.id": "walstream-reader",
@@ -95,6 +97,17 @@ class TopicReader:
         return found
 
     def _bounds(self, partition: Partition) -> Bounds:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                return self._ask_bounds(partition)
+            except Transient:
+                # a topic that was just made has no leader yet
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _ask_bounds(self, partition: Partition) -> Bounds:
         where = TopicPartition(*partition)
         doing = f"asking for the offsets of {partition.topic!r}"
         try:
