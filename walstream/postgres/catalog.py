@@ -3,12 +3,14 @@
 Never of rows in the WAL: their columns come from the stream's Relation messages.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from psycopg import sql
 
+from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, session
 from walstream.row import Value
@@ -55,6 +57,10 @@ SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplide
 FROM one
 ORDER BY one.nspname, one.relname
 """
+
+
+_VISIBLE_S: Final = 5.0
+_LOOK_EVERY_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +136,51 @@ def look_up(dsn: str) -> tuple[dict[str, TableFacts], Lsn]:
 
 
 def read_columns(
-    dsn: str, table: tuple[str, str], key: Mapping[str, Value], wanted: Sequence[str]
+    dsn: str,
+    table: tuple[str, str],
+    key: Mapping[str, Value],
+    wanted: Sequence[str],
+    *,
+    xid: int,
 ) -> list[str | None] | None:
-    """Read some columns of the row of that key, as text; None: no such row now."""
+    """Read some columns of the row of that key, as text; None: no such row now.
+
+    The row is looked for as of transaction `xid` or later. Values come as the stream
+    prints them: a cast to text would take the padding off character(n).
+    """
     query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-        sql.SQL(", ").join(
-            sql.SQL("{}::text").format(sql.Identifier(n)) for n in wanted
-        ),
+        sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
         sql.Identifier(*table),
+        # untyped literals take the columns' types, and with them their index
         sql.SQL(" AND ").join(
-            sql.SQL("{}::text = {}").format(sql.Identifier(name), sql.Literal(text))
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(text))
             for name, text in key.items()
         ),
     )
     with session(dsn) as connection:
-        row = connection.execute(query).fetchone()
-    return None if row is None else list(row)
+        _wait_until_visible(connection, xid)
+        result = connection.execute(query).pgresult
+    if result is None or not result.ntuples:
+        return None
+    values = (result.get_value(0, index) for index in range(len(wanted)))
+    return [None if value is None else value.decode() for value in values]
+
+
+def _wait_until_visible(connection: Connection, xid: int) -> None:
+    """Wait for a transaction that was streamed already to be visible to others too.
+
+    Its commit is in the WAL before that, and with synchronous replication long before;
+    the lock on its own number is the last that it lets go.
+    """
+    deadline = time.monotonic() + _VISIBLE_S
+    running = (
+        "SELECT FROM pg_locks WHERE locktype = 'transactionid'"
+        " AND transactionid = %s::xid"
+    )
+    while connection.execute(running, (str(xid),)).fetchone() is not None:
+        if time.monotonic() > deadline:
+            raise Transient(
+                f"transaction {xid} was streamed, but is not visible yet",
+                hint="does it wait for a synchronous standby? walstream tries again",
+            )
+        time.sleep(_LOOK_EVERY_S)

@@ -197,7 +197,9 @@ class SessionCompanion:
     ) -> list[str | None] | None:
         table = (op.table.schema, op.table.name)
         try:
-            return catalog.read_columns(self._watched.dsn, table, key, wanted)
+            return catalog.read_columns(
+                self._watched.dsn, table, key, wanted, xid=op.xid
+            )
         except WalstreamError as error:
             cause = error.__cause__
             if isinstance(cause, psycopg.Error) and cause.sqlstate in (
