@@ -24,6 +24,13 @@ class Stream:
     walstream: Walstream
     reader: Reader
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop walstream meanwhile, so that what is written is a backlog."""
+        assert self.walstream.terminate() == 0, self.walstream.text
+        yield
+        self.walstream.start(*self.walstream.flags).streaming()
+
 
 @contextmanager
 def streamed(

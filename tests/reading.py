@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,

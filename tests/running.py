@@ -170,10 +170,12 @@ class Walstream:
     def ends_with(self, code: int, *texts: str, timeout_s: float = _END_S) -> None:
         """Claim the exit code, and texts that its output must hold."""
         found = self.wait(timeout_s)
-        said = " ".join(self.text.replace("\\n", " ").split())
+        said = " ".join(
+            " ".join(map(str, entry.values())) for entry in self.log
+        ) + " ".join(self.text.split())
         assert found == code, f"exit code {found}, not {code}:\n{self.text}"
         for text in texts:
-            assert text in said.replace('\\"', '"'), f"not said: {text!r}:\n{self.text}"
+            assert text in said, f"not said: {text!r}:\n{self.text}"
 
     @property
     def log_path(self) -> Path:
