@@ -90,3 +90,12 @@ def missing(expected: Iterable[Name], records: Iterable[Record]) -> list[Name]:
 def foreign(expected: Iterable[Name], records: Iterable[Record]) -> list[Name]:
     """List the names that records carry and nobody committed."""
     return sorted({record.name for record in records} - set(expected))
+
+
+def distinct(wanted: int, records: Iterable[Record]) -> bool:
+    """Tell whether so many different names are there, repeats or not."""
+    return len({record.name for record in records}) == wanted
+
+
+def more_than(seen: int, records: list[Record]) -> bool:
+    return len(records) > seen

@@ -1,0 +1,237 @@
+"""PostgreSQL goes away, comes back, or wants to stop: walstream is never in its way."""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.fix_kafka import KafkaServer, OwnKafka
+from tests.fix_postgres import Database, OwnPostgres, PostgresServer
+from tests.fix_walstream import Runs, Stream, streamed
+from tests.load import TABLE, Load
+from tests.names import (
+    OracleSlot,
+    assert_rewind_and_continue,
+    distinct,
+    missing,
+    more_than,
+)
+from tests.reading import Reader
+from tests.waiting import wait_until
+from walstream.local import LocalPostgres
+from walstream.local.postgres import StopMode
+from walstream.lsn import parse
+
+_VERSIONS = pytest.mark.parametrize("version", [15, 18])
+
+
+@pytest.fixture
+def stream(
+    postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> Iterator[Stream]:
+    with streamed(postgres, kafka, tmp_path, before=TABLE) as made:
+        yield made
+
+
+@_VERSIONS
+def test_a_crash_of_postgresql_is_survived(
+    version: int, own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    server = own_postgres(version)
+    database = Database(server)
+    database.execute(TABLE)
+    with runs(server.dsn(), sink={"topic_partitions": 4}):
+        oracle = OracleSlot(database)
+        with Load(server.dsn(), seed=version) as load:
+            for _ in range(3):
+                load.wait_for_more(20)
+                stop_and_start(server, "immediate")
+                accepting = time.monotonic()
+                seen = len(reader.read())
+                load.wait_for_more(1)
+                reader.until(partial(more_than, seen), 15)
+                assert time.monotonic() - accepting < 10
+        expected = oracle.names()
+        reader.until(lambda records: not missing(expected, records), 30)
+        assert_rewind_and_continue(reader.records)
+
+
+def stop_and_start(server: LocalPostgres, mode: StopMode) -> None:
+    """Stop in this mode, see the server gone, start it again."""
+    pid = server.pid
+    server.stop(mode)
+    assert not psutil.pid_exists(pid)
+    server.start()
+
+
+@_VERSIONS
+@pytest.mark.parametrize("mode", ["fast", "smart"])
+def test_a_shutdown_ends_while_kafka_is_down(
+    version: int,
+    mode: StopMode,
+    own_postgres: OwnPostgres,
+    own_kafka: OwnKafka,
+    runs: Runs,
+) -> None:
+    server, broker = own_postgres(version), own_kafka()
+    database = Database(server)
+    database.execute("CREATE TABLE t (id serial PRIMARY KEY, v text)")
+    with runs(
+        server.dsn(),
+        bootstrap=broker.bootstrap,
+        sink={"producer": producer(broker.bootstrap, 100)},
+    ) as walstream:
+        broker.kill()
+        assert not broker.running
+        # more than the queue takes: reading pauses
+        database.execute(
+            "INSERT INTO t (v) SELECT repeat('x', 1000) FROM generate_series(1, 20000)"
+        )
+        walstream.until("Kafka is in trouble")
+        began = time.monotonic()
+        stop(server, mode)
+        assert time.monotonic() - began < 15
+        assert walstream.running
+        server.start()
+        broker.start()
+        with Reader(broker.bootstrap, runs.prefix) as reader:
+            reader.until(partial(distinct, 20000), 60)
+
+
+def stop(server: LocalPostgres, mode: StopMode) -> None:
+    """Ask for this shutdown; raises when it takes longer than 15 s."""
+    server.stop(mode, timeout_s=15)
+
+
+def producer(bootstrap: str, messages: int) -> dict[str, str]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "queue.buffering.max.messages": str(messages),
+    }
+
+
+@_VERSIONS
+@pytest.mark.parametrize("mode", ["fast", "smart"])
+def test_a_shutdown_ends_while_wal_is_retained(
+    version: int, mode: StopMode, own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    server = own_postgres(version)
+    database = Database(server)
+    database.execute("CREATE TABLE t (id serial PRIMARY KEY)")
+    with runs(server.dsn(), source={"retain": "64MiB"}) as walstream:
+        database.execute("INSERT INTO t DEFAULT VALUES")
+        reader.count(1)
+        began = time.monotonic()
+        stop(server, mode)
+        assert time.monotonic() - began < 15
+        server.start()
+        database.execute("INSERT INTO t DEFAULT VALUES")
+        reader.count(2)
+        assert walstream.terminate() == 0
+
+
+def test_one_transaction_is_confirmed_within_a_second(stream: Stream) -> None:
+    for number in range(3):
+        stream.database.execute("INSERT INTO load VALUES (%s, 1)", number)
+        ((written,),) = stream.database.fetch(
+            "SELECT pg_current_wal_insert_lsn()::text"
+        )
+        passes = partial(passes_lsn, stream, parse(written))
+        wait_until(passes, 1.0, "the slot's confirmed_flush_lsn passes")
+
+
+def passes_lsn(stream: Stream, lsn: int) -> bool:
+    return confirmed(stream) >= lsn
+
+
+def confirmed(stream: Stream) -> int:
+    """Look at the slot from outside."""
+    ((lsn,),) = stream.database.fetch(
+        "SELECT confirmed_flush_lsn::text FROM pg_replication_slots"
+        " WHERE slot_name = %s",
+        stream.walstream.slot,
+    )
+    return parse(lsn)
+
+
+def test_a_terminated_walsender_is_replaced(stream: Stream) -> None:
+    walstream, database = stream.walstream, stream.database
+    for number in range(3):
+        ended = database.fetch(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
+            " WHERE slot_name = %s AND active",
+            walstream.slot,
+        )
+        assert ended == [(True,)]
+        database.execute("INSERT INTO load VALUES (%s, 1)", number)
+        # what was delivered but not yet stored comes again
+        stream.reader.until(partial(distinct, number + 1))
+        wait_until(lambda: holder(stream), 10, "the slot is held again")
+
+
+def holder(stream: Stream) -> bool:
+    """Tell whether a walsender reads the slot."""
+    ((active,),) = stream.database.fetch(
+        "SELECT active FROM pg_replication_slots WHERE slot_name = %s",
+        stream.walstream.slot,
+    )
+    return bool(active)
+
+
+def test_an_idle_slot_follows_while_another_database_writes(stream: Stream) -> None:
+    """5 MB/s for 10 s here; retained WAL is looked at in the long form."""
+    neighbour = Database(stream.database.server)
+    neighbour.execute("CREATE TABLE IF NOT EXISTS noise (v text)")
+    try:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            neighbour.execute(
+                "INSERT INTO noise SELECT repeat(md5(i::text), 31)"
+                " FROM generate_series(1, 500) i"
+            )
+            lag = behind(stream)
+            assert lag <= 16 << 20, lag
+            time.sleep(0.1)  # the rate, not a wait for luck
+    finally:
+        neighbour.execute("DROP TABLE noise")
+
+
+@pytest.mark.fault_long
+def test_an_idle_slot_lets_wal_go(stream: Stream) -> None:
+    neighbour = Database(stream.database.server)
+    neighbour.execute("CREATE TABLE IF NOT EXISTS noise (v text)")
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            neighbour.execute(
+                "INSERT INTO noise SELECT repeat(md5(i::text), 31)"
+                " FROM generate_series(1, 500) i"
+            )
+            assert behind(stream) <= 16 << 20
+            time.sleep(0.1)
+        wait_until(lambda: retained(stream) <= 32 << 20, 30, "WAL is let go")
+    finally:
+        neighbour.execute("DROP TABLE noise")
+
+
+def behind(stream: Stream) -> int:
+    """Bytes between the slot's confirmed LSN and the server's."""
+    ((lag,),) = stream.database.fetch(
+        "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
+        " WHERE slot_name = %s",
+        stream.walstream.slot,
+    )
+    return int(lag)
+
+
+def retained(stream: Stream) -> int:
+    """Bytes of WAL that the slot holds."""
+    ((size,),) = stream.database.fetch(
+        "SELECT pg_current_wal_lsn() - restart_lsn FROM pg_replication_slots"
+        " WHERE slot_name = %s",
+        stream.walstream.slot,
+    )
+    return int(size)
