@@ -1,0 +1,107 @@
+"""Reading topics from offsets, on a real broker."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.fix_kafka import KafkaServer
+from tests.reading import TopicAdmin
+from tests.waiting import wait_until
+from walstream.errors import TopicLost, WalstreamError
+from walstream.kafka.reader import Bounds, Partition, Record, TopicReader
+
+STAMP_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def topic(kafka: KafkaServer, topic_prefix: str) -> str:
+    """Make one of two partitions, with three records in the second."""
+    name = f"{topic_prefix}read"
+    TopicAdmin(kafka.bootstrap).create(name, 2, retention_ms="-1")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for value in ("a", "b", None):
+        producer.produce(
+            name,
+            value,
+            key=f"key of {value}",
+            partition=1,
+            timestamp=STAMP_MS,
+            headers=[("h", b"1"), ("h", None)],
+        )
+    assert producer.flush(30) == 0
+    return name
+
+
+@pytest.fixture
+def reader(kafka: KafkaServer, topic: str) -> Iterator[TopicReader]:
+    with TopicReader({"bootstrap.servers": kafka.bootstrap}) as opened:
+        # the client that created it may know it sooner than this one
+        wait_until(lambda: opened.topics().get(topic) == 2, 30, "topic is known")
+        yield opened
+
+
+def read_all(reader: TopicReader, ends: dict[Partition, Bounds]) -> list[Record]:
+    records: list[Record] = []
+    deadline = time.monotonic() + 30
+    while not reader.reached(ends):
+        assert time.monotonic() < deadline
+        records += reader.poll(0.1)
+    return records
+
+
+def test_bounds_are_the_oldest_offset_and_the_end(
+    reader: TopicReader, topic: str
+) -> None:
+    assert reader.bounds([topic]) == {
+        Partition(topic, 0): Bounds(0, 0),
+        Partition(topic, 1): Bounds(0, 3),
+    }
+
+
+def test_records_come_whole_and_tombstones_too(reader: TopicReader, topic: str) -> None:
+    ends = reader.bounds([topic])
+    reader.assign({partition: bounds.first for partition, bounds in ends.items()})
+    records = read_all(reader, ends)
+    assert [record.value for record in records] == [b"a", b"b", None]
+    assert records[0] == Record(
+        topic=topic,
+        partition=1,
+        offset=0,
+        key=b"key of a",
+        value=b"a",
+        headers=[("h", b"1"), ("h", None)],
+        timestamp_ms=STAMP_MS,
+    )
+
+
+def test_reading_begins_at_the_offset_that_was_asked_for(
+    reader: TopicReader, topic: str
+) -> None:
+    reader.assign({Partition(topic, 1): 2})
+    (record,) = read_all(reader, {Partition(topic, 1): Bounds(0, 3)})
+    assert record.offset == 2
+
+
+def test_limit_bounds_what_one_poll_takes(reader: TopicReader, topic: str) -> None:
+    reader.assign({Partition(topic, 1): 0})
+    assert len(reader.poll(30, limit=1)) == 1
+
+
+def test_empty_partition_is_at_its_end_at_once(reader: TopicReader, topic: str) -> None:
+    reader.assign({Partition(topic, 0): 0})
+    assert reader.reached({Partition(topic, 0): Bounds(0, 0)})
+
+
+def test_unknown_topic_is_named(reader: TopicReader, topic_prefix: str) -> None:
+    with pytest.raises(TopicLost, match=f"{topic_prefix}none"):
+        reader.bounds([f"{topic_prefix}none"])
+
+
+def test_offset_that_is_gone_is_an_error_and_no_jump(
+    reader: TopicReader, topic: str
+) -> None:
+    reader.assign({Partition(topic, 1): 99})
+    with pytest.raises(WalstreamError, match=topic):
+        reader.poll(30)
