@@ -123,6 +123,14 @@ class Reader:
         assert len(self.read()) == wanted
         return self.records
 
+    def ends(self) -> int:
+        """Count the records that the topics hold, without reading them."""
+        self._discover()
+        return sum(
+            self._consumer.get_watermark_offsets(part, timeout=10)[1]
+            for part in self._assigned
+        )
+
     def of(self, table: str) -> list[Record]:
         """Give the records of one table, by its bare name, in stream order."""
         return in_order(r for r in self.records if r.op.table.name == table)

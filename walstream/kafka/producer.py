@@ -16,7 +16,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "compression.type": "lz4",
     "linger.ms": 2,
     "queue.buffering.max.messages": 50_000,
-    "queue.buffering.max.kbytes": 32 << 10,
+    "queue.buffering.max.kbytes": 16 << 10,
     "batch.size": 1_000_000,
     # an outage ends when the broker is back, not up to 10 s later
     "reconnect.backoff.max.ms": 1000,
