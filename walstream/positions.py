@@ -161,6 +161,12 @@ class LmdbPositions:
         )
 
 
+def discard(folder: Path) -> None:
+    """Delete a source's documents, believed or not; the caller holds the state."""
+    for name in ("data.mdb", "lock.mdb"):
+        (folder / name).unlink(missing_ok=True)
+
+
 def _wrap(document: Any) -> bytes:
     body = orjson.dumps(document)
     return zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") + body

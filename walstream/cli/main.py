@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from walstream import __version__
-from walstream.cli import config, demo, run
+from walstream.cli import config, demo, positions, run
 from walstream.errors import WalstreamError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("config")(config.config)
 app.command("demo")(demo.demo)
+app.add_typer(positions.app, name="positions")
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
