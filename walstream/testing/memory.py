@@ -125,7 +125,10 @@ class MemoryPositions:
 
 
 class MemoryCompanion:
-    """Knows the keys of tables beforehand; `patience` is how often it says not yet."""
+    """Knows the keys of tables beforehand.
+
+    Says "not yet" `patience` times before each answer, and calls `wake` each time.
+    """
 
     def __init__(
         self,
@@ -134,11 +137,13 @@ class MemoryCompanion:
         false_nulls: Iterable[str] = (),  # tables whose old rows are not to be believed
         toasted: str = "read",
         patience: int = 0,
+        wake: Callable[[], None] = _nothing,
     ) -> None:
         self._histories = dict(histories or {})
         self._false_nulls = frozenset(false_nulls)
         self._toasted = toasted
         self._patience = patience
+        self._wake = wake
         self._asked = 0
         self.completed: list[ReplicationOp] = []
         self.pauses = 0
@@ -146,7 +151,10 @@ class MemoryCompanion:
 
     def _not_yet(self) -> bool:
         self._asked += 1
-        return self._asked % (self._patience + 1) != 0
+        if self._asked % (self._patience + 1) == 0:
+            return False
+        self._wake()
+        return True
 
     def keys(self, relation: Relation) -> KeyFacts | None:
         if self._not_yet():
