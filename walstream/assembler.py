@@ -119,10 +119,24 @@ class Assembler:
         """Turn a row message into its op."""
         if type(message) is Insert:
             shape = self._shape(message.relation_oid)
-            op = self._op(Kind.INSERT, shape.table, row_lsn)
-            op.new = self._checked(message.new, shape)
-            op.absent = message.toasted
-            return op
+            sequence = self._seq_id
+            self._seq_id = sequence + 1
+            new = message.new
+            if len(new) != len(shape.table.columns):
+                raise _wrong_width(new, shape)
+            return ReplicationOp(
+                Kind.INSERT,
+                shape.table,
+                self._lsn,
+                sequence,
+                None,
+                new,
+                message.toasted,
+                False,  # noqa: FBT003 - positions are faster, and inserts are many
+                row_lsn,
+                self._xid,
+                self._commit_time,
+            )
         if type(message) is Update:
             return self._update(message, row_lsn)
         if type(message) is Delete:
@@ -156,11 +170,7 @@ class Assembler:
     @staticmethod
     def _checked(row: list[Value], shape: _Shape) -> list[Value]:
         if len(row) != len(shape.table.columns):
-            raise WalstreamError(
-                f"a row of {shape.table.full_name!r} has {len(row)} values for"
-                f" {len(shape.table.columns)} columns",
-                hint="nothing was confirmed; report this with the server's version",
-            )
+            raise _wrong_width(row, shape)
         return row
 
     def _update(self, message: Update, row_lsn: Lsn) -> ReplicationOp:
@@ -203,6 +213,14 @@ class Assembler:
             for index, value in enumerate(old)
         ]
         return row, len(shape.identity) < len(row)
+
+
+def _wrong_width(row: Row, shape: _Shape) -> WalstreamError:
+    return WalstreamError(
+        f"a row of {shape.table.full_name!r} has {len(row)} values for"
+        f" {len(shape.table.columns)} columns",
+        hint="nothing was confirmed; report this with the server's version",
+    )
 
 
 def _fill(new: list[Value], old: Row) -> None:

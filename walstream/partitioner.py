@@ -7,7 +7,7 @@ when partitions are added to a live topic, no key moves until an operator agrees
 import random
 import zlib
 from collections.abc import Callable
-from struct import unpack_from
+from struct import Struct, unpack_from
 from typing import Final
 
 _MASK: Final = 0xFFFFFFFF
@@ -21,17 +21,25 @@ Partitioner = Callable[[bytes, int], int]
 """(key, number of partitions) -> partition"""
 
 
+def _words(key: bytes) -> tuple[int, ...]:
+    return unpack_from(f"<{len(key) >> 2}I", key)
+
+
+# a Struct is costly to make, and keys are short
+_WORDS: Final = [Struct(f"<{count}I").unpack_from for count in range(32)]
+_LONG: Final = 4 * len(_WORDS)
+
+
 def murmur2(key: bytes, partitions: int) -> int:
     """Kafka's own: MurmurHash2 of the key, made positive, modulo."""
     length = len(key)
-    blocks = length >> 2
     digest = _MURMUR_SEED ^ length
-    for word in unpack_from(f"<{blocks}I", key):
+    for word in _WORDS[length >> 2](key) if length < _LONG else _words(key):
         mixed = word * _MURMUR_M & _MASK
         mixed = (mixed ^ mixed >> 24) * _MURMUR_M & _MASK
         digest = digest * _MURMUR_M & _MASK ^ mixed
     if length & 3:
-        digest ^= int.from_bytes(key[blocks << 2 :], "little")
+        digest ^= int.from_bytes(key[length & ~3 :], "little")
         digest = digest * _MURMUR_M & _MASK
     digest = (digest ^ digest >> 13) * _MURMUR_M & _MASK
     return ((digest ^ digest >> 15) & 0x7FFFFFFF) % partitions

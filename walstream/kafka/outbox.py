@@ -32,6 +32,7 @@ class Outbox:
             {**properties, "error_cb": self._on_error},
             logger=logging.getLogger("librdkafka"),
         )
+        self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
         self._callback: tuple[Transaction | None, Any] = (None, None)
@@ -81,11 +82,22 @@ class Outbox:
             self._callback = (transaction, partial(self._report, transaction))
         callback = self._callback[1]
         transaction.undelivered += 1
-        record = (topic, value, key, partition, callback, timestamp_ms, headers)
-        if self._held or not self._produce(*record):
-            self._held.append(partial(self._produce, *record))
+        if headers is None and not self._held:
+            try:
+                self._produce(
+                    topic, value, key, partition, callback, timestamp=timestamp_ms
+                )
+            except (BufferError, KafkaException):
+                pass  # the careful way tells which
+            else:
+                return
+        attempt = partial(
+            self._attempt, topic, value, key, partition, callback, timestamp_ms, headers
+        )
+        if self._held or not attempt():
+            self._held.append(attempt)
 
-    def _produce(  # noqa: PLR0913, PLR0917 - as the producer takes them
+    def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
         topic: str,
         value: bytes,
@@ -96,20 +108,16 @@ class Outbox:
         headers: Headers | None,
     ) -> bool:
         """Give one record to the producer; False when its queue is full."""
-        produce = self._producer.produce
         try:
-            if headers is None:
-                produce(topic, value, key, partition, callback, timestamp=timestamp_ms)
-            else:
-                produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    callback,
-                    timestamp=timestamp_ms,
-                    headers=headers,
-                )
+            self._produce(
+                topic,
+                value,
+                key,
+                partition,
+                callback,
+                timestamp=timestamp_ms,
+                headers=headers or [],
+            )
         except BufferError:
             return False
         except KafkaException as error:

@@ -227,12 +227,13 @@ class KafkaSink:
 
     def _timestamp_ms(self, op: ReplicationOp, topic: Topic) -> int:
         """Give the commit time, held where Kafka neither deletes nor refuses it."""
-        timestamp = op.commit_time // 1000 + _EPOCH_MS
-        if timestamp > self._now_ms:
-            return self._now_ms
-        if topic.retention_ms > 0:
-            return max(timestamp, self._now_ms - topic.retention_ms // 2)
-        return timestamp
+        if op.commit_time != topic.stamped_commit_time:
+            timestamp = min(op.commit_time // 1000 + _EPOCH_MS, self._now_ms)
+            if topic.retention_ms > 0:
+                timestamp = max(timestamp, self._now_ms - topic.retention_ms // 2)
+            topic.stamped_commit_time = op.commit_time
+            topic.stamp_ms = timestamp
+        return topic.stamp_ms
 
     def _first_headers(self, topic: Topic, partition: int) -> Headers | None:
         """Say once for each partition where this producer's records come from."""

@@ -38,6 +38,8 @@ class Topic:
     limit: int  # max.message.bytes
     retention_ms: int = -1  # -1: for ever
     unwritten: set[int] = field(default_factory=set)  # partitions new to this producer
+    stamped_commit_time: int = -1  # the last one that was turned into stamp_ms
+    stamp_ms: int = 0
 
     def __post_init__(self) -> None:
         self.unwritten = set(range(self.partitions))

@@ -4,7 +4,7 @@ Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
 """
 
 from struct import Struct
-from typing import Final
+from typing import Final, cast
 
 from walstream.row import UNCHANGED, Value
 
@@ -14,6 +14,9 @@ _U64: Final = Struct("!Q").unpack_from
 _I32: Final = Struct("!i").unpack_from
 _I64: Final = Struct("!q").unpack_from
 
+_ROW_HEAD: Final = Struct("!IB").unpack_from
+
+_NEW: Final = ord("N")
 _TEXT: Final = ord("t")
 _NULL: Final = ord("n")
 _UNCHANGED: Final = ord("u")
@@ -75,6 +78,17 @@ class Cursor:
             raise Malformed(f"{found!r} where {' or '.join(allowed)}", self.offset - 1)
         return found
 
+    def row_head(self) -> int:
+        """The relation of a row that begins with its new tuple: 'N' must follow.
+
+        One step for what u32 and tag do in two: most messages are inserts.
+        """
+        start = self._take(5)
+        oid, tag = _ROW_HEAD(self.payload, start)
+        if tag != _NEW:
+            raise Malformed(f"{chr(tag)!r} where N", self.offset - 1)
+        return cast("int", oid)
+
     def string(self) -> str:
         """Text up to its NUL byte."""
         end = self.payload.find(0, self.offset)
@@ -95,6 +109,7 @@ class Cursor:
         count = self.u16()
         offset = self.offset
         values: list[Value] = []
+        append = values.append
         for _ in range(count):
             if offset >= size:
                 raise Malformed("column wanted, payload ends", offset)
@@ -106,13 +121,13 @@ class Cursor:
                 end = start + _U32(payload, offset + 1)[0]
                 if end > size:
                     raise Malformed("value is longer than its payload", offset)
-                values.append(str(payload[start:end], "utf-8"))
+                append(payload[start:end].decode())
                 offset = end
             elif kind == _NULL:
-                values.append(None)
+                append(None)
                 offset += 1
             elif kind == _UNCHANGED:
-                values.append(UNCHANGED)
+                append(UNCHANGED)
                 self.toasted = True
                 offset += 1
             else:

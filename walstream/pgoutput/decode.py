@@ -70,8 +70,7 @@ def _type(cursor: Cursor) -> Type:
 
 
 def _insert(cursor: Cursor) -> Insert:
-    oid = cursor.u32()
-    cursor.tag("N")
+    oid = cursor.row_head()
     new = cursor.tuple_data()
     return Insert(oid, new, cursor.toasted)
 

@@ -1,0 +1,1 @@
+"""Speed, measured beside the limit in the same run. Prints figures; tests nothing."""
