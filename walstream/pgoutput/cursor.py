@@ -79,7 +79,7 @@ class Cursor:
         return found
 
     def row_head(self) -> int:
-        """The relation of a row that begins with its new tuple: 'N' must follow.
+        """Read the relation of a row that begins with its new tuple: 'N' must follow.
 
         One step for what u32 and tag do in two: most messages are inserts.
         """
