@@ -120,13 +120,14 @@ def decode(value: bytes) -> ReplicationOp:
         )
         absent = fields.get("absent", {})
         _decode_rows(op, fields["op"], absent)
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # JSON of another shape: a list where an object belongs, a field missing
         raise WalstreamError(f"no op record: {type(error).__name__}") from None
     return op
 
 
 def _number(value: object) -> int:
-    if type(value) is not int:
+    if type(value) is not int or value < 0:
         raise TypeError
     return value
 
@@ -144,6 +145,8 @@ def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> 
         old = rows
     else:
         new = rows
+    if op.kind is Kind.TRUNCATE or (old if op.kind is Kind.DELETE else new) is None:
+        raise ValueError
     op.old = _with_absent(op.table, old, absent.get("old", ()))
     op.new = _with_absent(op.table, new, absent.get("new", ()))
 
@@ -153,7 +156,7 @@ def _with_absent(
 ) -> Row | None:
     if row is None:
         return None
-    if len(row) != len(table.columns):
+    if type(row) is not list or len(row) != len(table.columns):
         raise ValueError
     missing = set(names) if isinstance(names, list) else set()
     return [

@@ -1,0 +1,154 @@
+"""The op format against a plain json.dumps twin; what is written reads back."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import lsns, names, texts
+from walstream.errors import WalstreamError
+from walstream.formats import op as op_format
+from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.row import OMITTED, UNCHANGED, NotSent, Row, any_absent
+
+
+@st.composite
+def ops(draw: st.DrawFn) -> ReplicationOp:
+    columns = tuple(draw(st.lists(names, min_size=1, max_size=4, unique=True)))
+    schema = draw(st.just("public") | names)
+    table = Table(schema=schema, name=draw(names), columns=columns)
+    absent = draw(st.sampled_from(([], [OMITTED, UNCHANGED])))
+    value = st.sampled_from([None, *absent]) | texts
+    row = st.lists(value, min_size=len(columns), max_size=len(columns))
+    kind = draw(st.sampled_from(Kind))
+    old = new = None
+    if kind in (Kind.UPDATE, Kind.DELETE):
+        old = draw(st.none() | row if kind is Kind.UPDATE else row)
+    if kind in (Kind.UPDATE, Kind.INSERT):
+        new = draw(row)
+    return ReplicationOp(
+        kind=kind,
+        table=table,
+        lsn=draw(lsns),
+        seq_id=draw(st.integers(0, 2**63)),
+        old=old,
+        new=new,
+        absent=any_absent(old) or any_absent(new),
+        snapshot=draw(st.booleans()) if kind is Kind.INSERT else False,
+        partitions=draw(st.integers(1, 100)) if kind is Kind.TRUNCATE else 0,
+    )
+
+
+def known(row: Row | None) -> list[str | None] | None:
+    """Print what was not sent as null."""
+    if row is None:
+        return None
+    return [None if isinstance(value, NotSent) else value for value in row]
+
+
+def twin(op: ReplicationOp) -> bytes:
+    """Encode by formats.md's words, without a thought for speed."""
+    bodies: dict[Kind, Any] = {
+        Kind.INSERT: {"Insert": known(op.new)},
+        Kind.UPDATE: {"Update": [known(op.old), known(op.new)]},
+        Kind.DELETE: {"Delete": known(op.old)},
+        Kind.TRUNCATE: "Truncate",
+    }
+    fields: dict[str, Any] = {
+        "table_name": op.table.name,
+        "col_names": op.table.columns,
+        "lsn": op.lsn,
+        "seq_id": op.seq_id,
+        "op": bodies[op.kind],
+    }
+    if op.table.schema != "public":
+        fields["schema"] = op.table.schema
+    if op.snapshot:
+        fields["snapshot"] = True
+    absent = {
+        half: missing
+        for half, row in (("old", op.old), ("new", op.new))
+        if (missing := _missing(op.table, row))
+    }
+    if absent:
+        fields["absent"] = absent
+    if op.kind is Kind.TRUNCATE:
+        fields["partitions"] = op.partitions
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _missing(table: Table, row: Row | None) -> list[str]:
+    return [
+        name
+        for name, value in zip(table.columns, row or (), strict=False)
+        if isinstance(value, NotSent)
+    ]
+
+
+def as_read(row: Row | None) -> list[Any] | None:
+    """Expect what a reader can know: not why a value was not sent."""
+    if row is None:
+        return None
+    return [OMITTED if isinstance(value, NotSent) else value for value in row]
+
+
+@given(ops())
+def test_encoder_agrees_with_its_plain_twin(op: ReplicationOp) -> None:
+    assert op_format.OpEncoder(op.table).encode(op) == twin(op)
+
+
+@given(ops())
+def test_what_is_encoded_reads_back(op: ReplicationOp) -> None:
+    read = op_format.decode(op_format.OpEncoder(op.table).encode(op))
+    assert (read.table.schema, read.table.name, read.table.columns) == (
+        op.table.schema,
+        op.table.name,
+        op.table.columns,
+    )
+    assert (read.kind, read.lsn, read.seq_id) == (op.kind, op.lsn, op.seq_id)
+    assert (read.old, read.new) == (as_read(op.old), as_read(op.new))
+    assert (read.absent, read.snapshot) == (op.absent, op.snapshot)
+    assert read.partitions == op.partitions
+
+
+@given(ops().filter(lambda op: op.kind is Kind.UPDATE and op.old is not None))
+def test_halves_hold_what_the_update_held(op: ReplicationOp) -> None:
+    delete, insert = halves(op)
+    assert (delete.kind, delete.old, delete.new) == (Kind.DELETE, op.old, None)
+    assert (insert.kind, insert.old, insert.new) == (Kind.INSERT, None, op.new)
+    assert (delete.seq_id, insert.seq_id) == (op.seq_id, op.seq_id + 1)
+    assert delete.absent == any_absent(op.old)
+    assert insert.absent == any_absent(op.new)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**65) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["Insert", "Update", "old", "x"]), inner)
+    ),
+    max_leaves=5,
+)
+
+
+def reads_or_refuses(value: bytes) -> None:
+    try:
+        op_format.decode(value)
+    except WalstreamError:
+        return
+
+
+@given(st.binary() | JSON.map(json.dumps).map(str.encode))
+def test_any_bytes_read_or_are_refused(value: bytes) -> None:
+    reads_or_refuses(value)
+
+
+@given(ops(), st.data())
+def test_record_with_a_field_of_another_type_reads_or_is_refused(
+    op: ReplicationOp, data: st.DataObject
+) -> None:
+    fields = json.loads(twin(op))
+    for name in data.draw(st.sets(st.sampled_from([*fields, "absent", "schema"]))):
+        fields[name] = data.draw(JSON)
+    reads_or_refuses(json.dumps(fields).encode())
