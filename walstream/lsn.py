@@ -4,6 +4,7 @@ Inside walstream an LSN is a plain int (the hot path makes millions of them); pe
 PostgreSQL's own form, two hexadecimal halves: `0/16B3748`.
 """
 
+import re
 from typing import Final
 
 Lsn = int
@@ -11,6 +12,8 @@ Lsn = int
 
 INVALID: Final[Lsn] = 0
 MAX: Final[Lsn] = 2**64 - 1
+
+_FORM: Final = re.compile("([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def show(lsn: Lsn) -> str:
@@ -20,10 +23,7 @@ def show(lsn: Lsn) -> str:
 
 def parse(text: str) -> Lsn:
     """Read PostgreSQL's form; raise ValueError for anything else."""
-    high, slash, low = text.strip().partition("/")
-    if not slash or not 1 <= len(high) <= 8 or not 1 <= len(low) <= 8:  # noqa: PLR2004 - 32 bits are 8 hexadecimal digits
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
         raise ValueError(f"{text!r} is no LSN: it has the form 0/16B3748")
-    try:
-        return (int(high, 16) << 32) | int(low, 16)
-    except ValueError:
-        raise ValueError(f"{text!r} is no LSN: it has the form 0/16B3748") from None
+    return (int(found[1], 16) << 32) | int(found[2], 16)
