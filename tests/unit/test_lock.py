@@ -1,0 +1,58 @@
+"""One process a state folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from walstream.errors import ConfigError
+from walstream.lock import FolderLock
+
+HOLD = """
+import pathlib, sys
+from walstream.lock import FolderLock
+lock = FolderLock(pathlib.Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_second_opener_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    first = FolderLock(tmp_path)
+    first.acquire()
+    with pytest.raises(ConfigError, match=f"in use by process {os.getpid()}"):
+        FolderLock(tmp_path).acquire(wait_s=0)
+    first.release()
+
+
+def test_released_folder_can_be_locked_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        lock = FolderLock(tmp_path)
+        lock.acquire(wait_s=0)
+        lock.release()
+        lock.release()
+
+
+def test_folder_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    lock = FolderLock(tmp_path / "state" / "app")
+    lock.acquire()
+    assert (tmp_path / "state" / "app").stat().st_mode & 0o777 == 0o700
+    lock.release()
+
+
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ConfigError, match=f"process {holder.pid}"):
+            FolderLock(tmp_path).acquire(wait_s=0)
+        holder.kill()
+        lock = FolderLock(tmp_path)
+        lock.acquire(wait_s=10)
+        lock.release()

@@ -1,0 +1,52 @@
+"""An op's name and an update's two halves."""
+
+from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.row import OMITTED
+
+TABLE = Table("s", "t", ("id", "v"), key=(0,))
+
+
+def test_full_name_is_what_mappings_spell() -> None:
+    assert TABLE.full_name == "s.t"
+
+
+def test_key_change_becomes_delete_and_insert_under_two_numbers() -> None:
+    update = ReplicationOp(
+        Kind.UPDATE,
+        TABLE,
+        lsn=7,
+        seq_id=3,
+        old=["1", OMITTED],
+        new=["2", "x"],
+        absent=True,
+        key_changed=True,
+        row_lsn=5,
+        xid=9,
+        commit_time=11,
+    )
+    delete, insert = halves(update)
+    assert delete == ReplicationOp(
+        Kind.DELETE,
+        TABLE,
+        lsn=7,
+        seq_id=3,
+        old=["1", OMITTED],
+        absent=True,
+        row_lsn=5,
+        xid=9,
+        commit_time=11,
+    )
+    assert insert == ReplicationOp(
+        Kind.INSERT,
+        TABLE,
+        lsn=7,
+        seq_id=4,
+        new=["2", "x"],
+        row_lsn=5,
+        xid=9,
+        commit_time=11,
+    )
+
+
+def test_tables_are_told_apart_by_identity() -> None:
+    assert Table("s", "t", ("id",)) != Table("s", "t", ("id",))
