@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import psycopg
 from psycopg import sql
 
 from walstream.errors import Transient
@@ -59,6 +60,9 @@ ORDER BY one.nspname, one.relname
 """
 
 
+# An untyped literal takes the column's type, and with it its index. An extension's
+# operator may be out of sight: then by text, as slow as a table's length.
+_EQUAL: Final = (sql.SQL("{} = {}"), sql.SQL("pg_catalog.format('%s', {}) = {}"))
 _VISIBLE_S: Final = 5.0
 _LOOK_EVERY_S: Final = 0.01
 
@@ -148,18 +152,22 @@ def read_columns(
     The row is looked for as of transaction `xid` or later. Values come as the stream
     prints them: a cast to text would take the padding off character(n).
     """
-    query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-        sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
-        sql.Identifier(*table),
-        # untyped literals take the columns' types, and with them their index
-        sql.SQL(" AND ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(text))
-            for name, text in key.items()
-        ),
-    )
     with session(dsn) as connection:
         _wait_until_visible(connection, xid)
-        result = connection.execute(query).pgresult
+        for equal in _EQUAL:
+            query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+                sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
+                sql.Identifier(*table),
+                sql.SQL(" AND ").join(
+                    equal.format(sql.Identifier(name), sql.Literal(text))
+                    for name, text in key.items()
+                ),
+            )
+            try:
+                result = connection.execute(query).pgresult
+                break
+            except psycopg.errors.UndefinedFunction:
+                result = None
     if result is None or not result.ntuples:
         return None
     values = (result.get_value(0, index) for index in range(len(wanted)))
