@@ -3,49 +3,51 @@
 # ruff: noqa: S608 - SQL of constants
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import orjson
-import psycopg
 import pytest
 
 from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, OwnPostgres, PostgresServer
+from tests.fix_postgres import Database, PostgresServer
 from tests.fix_walstream import Runs, Stream, streamed
-from tests.reading import Reader, Record, in_order
-from tests.waiting import wait_until
+from tests.reading import Reader, Record
 from walstream.op import Kind
 from walstream.row import OMITTED
 
 LONG = "0123456789" * 1000  # toasted: its column is EXTERNAL
 
 _TOASTED = "n int, v text); ALTER TABLE {t} ALTER v SET STORAGE EXTERNAL;"
-TABLES = "".join(
-    (begin + _TOASTED).format(t=begin.split()[2])
-    for begin in (
-        "CREATE TABLE by_default (id int PRIMARY KEY, ",
-        "CREATE TABLE by_full (id int PRIMARY KEY, ",
-        "CREATE TABLE by_index (id int PRIMARY KEY, code text NOT NULL UNIQUE, ",
-        "CREATE TABLE by_nothing (id int PRIMARY KEY, ",
-        "CREATE TABLE moved (id int PRIMARY KEY, ",
-        "CREATE TABLE moved_full (id int PRIMARY KEY, ",
-        "CREATE TABLE moved_index (id int PRIMARY KEY, code text NOT NULL UNIQUE, ",
-        "CREATE TABLE moved_padded (id char(8) PRIMARY KEY, p char(4000), ",
-        "CREATE TABLE moved_gone (id int PRIMARY KEY, ",
-        "CREATE TABLE no_key (id int, ",
+TABLES = (
+    "CREATE SCHEMA elsewhere; CREATE EXTENSION ltree SCHEMA elsewhere;"
+    + "".join(
+        (begin + _TOASTED).format(t=begin.split()[2])
+        for begin in (
+            "CREATE TABLE by_default (id int PRIMARY KEY, ",
+            "CREATE TABLE by_full (id int PRIMARY KEY, ",
+            "CREATE TABLE by_index (id int PRIMARY KEY, code text NOT NULL UNIQUE, ",
+            "CREATE TABLE by_nothing (id int PRIMARY KEY, ",
+            "CREATE TABLE moved (id int PRIMARY KEY, ",
+            "CREATE TABLE moved_full (id int PRIMARY KEY, ",
+            "CREATE TABLE moved_index (id int PRIMARY KEY, code text NOT NULL UNIQUE, ",
+            "CREATE TABLE moved_padded (id char(8) PRIMARY KEY, p char(4000), ",
+            "CREATE TABLE moved_tree (id elsewhere.ltree PRIMARY KEY, ",
+            "CREATE TABLE moved_gone (id int PRIMARY KEY, ",
+            "CREATE TABLE no_key (id int, ",
+        )
     )
-) + (
-    "ALTER TABLE by_full REPLICA IDENTITY FULL;"
-    "ALTER TABLE moved_full REPLICA IDENTITY FULL;"
-    "ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_code_key;"
-    "ALTER TABLE moved_index REPLICA IDENTITY USING INDEX moved_index_code_key;"
-    "ALTER TABLE by_nothing REPLICA IDENTITY NOTHING;"
-    "ALTER TABLE moved_padded ALTER p SET STORAGE EXTERNAL;"
+    + (
+        "ALTER TABLE by_full REPLICA IDENTITY FULL;"
+        "ALTER TABLE moved_full REPLICA IDENTITY FULL;"
+        "ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_code_key;"
+        "ALTER TABLE moved_index REPLICA IDENTITY USING INDEX moved_index_code_key;"
+        "ALTER TABLE by_nothing REPLICA IDENTITY NOTHING;"
+        "ALTER TABLE moved_padded ALTER p SET STORAGE EXTERNAL;"
+    )
 )
 
 
 def _partitioned(name: str, *identities: str) -> str:
-    """Write the SQL of a table of two partitions; the identities are root's and leaves'."""
+    """Write the SQL of a root and two leaves, with their identities."""
     parts = (name, f"{name}_east", f"{name}_west")
     return (
         f"CREATE TABLE {name} (id int, region text, n int, v text,"
@@ -224,6 +226,15 @@ def test_a_key_change_of_padded_text_reads_it_as_it_is_printed(stream: Stream) -
     assert inserted.op.new == ["b".ljust(8), "p".ljust(4000), "1", LONG]
 
 
+def test_a_key_of_an_extension_that_is_out_of_sight_is_found(stream: Stream) -> None:
+    write = stream.database.execute
+    write("INSERT INTO moved_tree VALUES ('a.b', 1, %s)", LONG)
+    write("UPDATE moved_tree SET id = 'a.c'")
+
+    _, _, inserted = found(stream, "moved_tree", 3)
+    assert inserted.op.new == ["a.c", "1", LONG]
+
+
 def test_a_row_that_is_gone_when_it_is_read_is_null_until_its_delete(
     stream: Stream,
 ) -> None:
@@ -303,67 +314,3 @@ def test_toast_on_key_change_may_stop(
 
     walstream.ends_with(3, "public.moved", "REPLICA IDENTITY FULL", "walstream run")
     assert [record.kind for record in reader.count(1)] == [Kind.INSERT]
-
-
-def test_a_table_made_while_stopped_is_captured_from_the_next_start(
-    database: Database, runs: Runs, reader: Reader
-) -> None:
-    walstream = runs(database.dsn).start().streaming()
-    assert walstream.terminate() == 0
-    database.execute("CREATE TABLE late (id int PRIMARY KEY)")
-    database.execute("INSERT INTO late VALUES (1)")  # before it is published
-
-    walstream.start().streaming()
-    (added,) = walstream.said("table added to the publication")
-    assert added["table"] == "public.late"
-    assert added["lsn"]
-    database.execute("INSERT INTO late VALUES (2)")
-
-    assert [record.op.new for record in reader.count(1)] == [["2"]]
-
-
-@pytest.mark.parametrize("version", [15, 18], ids=["pg15", "pg18"])
-def test_a_key_change_is_read_only_once_its_transaction_is_visible(
-    own_postgres: OwnPostgres, runs: Runs, reader: Reader, version: int
-) -> None:
-    database = Database(own_postgres(version))
-    database.execute(TABLES)
-    runs(database.dsn).start().streaming()
-    database.execute("INSERT INTO moved VALUES (1, 1, %s)", LONG)
-    reader.count(1)
-    # a commit that waits for a standby is streamed, but nobody sees it yet
-    database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    database.execute("SELECT pg_reload_conf()")
-
-    with psycopg.connect(database.dsn) as connection, ThreadPoolExecutor(1) as thread:
-        connection.execute("UPDATE moved SET id = 2")
-        committed = thread.submit(connection.commit)
-        sent = (
-            "SELECT FROM pg_stat_replication, pg_stat_activity a WHERE sent_lsn >="
-            " pg_current_wal_flush_lsn() AND a.wait_event = 'SyncRep'"
-        )
-        wait_until(lambda: database.fetch(sent), 10, "the commit is streamed")
-        asks = (
-            "SELECT FROM pg_stat_activity WHERE application_name = 'walstream'"
-            " AND backend_type = 'client backend'"
-        )
-        wait_until(lambda: database.fetch(asks), 5, "the row is looked for")
-        assert not committed.done()
-        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        database.execute("SELECT pg_reload_conf()")
-        committed.result(10)
-
-    assert reader.count(3)[-1].op.new == ["2", "1", LONG]
-
-
-@pytest.mark.fault_long
-def test_a_new_table_is_captured_within_the_minute(
-    database: Database, runs: Runs, reader: Reader
-) -> None:
-    walstream = runs(database.dsn).start().streaming()
-    database.execute("CREATE TABLE late (id int PRIMARY KEY)")
-    added = "table added to the publication"
-    wait_until(lambda: walstream.said(added), 75, added)
-    database.execute("INSERT INTO late VALUES (1)")
-    assert [record.op.new for record in reader.count(1)] == [["1"]]
-    assert in_order(reader.records) == reader.records

@@ -25,7 +25,7 @@ HOSTILE = {
     "lc_monetary": "C",
     "standard_conforming_strings": "off",
     "backslash_quote": "on",
-    "search_path": "elsewhere",
+    "search_path": "elsewhere, public",
     "client_min_messages": "error",
     "statement_timeout": "20s",
     "idle_in_transaction_session_timeout": "20s",
@@ -207,7 +207,8 @@ def stream(
         database.execute(
             f"CREATE TABLE every_type (id int PRIMARY KEY, {made});"
             "ALTER TABLE every_type REPLICA IDENTITY FULL;"
-            "CREATE TABLE texts (id int PRIMARY KEY, t text, u text)"
+            "CREATE TABLE texts (id int PRIMARY KEY, t text, u text);"
+            "CREATE TABLE names (id int PRIMARY KEY, c regclass)"
         )
         for name, text in HOSTILE.items():
             value = text if "," in text else f"'{text}'"
@@ -305,3 +306,19 @@ def test_ten_megabytes_of_text_arrive_whole(stream: Stream) -> None:
     stream.reader.until(lambda _: mine(stream, "texts", 2))
     (record,) = mine(stream, "texts", 2)
     assert record.op.new == ["2", text, "x"]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="VALUE_SETTINGS does not pin search_path, which decides whether reg* values"
+    " carry their schema",
+)
+def test_a_search_path_changes_no_byte(stream: Stream) -> None:
+    with session(stream.database) as connection:
+        connection.execute("INSERT INTO texts VALUES (3, 'x')")
+        connection.execute("INSERT INTO names VALUES (1, 'public.texts')")
+    with psycopg.connect(stream.database.dsn, autocommit=True) as connection:
+        connection.execute("SET search_path = pg_catalog")
+        wanted = printed(connection, "SELECT * FROM public.names")
+    stream.reader.until(lambda _: mine(stream, "names", 1))
+    assert [record.op.new for record in mine(stream, "names", 1)] == wanted
