@@ -73,7 +73,7 @@ class Router:
     def __init__(self, source: str, rules: Rules) -> None:
         self._source = source
         self._rules = rules
-        self._tables_by_topic: dict[str, str] = {}  # of template topics
+        self._owners: dict[str, tuple[str, str]] = {}  # of template topics
 
     def mapping(self, schema: str, name: str) -> TopicMapping | None:
         """Find a table's own entry in the map."""
@@ -100,17 +100,19 @@ class Router:
         return topic
 
     def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
+        """Compare with whose topic it is; `plain` is its name as if all were legal."""
         if len(topic) > _MAX_TOPIC or topic in (".", ".."):
             raise ConfigError(
                 f"table {full_name!r} would go to the topic {topic!r}, which Kafka"
                 f" does not allow (1 to {_MAX_TOPIC} characters, not . or ..)",
                 hint=f"name one in [sinks.NAME.topics.{full_name!r}]",
             )
-        other = self._tables_by_topic.setdefault(topic, plain)
+        other, owner = self._owners.setdefault(topic, (plain, full_name))
         if other != plain:
             raise ConfigError(
-                f"tables {other!r} and {plain!r} would meet in the topic {topic!r}",
-                hint=f"name a topic for one of them in [sinks.NAME.topics.{plain!r}]",
+                f"tables {owner!r} and {full_name!r} would meet in the topic {topic!r}",
+                hint="name a topic for one of them in"
+                f" [sinks.NAME.topics.{full_name!r}]",
             )
 
     def route(self, table: Table) -> Route | None:
@@ -136,7 +138,7 @@ def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
             f"partition_key of table {table.full_name!r}: it has no column {missing}",
             hint="correct partition_key in the sink's topics, then: walstream run",
         )
-    return tuple(table.columns.index(name) for name in names)
+    return tuple(sorted({table.columns.index(name) for name in names}))
 
 
 def _json(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, bytes]:

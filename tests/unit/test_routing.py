@@ -1,0 +1,158 @@
+"""Table to topic, row to key."""
+
+import pytest
+
+from walstream.errors import ConfigError, HistoryError
+from walstream.op import Table
+from walstream.routing import Router, Rules, TopicMapping, matches, topic_part
+
+TEMPLATE = "{schema}.{table}"
+
+
+def router(
+    mappings: dict[str, TopicMapping] | None = None,
+    template: str = TEMPLATE,
+    fallback: str = "",
+    key: str = "json",
+) -> Router:
+    return Router("app", Rules(mappings or {}, template, fallback, key))
+
+
+def key(
+    row: list[str | None], indexes: tuple[int, ...], form: str = "json"
+) -> tuple[bytes, bytes]:
+    """Give the row's key, and the table's."""
+    table = Table("s", "t", ("a", "b", "c"), key=indexes)
+    route = router(key=form).route(table)
+    assert route is not None
+    return route.key(row), route.table_key
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("public.*", "public.t", True),
+        ("public.*", "public.", True),
+        ("public.*", "Public.t", False),
+        ("public.*", "publicxt", False),
+        ("*", "any.thing\nat all", True),
+        ("p?.t", "p1.t", True),
+        ("p?.t", "p.t", False),
+        ("a.[b]", "a.[b]", True),
+        ("a.[b]", "a.b", False),
+        ("a.b", "a.bc", False),
+        ("*.orders", "public.orders", True),
+        ("", "", True),
+    ],
+)
+def test_patterns_know_star_and_question_mark_alone(
+    pattern: str, text: str, expected: bool
+) -> None:
+    assert matches(pattern, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("plain_Name-1.x", "plain_Name-1.x"),
+        ("a b", "a_x20_b"),
+        ("é", "_xC3__xA9_"),
+        ('"\n', "_x22__x0A_"),
+    ],
+)
+def test_byte_that_a_topic_cannot_hold_is_spelt_in_hexadecimal(
+    name: str, topic: str
+) -> None:
+    assert topic_part(name) == topic
+
+
+def test_table_goes_where_the_template_says() -> None:
+    assert router().topic("public", "a b") == "public.a_x20_b"
+    assert router(template="{source}-{table}").topic("s", "t") == "app-t"
+
+
+def test_mapping_by_full_name_beats_the_bare_name_and_the_template() -> None:
+    mapped = router({"s.t": TopicMapping("full"), "t": TopicMapping("bare")})
+    assert mapped.topic("s", "t") == "full"
+    assert mapped.topic("other", "t") == "bare"
+    assert mapped.topic("s", "u") == "s.u"
+
+
+def test_without_template_only_mapped_tables_and_the_fallback_count() -> None:
+    assert router(template="", fallback="rest").topic("s", "t") == "rest"
+    assert router(template="").topic("s", "t") is None
+    assert router(template="").route(Table("s", "t", ("a",))) is None
+    mapped = router({"t": TopicMapping("x")}, template="", fallback="rest")
+    assert mapped.topic("s", "t") == "x"
+
+
+def test_two_tables_that_would_meet_by_their_spelling_are_refused() -> None:
+    one = router()
+    assert one.topic("public", "a b") == "public.a_x20_b"
+    with pytest.raises(ConfigError, match="would meet in the topic") as refused:
+        one.topic("public", "a_x20_b")
+    assert "[sinks.NAME.topics.'public.a_x20_b']" in refused.value.hint
+    assert one.topic("public", "a b") == "public.a_x20_b"
+
+
+def test_hint_of_a_meeting_names_the_table_not_the_topic() -> None:
+    one = router(template="cdc.{schema}.{table}")
+    one.topic("public", "a b")
+    with pytest.raises(ConfigError) as refused:
+        one.topic("public", "a_x20_b")
+    assert "[sinks.NAME.topics.'public.a_x20_b']" in refused.value.hint
+
+
+def test_mapping_cures_the_meeting() -> None:
+    one = router({"public.a_x20_b": TopicMapping("other")})
+    one.topic("public", "a b")
+    assert one.topic("public", "a_x20_b") == "other"
+
+
+def test_tables_of_two_schemas_may_share_a_topic_if_the_template_says_so() -> None:
+    one = router(template="{table}")
+    assert one.topic("a", "t") == one.topic("b", "t") == "t"
+
+
+@pytest.mark.parametrize("name", ["x" * 250, "é" * 60])
+def test_name_longer_than_kafka_allows_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="Kafka does not allow"):
+        router(template="{table}").topic("s", name)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_dots_alone_are_no_topic(name: str) -> None:
+    with pytest.raises(ConfigError, match="Kafka does not allow"):
+        router(template="{table}").topic("s", name)
+
+
+def test_json_key_is_an_array_of_the_key_columns() -> None:
+    assert key(["1", "x", None], (0,)) == (b'["1"]', b'["s.t"]')
+    assert key(["1", 'é"', None], (0, 1))[0] == '["1","é\\""]'.encode()
+
+
+def test_concat_key_joins_the_key_columns() -> None:
+    assert key(["1", "x", None], (0, 1), "concat") == (b"1x", b"s.t")
+    assert key(["1", "x", None], (0, 2), "concat")[0] == b"1"
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"), [("json", b'["s.t"]'), ("concat", b"s.t")]
+)
+def test_table_without_key_columns_has_its_name_as_key(
+    form: str, expected: bytes
+) -> None:
+    assert key(["1", "x", None], (), form) == (expected, expected)
+
+
+def test_partition_key_beats_the_row_key_in_table_order() -> None:
+    mapped = router({"s.t": TopicMapping("x", ("c", "a"))})
+    route = mapped.route(Table("s", "t", ("a", "b", "c"), key=(1,)))
+    assert route is not None
+    assert route.key(["1", "2", "3"]) == b'["1","3"]'
+
+
+def test_partition_key_that_the_table_lacks_stops() -> None:
+    mapped = router({"s.t": TopicMapping("x", ("gone",))})
+    with pytest.raises(HistoryError, match="no column"):
+        mapped.route(Table("s", "t", ("a",)))
