@@ -1,0 +1,268 @@
+"""Messages to ops: numbers, key changes, and what was not sent."""
+
+import pytest
+
+from walstream.assembler import Assembler
+from walstream.errors import WalstreamError
+from walstream.keys import KeyHistory, KeySet
+from walstream.op import Kind, ReplicationOp
+from walstream.pgoutput import (
+    Begin,
+    Column,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Update,
+)
+from walstream.row import OMITTED, UNCHANGED, Value
+
+NO_KEYS = KeyHistory([])
+
+
+def relation(
+    *columns: str, identity: str = "d", oid: int = 1, name: str = "t"
+) -> Relation:
+    """Describe a table; a column that ends in * is part of the identity."""
+    made = [
+        Column(text.endswith("*") or identity == "f", text.rstrip("*"), 25, -1)
+        for text in columns
+    ]
+    return Relation(oid, "public", name, identity, made)
+
+
+def begun(
+    table: Relation,
+    history: KeyHistory = NO_KEYS,
+    *,
+    lsn: int = 100,
+    whole: bool = True,
+) -> Assembler:
+    assembler = Assembler(0)
+    assembler.begin(Begin(lsn, commit_time=7, xid=5))
+    assembler.describe(table, history, old_rows_whole=whole)
+    return assembler
+
+
+def insert(*new: Value) -> Insert:
+    return Insert(1, list(new), UNCHANGED in new)
+
+
+def update(old: list[Value] | None, new: list[Value], *, whole: bool = False) -> Update:
+    return Update(1, old, whole, new, UNCHANGED in new)
+
+
+def name(op: ReplicationOp) -> tuple[int, int]:
+    return op.lsn, op.seq_id
+
+
+def test_ops_are_named_by_commit_lsn_and_number() -> None:
+    assembler = begun(relation("id*"))
+    ops = [assembler.row(insert(str(n)), 90 + n) for n in range(3)]
+    assert [name(op) for op in ops] == [(100, 0), (100, 1), (100, 2)]
+    assert [op.row_lsn for op in ops] == [90, 91, 92]
+    assert (ops[0].xid, ops[0].commit_time) == (5, 7)
+
+
+def test_each_transaction_counts_from_zero() -> None:
+    assembler = begun(relation("id*"))
+    assembler.row(insert("1"), 0)
+    assembler.begin(Begin(200, 0, 6))
+    assert name(assembler.row(insert("2"), 0)) == (200, 0)
+
+
+def test_transaction_below_the_position_is_an_error() -> None:
+    assembler = Assembler(101)
+    with pytest.raises(WalstreamError, match="below 0/65"):
+        assembler.begin(Begin(100, 0, 1))
+    assembler.begin(Begin(101, 0, 1))
+
+
+def test_alter_between_two_rows_moves_no_number() -> None:
+    assembler = begun(relation("id*", "a"))
+    first = assembler.row(insert("1", "x"), 0)
+    assembler.describe(relation("id*", "a", "b"), NO_KEYS)
+    second = assembler.row(insert("2", "y", "z"), 0)
+    assert [name(first), name(second)] == [(100, 0), (100, 1)]
+    assert first.table.columns == ("id", "a")
+    assert second.table.columns == ("id", "a", "b")
+
+
+def test_key_change_takes_two_numbers() -> None:
+    assembler = begun(relation("id*", "v"))
+    op = assembler.row(update(["1", None], ["2", "x"]), 0)
+    assert op.key_changed
+    assert name(op) == (100, 0)
+    assert name(assembler.row(insert("3", "y"), 0)) == (100, 2)
+
+
+def test_update_of_other_columns_takes_one_number() -> None:
+    assembler = begun(relation("id*", "v"))
+    assert not assembler.row(update(None, ["1", "x"]), 0).key_changed
+    assert not assembler.row(update(["1", None], ["1", "x"]), 0).key_changed
+    assert assembler.row(insert("3", "y"), 0).seq_id == 2
+
+
+def test_under_full_only_the_primary_key_decides() -> None:
+    history = KeyHistory([KeySet(0, primary_key=("id",))])
+    assembler = begun(relation("id", "v", identity="f"), history)
+    same = assembler.row(update(["1", "x"], ["1", "y"], whole=True), 0)
+    moved = assembler.row(update(["1", "y"], ["2", "y"], whole=True), 0)
+    assert (same.key_changed, moved.key_changed) == (False, True)
+    assert same.table.key == (0,)
+
+
+def test_under_full_without_primary_key_nothing_is_a_key_change() -> None:
+    assembler = begun(relation("id", identity="f"))
+    op = assembler.row(update(["1"], ["2"], whole=True), 0)
+    assert not op.key_changed
+    assert op.table.key == ()
+
+
+def test_partition_key_counts_beside_the_row_key() -> None:
+    history = KeyHistory([KeySet(0, partition_key=("org",))])
+    assembler = begun(relation("id*", "org*", "v", identity="i"), history)
+    op = assembler.row(update(["1", "9", None], ["1", "8", "x"]), 0)
+    assert op.key_changed
+    assert op.table.key == (0, 1)
+
+
+def test_key_set_counts_from_its_lsn_on() -> None:
+    history = KeyHistory([KeySet(0, ("id",)), KeySet(200, ("code",))])
+    assembler = begun(relation("id", "code", identity="f"), history)
+    old: list[Value] = ["1", "a"]
+    assert not assembler.row(update(old, ["1", "b"], whole=True), 0).key_changed
+    assembler.begin(Begin(199, 0, 1))
+    assert not assembler.row(update(old, ["1", "b"], whole=True), 0).key_changed
+    assembler.begin(Begin(200, 0, 1))
+    after = assembler.row(update(old, ["1", "b"], whole=True), 0)
+    assert after.key_changed
+    assert after.table.key == (1,)
+
+
+def test_every_later_key_set_has_its_turn() -> None:
+    sets = [KeySet(0, ("a",)), KeySet(200, ("b",)), KeySet(300, ("c",))]
+    assembler = begun(relation("a", "b", "c", identity="f"), KeyHistory(sets))
+    keys = []
+    for lsn in (150, 250, 350):
+        assembler.begin(Begin(lsn, 0, 1))
+        keys.append(assembler.row(insert("1", "2", "3"), 0).table.key)
+    assert keys == [(0,), (1,), (2,)]
+
+
+def test_null_and_empty_text_stay_apart() -> None:
+    assembler = begun(relation("id*", "e", "n"))
+    op = assembler.row(insert("1", "", None), 0)
+    assert op.new == ["1", "", None]
+    assert not op.absent
+
+
+def test_unchanged_toast_without_old_row_is_absent() -> None:
+    assembler = begun(relation("id*", "v"))
+    op = assembler.row(update(None, ["1", UNCHANGED]), 0)
+    assert op.new == ["1", UNCHANGED]
+    assert op.absent
+
+
+def test_unchanged_toast_is_filled_from_a_whole_old_row() -> None:
+    history = KeyHistory([KeySet(0, ("id",))])
+    assembler = begun(relation("id", "v", "n", identity="f"), history)
+    op = assembler.row(
+        update(["1", "big", None], ["1", UNCHANGED, UNCHANGED], whole=True), 0
+    )
+    assert op.new == ["1", "big", None]
+    assert not op.absent
+
+
+def test_unchanged_toast_of_the_key_is_filled_from_an_old_key() -> None:
+    assembler = begun(relation("id*", "v"))
+    op = assembler.row(update(["big", None], [UNCHANGED, UNCHANGED]), 0)
+    assert op.new == ["big", UNCHANGED]
+    assert op.absent
+    assert not op.key_changed
+
+
+def test_insert_that_entered_a_row_filter_may_be_absent() -> None:
+    assembler = begun(relation("id*", "v"))
+    assert assembler.row(insert("1", UNCHANGED), 0).absent
+
+
+def test_old_key_carries_no_other_column() -> None:
+    assembler = begun(relation("id*", "n", "v"))
+    op = assembler.row(Delete(1, ["1", None, None], old_whole=False), 0)
+    assert op.old == ["1", OMITTED, OMITTED]
+    assert op.absent
+
+
+def test_old_key_of_all_columns_is_whole() -> None:
+    assembler = begun(relation("a*", "b*"))
+    op = assembler.row(Delete(1, ["1", "2"], old_whole=False), 0)
+    assert op.old == ["1", "2"]
+    assert not op.absent
+
+
+def test_null_of_a_whole_old_row_is_a_null() -> None:
+    assembler = begun(relation("id", "v", identity="f"))
+    op = assembler.row(Delete(1, ["1", None], old_whole=True), 0)
+    assert op.old == ["1", None]
+    assert not op.absent
+
+
+def test_null_of_a_partition_roots_old_row_is_not_believed() -> None:
+    """A root's FULL does not reach its leaves: see partitioned_false_null.sql."""
+    history = KeyHistory([KeySet(0, ("id",))])
+    table = relation("id", "n", "v", identity="f")
+    assembler = begun(table, history, whole=False)
+    deleted = assembler.row(Delete(1, ["1", None, "x"], old_whole=True), 0)
+    assert deleted.old == ["1", OMITTED, "x"]
+    assert deleted.absent
+    changed = assembler.row(
+        update(["1", None, None], ["2", "10", UNCHANGED], whole=True), 0
+    )
+    assert changed.new == ["2", "10", UNCHANGED]
+    assert changed.key_changed
+    assert changed.absent
+
+
+def test_untrusted_old_row_stays_so_behind_a_key_boundary() -> None:
+    history = KeyHistory([KeySet(0, ("id",)), KeySet(200, ("n",))])
+    assembler = begun(relation("id", "n", identity="f"), history, whole=False)
+    assembler.begin(Begin(200, 0, 1))
+    op = assembler.row(Delete(1, ["1", None], old_whole=True), 0)
+    assert op.old == ["1", OMITTED]
+
+
+def test_truncate_is_one_op_a_table_in_the_messages_order() -> None:
+    assembler = begun(relation("id*"))
+    assembler.describe(relation("id*", oid=2, name="u"), NO_KEYS)
+    ops = assembler.truncate(Truncate(1, (2, 1)), 42)
+    assert [op.table.name for op in ops] == ["u", "t"]
+    assert [name(op) for op in ops] == [(100, 0), (100, 1)]
+    assert {op.kind for op in ops} == {Kind.TRUNCATE}
+    assert assembler.row(insert("1"), 0).seq_id == 2
+
+
+def test_row_before_its_relation_is_an_error() -> None:
+    assembler = Assembler(0)
+    assembler.begin(Begin(100, 0, 1))
+    with pytest.raises(WalstreamError, match="relation 1 came before"):
+        assembler.row(insert("1"), 0)
+    with pytest.raises(WalstreamError, match="relation 8 came before"):
+        assembler.truncate(Truncate(0, (8,)), 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Insert(1, ["1"], toasted=False),
+        Update(1, None, False, ["1", "2", "3"], False),
+        Update(1, ["1"], False, ["1", "2"], False),
+        Delete(1, ["1"], old_whole=True),
+    ],
+)
+def test_row_of_another_width_than_its_table_is_an_error(
+    message: Insert | Update | Delete,
+) -> None:
+    assembler = begun(relation("id*", "v"))
+    with pytest.raises(WalstreamError, match="values for 2 columns"):
+        assembler.row(message, 0)
