@@ -1,0 +1,32 @@
+"""Messages are what the manual names, and nothing more."""
+
+import dataclasses
+
+import pytest
+
+from walstream import pgoutput
+from walstream.pgoutput import messages
+
+KINDS = [
+    messages.Begin,
+    messages.Commit,
+    messages.Origin,
+    messages.Relation,
+    messages.Type,
+    messages.Insert,
+    messages.Update,
+    messages.Delete,
+    messages.Truncate,
+    messages.LogicalMessage,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_message_has_slots_and_compares_by_value(kind: type) -> None:
+    assert dataclasses.is_dataclass(kind)
+    assert not hasattr(kind, "__dict__") or "__slots__" in vars(kind)
+    assert kind.__eq__ is not object.__eq__
+
+
+def test_package_offers_every_message() -> None:
+    assert {kind.__name__ for kind in KINDS} <= set(pgoutput.__all__)
