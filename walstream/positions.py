@@ -5,10 +5,9 @@ damaged file is noticed and never believed. LMDB itself keeps the file whole thr
 crash: no writemap, every commit with fsync.
 """
 
-import mmap
-import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +16,7 @@ from typing import Any, Final, Self
 import lmdb
 import orjson
 
+from walstream import state_file
 from walstream.errors import StateDamaged, Transient, WalstreamError
 from walstream.lock import LOCK_WAIT_S, FolderLock
 from walstream.lsn import show
@@ -25,6 +25,12 @@ from walstream.ports import Position
 _FORMAT: Final = 1
 _MAP_SIZE: Final = 256 << 20  # address space, not disk: the data are a few kilobytes
 _CHECKSUM_SIZE: Final = 4
+_DAMAGE: Final = (  # what no free space will cure
+    lmdb.CorruptedError,
+    lmdb.InvalidError,
+    lmdb.PageNotFoundError,
+    lmdb.PanicError,
+)
 
 
 class LmdbPositions:
@@ -39,7 +45,7 @@ class LmdbPositions:
         """Lock and open; raise StateDamaged when the file cannot be believed."""
         try:
             self._lock.acquire(wait_s)
-            check_file(self._folder / "data.mdb")
+            state_file.check(self._folder / "data.mdb")
             self._environment = lmdb.open(
                 str(self._folder),
                 map_size=_MAP_SIZE,
@@ -51,7 +57,7 @@ class LmdbPositions:
                 mode=0o600,
             )
             self._check_format()
-        except lmdb.Error as error:
+        except (lmdb.Error, state_file.Broken) as error:
             self.close()
             raise self._damaged(str(error)) from error
         except OSError as error:
@@ -95,14 +101,22 @@ class LmdbPositions:
 
     def read(self, name: str) -> Any | None:
         """Read one document; raise StateDamaged when its checksum is wrong."""
-        with self._opened().begin() as transaction:
+        with self._reading() as transaction:
             stored = transaction.get(name.encode())
         return None if stored is None else self._unwrap(name, bytes(stored))
 
+    @contextmanager
+    def _reading(self) -> Iterator[lmdb.Transaction]:
+        try:
+            with self._opened().begin() as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise self._damaged(str(error)) from error
+
     def names(self, prefix: str) -> list[str]:
         """List the documents whose name begins with `prefix`."""
-        with self._opened().begin() as transaction:
-            keys = (key.decode() for key, _ in transaction.cursor())
+        with self._reading() as transaction:
+            keys = (bytes(key).decode() for key, _ in transaction.cursor())
             return [name for name in keys if name.startswith(prefix)]
 
     def write(self, documents: Mapping[str, Any]) -> None:
@@ -114,6 +128,8 @@ class LmdbPositions:
                         transaction.delete(name.encode())
                     else:
                         transaction.put(name.encode(), _wrap(document))
+        except _DAMAGE as error:
+            raise self._damaged(str(error)) from error
         except (lmdb.Error, OSError) as error:
             raise Transient(
                 f"state folder {self._folder}: cannot write: {error}",
@@ -148,7 +164,8 @@ class LmdbPositions:
 
     def _unwrap(self, name: str, stored: bytes) -> Any:
         checksum, body = stored[:_CHECKSUM_SIZE], stored[_CHECKSUM_SIZE:]
-        if zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") != checksum:
+        # the checksum of nothing is zero: four zero bytes would pass
+        if not body or zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") != checksum:
             raise self._damaged(f"the checksum of {name!r} is wrong")
         return orjson.loads(body)
 
@@ -170,35 +187,3 @@ def discard(folder: Path) -> None:
 def _wrap(document: Any) -> bytes:
     body = orjson.dumps(document)
     return zlib.crc32(body).to_bytes(_CHECKSUM_SIZE, "big") + body
-
-
-def check_file(path: Path) -> None:
-    """Refuse a truncated LMDB file before it is mapped.
-
-    LMDB believes its meta pages; a page that they name behind the file's end is a
-    SIGBUS on first touch, not an exception. Layout: lmdb.h and mdb.c, MDB_meta.
-    """
-    if not path.exists():
-        return
-    page = mmap.PAGESIZE
-    with path.open("rb") as file:
-        head = file.read(2 * page)
-    size = path.stat().st_size
-    if size == 0:
-        return
-    metas = [head[start : start + page] for start in (0, page)]
-    if len(head) < 2 * page or any(_meta(meta) is None for meta in metas):
-        raise lmdb.CorruptedError("its meta pages are not LMDB's")
-    last_page = max(metas, key=lambda meta: _meta(meta) or (0, 0))
-    newest = _meta(last_page)
-    if newest is None or (newest[1] + 1) * page > size:
-        raise lmdb.CorruptedError("the file is shorter than its own count of pages")
-
-
-def _meta(page: bytes) -> tuple[int, int] | None:
-    """Read (transaction, last page) of a meta page; None when it is none."""
-    magic, version = struct.unpack_from("=II", page, 16)
-    if magic != 0xBEEFC0DE or version != 1:  # noqa: PLR2004 - MDB_MAGIC, MDB_DATA_VERSION
-        return None
-    last_page, transaction = struct.unpack_from("=QQ", page, 16 + 24 + 2 * 48)
-    return transaction, last_page

@@ -1,0 +1,160 @@
+"""Documents on LMDB: all or none, never damaged unnoticed, never back."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
+from walstream.ports import Position
+from walstream.positions import LmdbPositions, discard
+
+POSITION = Position(
+    resume=2**64 - 2, system_identifier=2**63, timeline=1, database="d", slot="s"
+)
+
+
+@pytest.fixture
+def positions(tmp_path: Path) -> Iterator[LmdbPositions]:
+    with LmdbPositions(tmp_path / "app") as opened:
+        yield opened
+
+
+def write_raw(folder: Path, name: str, stored: bytes) -> None:
+    """Put bytes beside walstream's back."""
+    with lmdb.open(str(folder)) as environment, environment.begin(write=True) as change:
+        change.put(name.encode(), stored)
+
+
+def test_what_was_written_is_read_back_by_the_next_process(tmp_path: Path) -> None:
+    with LmdbPositions(tmp_path / "app") as positions:
+        positions.write({"a": {"n": [1, None, "é"]}, "b": "x"})
+        positions.store(POSITION)
+    with LmdbPositions(tmp_path / "app") as positions:
+        assert positions.read("a") == {"n": [1, None, "é"]}
+        assert positions.position() == POSITION
+
+
+def test_nothing_stored_is_none(positions: LmdbPositions) -> None:
+    assert positions.read("absent") is None
+    assert positions.position() is None
+
+
+def test_none_deletes(positions: LmdbPositions) -> None:
+    positions.write({"a": 1, "b": 2})
+    positions.write({"a": None, "never": None})
+    assert positions.read("a") is None
+    assert positions.read("b") == 2
+
+
+def test_names_are_listed_by_prefix(positions: LmdbPositions) -> None:
+    positions.write({"keys/s.t": 1, "keys/é": 2, "topics/x": 3})
+    assert positions.names("keys/") == ["keys/s.t", "keys/é"]
+
+
+def test_position_never_goes_back(positions: LmdbPositions) -> None:
+    positions.store(POSITION)
+    positions.store(POSITION)
+    with pytest.raises(WalstreamError, match="below the stored"):
+        positions.store(replace(POSITION, resume=POSITION.resume - 1))
+    assert positions.position() == POSITION
+
+
+def test_previous_generation_is_kept(positions: LmdbPositions) -> None:
+    earlier = replace(POSITION, resume=5)
+    positions.store(earlier)
+    assert positions.read("position.previous") is None
+    positions.store(POSITION)
+    assert positions.read("position.previous") == {
+        "resume": 5,
+        "system_identifier": 2**63,
+        "timeline": 1,
+        "database": "d",
+        "slot": "s",
+    }
+
+
+def test_document_with_a_wrong_checksum_is_never_believed(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    with LmdbPositions(folder) as positions:
+        positions.store(POSITION)
+    write_raw(folder, "position", b"\0\0\0\0{}")
+    with (
+        LmdbPositions(folder) as positions,
+        pytest.raises(StateDamaged, match="checksum of 'position'") as refused,
+    ):
+        positions.position()
+    assert "walstream positions reset app" in refused.value.hint
+
+
+@pytest.mark.parametrize("stored", [b"", b"\0", b"\0\0\0\0", b"garbage"])
+def test_document_of_other_bytes_is_damaged(tmp_path: Path, stored: bytes) -> None:
+    folder = tmp_path / "app"
+    with LmdbPositions(folder):
+        pass
+    write_raw(folder, "a", stored)
+    with LmdbPositions(folder) as positions, pytest.raises(StateDamaged):
+        positions.read("a")
+
+
+def test_file_of_other_bytes_is_damaged(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "data.mdb").write_bytes(b"no LMDB " * 2000)
+    with pytest.raises(StateDamaged, match="not LMDB's"):
+        LmdbPositions(folder).open()
+
+
+def test_damaged_state_lets_go_of_its_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "data.mdb").write_bytes(b"no LMDB")
+    for _ in range(2):
+        with pytest.raises(StateDamaged):
+            LmdbPositions(folder).open(wait_s=0)
+    discard(folder)
+    with LmdbPositions(folder) as positions:
+        assert positions.position() is None
+
+
+def test_second_opener_is_refused(positions: LmdbPositions, tmp_path: Path) -> None:
+    del positions
+    with pytest.raises(ConfigError, match="in use by process"):
+        LmdbPositions(tmp_path / "app").open(wait_s=0)
+
+
+def test_state_of_a_newer_walstream_is_refused(tmp_path: Path) -> None:
+    with LmdbPositions(tmp_path / "app") as positions:
+        positions.write({"format": {"version": 99}})
+    with pytest.raises(StateDamaged, match="99"):
+        LmdbPositions(tmp_path / "app").open()
+
+
+def test_documents_are_for_this_user_alone(
+    positions: LmdbPositions, tmp_path: Path
+) -> None:
+    positions.write({"a": 1})
+    assert (tmp_path / "app" / "data.mdb").stat().st_mode & 0o777 == 0o600
+
+
+def test_more_than_the_map_holds_is_refused_and_nothing_lost(
+    positions: LmdbPositions,
+) -> None:
+    positions.write({"a": 1})
+    with pytest.raises(Transient, match="cannot write"):
+        positions.write({"a": 2, "huge": "x" * (257 << 20)})
+    assert positions.read("a") == 1
+
+
+def test_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "app").touch()
+    with pytest.raises(Transient, match="state folder"):
+        LmdbPositions(tmp_path / "app").open()
+
+
+def test_closed_state_cannot_be_used(tmp_path: Path) -> None:
+    positions = LmdbPositions(tmp_path / "app")
+    with pytest.raises(WalstreamError, match="not open"):
+        positions.read("a")
