@@ -87,6 +87,16 @@ def postgres(request: pytest.FixtureRequest) -> PostgresServer:
     return cast("PostgresServer", request.getfixturevalue(request.param))
 
 
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param("postgres15", marks=pytest.mark.fault_long), "postgres18"],
+    ids=["pg15", "pg18"],
+)
+def newest_postgres(request: pytest.FixtureRequest) -> PostgresServer:
+    """Run the test on 18, and on both where time does not matter."""
+    return cast("PostgresServer", request.getfixturevalue(request.param))
+
+
 @pytest.fixture
 def database(postgres: PostgresServer) -> Iterator[Database]:
     """Make a fresh one on each server, and drop it with its slots."""

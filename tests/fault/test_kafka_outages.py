@@ -24,12 +24,14 @@ _SMALL_QUEUE = {"queue.buffering.max.messages": "200"}
 
 
 def test_rows_written_while_broker_and_walstream_were_down_arrive(
-    postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
     broker = own_kafka()
-    with temporary_database(postgres) as database:
+    with temporary_database(newest_postgres) as database:
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")
-        walstream = runs(database.dsn, bootstrap=broker.bootstrap)
+        walstream = runs(
+            database.dsn, bootstrap=broker.bootstrap, top={"shutdown_timeout": "3s"}
+        )
         with walstream:
             pid = broker.pid
             broker.stop()
@@ -54,11 +56,11 @@ def test_rows_written_while_broker_and_walstream_were_down_arrive(
 
 
 def test_unreachable_kafka_at_start_is_waited_for_and_said_once(
-    postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
     broker = own_kafka()
     broker.stop()
-    with temporary_database(postgres) as database:
+    with temporary_database(newest_postgres) as database:
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")
         walstream = runs(database.dsn, bootstrap=broker.bootstrap).start()
         walstream.until("waiting for Kafka")
@@ -74,10 +76,10 @@ def test_unreachable_kafka_at_start_is_waited_for_and_said_once(
 
 
 def test_broker_kills_and_freezes_under_load_lose_nothing(
-    postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
     broker = own_kafka()
-    with temporary_database(postgres) as database:
+    with temporary_database(newest_postgres) as database:
         database.execute(TABLE)
         producer = {"bootstrap.servers": broker.bootstrap, **_SMALL_QUEUE}
         with (
@@ -112,7 +114,9 @@ def test_broker_kills_and_freezes_under_load_lose_nothing(
             assert_rewind_and_continue(reader.records)
 
 
-@pytest.mark.parametrize("version", [15, 18])
+@pytest.mark.parametrize(
+    "version", [pytest.param(15, marks=pytest.mark.fault_long), 18]
+)
 def test_a_paused_stream_is_kept_alive(
     version: int, own_postgres: OwnPostgres, own_kafka: OwnKafka, runs: Runs
 ) -> None:

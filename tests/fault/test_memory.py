@@ -23,9 +23,9 @@ _FILL = (
 
 
 def test_a_transaction_of_300_thousand_rows_passes(
-    postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+    newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:
-    large_transaction(postgres, kafka, tmp_path, rows=300_000)
+    large_transaction(newest_postgres, kafka, tmp_path, rows=300_000)
 
 
 @pytest.mark.fault_long
@@ -64,16 +64,16 @@ def large_transaction(
 
 
 def test_an_outage_of_15_seconds_keeps_memory_flat(
-    postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
-    outage(postgres, own_kafka, runs, seconds=15)
+    outage(newest_postgres, own_kafka, runs, seconds=15)
 
 
 @pytest.mark.fault_long
 def test_an_outage_of_10_minutes_keeps_memory_flat(
-    postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
-    outage(postgres, own_kafka, runs, seconds=600)
+    outage(newest_postgres, own_kafka, runs, seconds=600)
 
 
 def outage(

@@ -25,7 +25,17 @@ from walstream.local import LocalPostgres
 from walstream.local.postgres import StopMode
 from walstream.lsn import parse
 
+_LONG = pytest.mark.fault_long
 _VERSIONS = pytest.mark.parametrize("version", [15, 18])
+_WAYS = pytest.mark.parametrize(
+    ("version", "mode"),
+    [
+        (15, "fast"),
+        pytest.param(15, "smart", marks=_LONG),
+        pytest.param(18, "fast", marks=_LONG),
+        (18, "smart"),
+    ],
+)
 
 
 @pytest.fixture
@@ -67,8 +77,7 @@ def stop_and_start(server: LocalPostgres, mode: StopMode) -> None:
     server.start()
 
 
-@_VERSIONS
-@pytest.mark.parametrize("mode", ["fast", "smart"])
+@_WAYS
 def test_a_shutdown_ends_while_kafka_is_down(
     version: int,
     mode: StopMode,
@@ -113,8 +122,7 @@ def producer(bootstrap: str, messages: int) -> dict[str, str]:
     }
 
 
-@_VERSIONS
-@pytest.mark.parametrize("mode", ["fast", "smart"])
+@_WAYS
 def test_a_shutdown_ends_while_wal_is_retained(
     version: int, mode: StopMode, own_postgres: OwnPostgres, runs: Runs, reader: Reader
 ) -> None:

@@ -1,0 +1,125 @@
+"""A state folder that is full, damaged or old: never believed, never a loss."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fix_postgres import Database
+from tests.fix_walstream import Runs
+from tests.reading import Reader
+from tests.waiting import wait_until
+
+_TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
+_INSERT = "INSERT INTO t DEFAULT VALUES"
+_CONFIRMED_LSN = (
+    "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = %s"
+)
+
+
+@contextmanager
+def failing_writes(pid: int, report: Path) -> Iterator[None]:
+    """Let every write and sync of LMDB fail as on a full disk; prove that one did."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("no strace: apt-get install strace")
+    calls = "pwrite64,pwritev,fdatasync,fsync,msync"
+    with subprocess.Popen(
+        [
+            *(strace, "-f", "-o", report, "-e", f"trace={calls}"),
+            *("-e", f"inject={calls}:error=ENOSPC", "-p", str(pid)),
+        ],
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            wait_until(report.exists, 10, "strace is attached")
+            yield
+        finally:
+            process.terminate()
+    assert "INJECTED" in report.read_text()
+
+
+def test_a_full_disk_pauses_confirmation_until_there_is_space(
+    database: Database, runs: Runs, reader: Reader, tmp_path: Path
+) -> None:
+    database.execute(_TABLE)
+    with runs(database.dsn) as walstream:
+        database.execute(_INSERT)
+        reader.count(1)
+        wait_until(lambda: confirmed(database, walstream.slot), 5, "it is confirmed")
+        with failing_writes(walstream.worker_pid(), tmp_path / "strace"):
+            database.execute(_INSERT)
+            reader.count(2)
+            walstream.until("positions cannot be stored")
+            ((before,),) = database.fetch(_CONFIRMED_LSN, walstream.slot)
+            database.execute(_INSERT)
+            reader.count(3)
+            assert database.fetch(_CONFIRMED_LSN, walstream.slot) == [(before,)]
+        walstream.until("positions are stored again")
+        wait_until(lambda: confirmed(database, walstream.slot), 10, "it goes on")
+        assert walstream.terminate() == 0
+        assert reader.count(3)
+
+
+def confirmed(database: Database, slot: str) -> bool:
+    """Tell whether the slot is confirmed up to all that was written."""
+    return bool(
+        database.fetch(
+            "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+            " AND confirmed_flush_lsn >= pg_current_wal_lsn() - 1000",
+            slot,
+        )
+    )
+
+
+def test_an_older_copy_of_the_state_is_noticed(
+    database: Database, runs: Runs, reader: Reader, tmp_path: Path
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        assert walstream.terminate() == 0
+    shutil.copytree(walstream.state, tmp_path / "copy")
+    with walstream:
+        for _ in range(5):
+            database.execute(_INSERT)
+        reader.count(5)
+        assert walstream.terminate() == 0
+    shutil.rmtree(walstream.state)
+    shutil.copytree(tmp_path / "copy", walstream.state)
+    walstream.start().ends_with(3, "beyond the position", "positions reset app")
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.9])
+def test_a_truncated_state_is_refused(
+    database: Database, runs: Runs, reader: Reader, kept: float
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        database.execute(_INSERT)
+        reader.count(1)
+        assert walstream.terminate() == 0
+    file = walstream.state / "data.mdb"
+    os.truncate(file, int(file.stat().st_size * kept))
+    walstream.start().ends_with(3)
+
+
+def test_a_position_with_a_wrong_checksum_is_refused(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        database.execute(_INSERT)
+        reader.count(1)
+        assert walstream.terminate() == 0
+    file = walstream.state / "data.mdb"
+    whole = file.read_bytes()
+    assert whole.count(b'{"resume":') > 0
+    file.write_bytes(whole.replace(b'{"resume":', b'{"resumf":'))
+    walstream.start().ends_with(3, "checksum", "positions reset app")
