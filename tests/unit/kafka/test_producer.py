@@ -1,0 +1,82 @@
+"""Producer properties: what keeps the promises, and what has to fit."""
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from walstream.kafka.producer import (
+    client_properties,
+    fits_queue,
+    producer_properties,
+)
+
+MIB = 1 << 20
+
+
+def test_promises_are_kept_by_default() -> None:
+    made = producer_properties({}, MIB, MIB)
+    assert made["acks"] == "all"
+    assert made["enable.idempotence"] is True
+    assert made["enable.gapless.guarantee"] is True
+    assert made["message.timeout.ms"] == 0
+
+
+def test_operators_properties_pass_through() -> None:
+    made = producer_properties({"linger.ms": 50, "sasl.username": "u"}, MIB, MIB)
+    assert (made["linger.ms"], made["sasl.username"]) == (50, "u")
+
+
+@pytest.mark.parametrize(
+    ("given", "smallest", "expected"),
+    [({}, 2 * MIB, 1_000_000), ({}, 5000, 5000), ({"batch.size": "700"}, 5000, 700)],
+)
+def test_batch_is_never_larger_than_the_smallest_topic_takes(
+    given: dict[str, str], smallest: int, expected: int
+) -> None:
+    assert producer_properties(given, smallest, MIB)["batch.size"] == expected
+
+
+def test_queue_holds_the_largest_record() -> None:
+    made = producer_properties({"queue.buffering.max.kbytes": "1"}, MIB, 100 * MIB)
+    assert made["queue.buffering.max.kbytes"] * 1024 > 100 * MIB
+    made = producer_properties({}, MIB, 2**40)
+    assert made["queue.buffering.max.kbytes"] <= 2_097_151
+
+
+def test_queue_made_for_one_limit_holds_all_below_it() -> None:
+    assert fits_queue(50 * MIB, built_for_limit=50 * MIB)
+    assert fits_queue(MIB, built_for_limit=1000)
+    assert not fits_queue(50 * MIB, built_for_limit=MIB)
+
+
+@pytest.mark.parametrize("off", [False, "false"])
+def test_without_idempotence_gaps_are_not_ruled_out_twice(off: object) -> None:
+    made = producer_properties({"enable.idempotence": off}, MIB, MIB)
+    assert "enable.gapless.guarantee" not in made
+
+
+@pytest.mark.parametrize("given", [{}, {"enable.idempotence": "false"}])
+def test_librdkafka_takes_the_properties(given: dict[str, str]) -> None:
+    Producer(producer_properties(given, 1000, 10 * MIB))
+
+
+def test_admin_client_gets_what_leads_to_the_brokers_alone() -> None:
+    made = client_properties(
+        {
+            "bootstrap.servers": "h:9092",
+            "sasl.password": "p",
+            "ssl.ca.location": "/x",
+            "security.protocol": "SASL_SSL",
+            "acks": "all",
+            "linger.ms": 5,
+            "client.id": "mine",
+        }
+    )
+    assert made["bootstrap.servers"] == "h:9092"
+    assert made["sasl.password"] == "p"
+    assert made["client.id"] == "mine"
+    assert not {"acks", "linger.ms"} & made.keys()
+
+
+def test_librdkafka_takes_the_admin_properties() -> None:
+    AdminClient(client_properties({"bootstrap.servers": "localhost:1", "log_level": 0}))

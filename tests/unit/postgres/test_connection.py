@@ -1,0 +1,152 @@
+"""What a session is opened with, and what its errors mean."""
+
+import psycopg
+import pytest
+from psycopg import conninfo, errors
+
+from walstream.errors import (
+    ConfigError,
+    PermissionLacking,
+    PublicationLost,
+    SlotLost,
+    Transient,
+    WalstreamError,
+)
+from walstream.postgres.connection import (
+    VALUE_SETTINGS,
+    connection_string,
+    publication_lost,
+    translate,
+)
+
+
+def given(dsn: str, **replaced: str) -> dict[str, str]:
+    made = conninfo.conninfo_to_dict(connection_string(dsn, **replaced))
+    return {key: str(value) for key, value in made.items()}
+
+
+def failed(text: str, state: str | None = None) -> psycopg.Error:
+    """Make the error that psycopg raises: by its SQLSTATE, or without one."""
+    return (
+        psycopg.OperationalError(text) if state is None else errors.lookup(state)(text)
+    )
+
+
+@pytest.mark.parametrize(
+    "dsn", ["postgresql://u:p@h:1/d", "host=h port=1 dbname=d user=u password=p"]
+)
+def test_dsn_is_completed_in_either_spelling(dsn: str) -> None:
+    found = given(dsn)
+    assert (found["host"], found["port"], found["dbname"]) == ("h", "1", "d")
+    assert (found["user"], found["password"]) == ("u", "p")
+    assert found["application_name"] == "walstream"
+
+
+def test_every_value_setting_is_pinned() -> None:
+    options = given("host=h")["options"]
+    for name, text in VALUE_SETTINGS.items():
+        assert f"-c {name}={text}" in options
+    assert "-c client_min_messages=warning" in options
+
+
+def test_own_settings_come_behind_those_given_and_so_win() -> None:
+    options = given("host=h options='-c DateStyle=German -c search_path=x'")["options"]
+    assert options.startswith("-c DateStyle=German -c search_path=x ")
+    assert options.index("DateStyle=ISO") > options.index("DateStyle=German")
+
+
+def test_options_of_the_environment_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=y")
+    assert given("host=h")["options"].startswith("-c search_path=y ")
+    assert "search_path=y" not in given("host=h options='-c a.b=c'")["options"]
+
+
+def test_encoding_of_the_dsn_does_not_count() -> None:
+    assert given("host=h client_encoding=LATIN1")["client_encoding"] == "UTF8"
+
+
+def test_what_the_dsn_says_of_the_connection_stays() -> None:
+    found = given("host=h connect_timeout=9 application_name=x tcp_user_timeout=1")
+    assert found["connect_timeout"] == "9"
+    assert found["application_name"] == "x"
+    assert found["tcp_user_timeout"] == "1"
+
+
+def test_replaced_parameters_win() -> None:
+    assert given("host=h", replication="database")["replication"] == "database"
+
+
+def test_text_that_is_no_dsn_is_refused_without_showing_it() -> None:
+    with pytest.raises(ConfigError) as refused:
+        connection_string("postgresql://u:hunter2@h:port:x/ bad = = secret")
+    shown = f"{refused.value!s} {refused.value.__cause__!s}"
+    assert "hunter2" not in shown
+    assert "secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "kind"),
+    [
+        ("42501", "permission denied for table t", PermissionLacking),
+        ("28P01", "password authentication failed", PermissionLacking),
+        ("28000", "role is not permitted to log in", PermissionLacking),
+        ("42704", 'publication "p" does not exist', PublicationLost),
+        ("42704", 'replication slot "s" does not exist', SlotLost),
+        ("55000", "can no longer get changes from replication slot", SlotLost),
+        ("58P01", "requested WAL segment has already been removed", SlotLost),
+        ("55006", "replication slot is active for PID 1", Transient),
+        ("57P01", "terminating connection due to administrator command", Transient),
+        ("57P03", "the database system is starting up", Transient),
+        ("53300", "too many clients already", Transient),
+        ("40001", "could not serialize access", Transient),
+        ("XX000", "something unexpected", Transient),
+    ],
+)
+def test_sqlstate_decides_what_an_error_means(
+    state: str, text: str, kind: type[WalstreamError]
+) -> None:
+    found = translate(failed(text, state), "doing this")
+    assert type(found) is kind
+    if kind is not PublicationLost:
+        assert str(found).startswith("doing this: ")
+    assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('FATAL:  password authentication failed for user "u"', PermissionLacking),
+        ("fe_sendauth: no password supplied", PermissionLacking),
+        ("FATAL:  no pg_hba.conf entry for host", PermissionLacking),
+        ('FATAL:  role "u" does not exist', PermissionLacking),
+        ('FATAL:  role "u" is not permitted to log in', PermissionLacking),
+        ('FATAL:  permission denied for database "d"', PermissionLacking),
+        ("FATAL:  permission denied to start WAL sender", PermissionLacking),
+        ("FATAL:  must be superuser or replication role to start", PermissionLacking),
+        ('FATAL:  database "d" does not exist', ConfigError),
+        ("server does not support SSL, but SSL was required", ConfigError),
+        ("SSL error: certificate verify failed", ConfigError),
+        ("connection refused", Transient),
+        ("timeout expired", Transient),
+        ("could not translate host name", Transient),
+        ("FATAL:  the database system is starting up", Transient),
+        ("FATAL:  the database system is shutting down", Transient),
+        ("server closed the connection unexpectedly", Transient),
+    ],
+)
+def test_failed_connection_is_judged_by_its_text(
+    text: str, kind: type[WalstreamError]
+) -> None:
+    assert type(translate(failed(text), "connecting")) is kind
+
+
+def test_error_of_several_lines_becomes_one() -> None:
+    found = translate(failed("first\n\tsecond\n"), "connecting")
+    assert found.args[0] == "connecting: first second"
+
+
+def test_lost_publication_is_a_gap() -> None:
+    found = publication_lost('skipped loading publication "p"')
+    assert isinstance(found, PublicationLost)
+    assert found.exit_code == 3
+    assert "walstream positions reset" in found.hint

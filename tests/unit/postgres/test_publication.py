@@ -1,0 +1,110 @@
+"""Which tables belong where, and what a changed publication means."""
+
+from dataclasses import replace
+
+import pytest
+
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.publication import Plan, Publication, insert_only, plan
+
+TABLE = TableFacts(
+    schema="public",
+    name="t",
+    kind="r",
+    persistence="p",
+    replica_identity="d",
+    primary_key=("id",),
+    identity=("id",),
+    columns=("id", "v"),
+    not_null=frozenset({"id"}),
+    root=None,
+    leaves_full=True,
+    leaves_identified=True,
+)
+KEYLESS = replace(TABLE, name="log", primary_key=(), identity=())
+PUBLICATION = Publication(
+    name="walstream",
+    oid=9,
+    all_tables=False,
+    operations=frozenset({"insert", "update", "delete", "truncate"}),
+    via_root=True,
+    tables=frozenset({"public.t"}),
+)
+
+
+def planned(patterns: list[str], *tables: TableFacts) -> Plan:
+    return plan(patterns, {table.full_name: table for table in tables})
+
+
+def names(tables: list[TableFacts]) -> list[str]:
+    return [table.full_name for table in tables]
+
+
+def test_tables_that_match_are_taken_in_order() -> None:
+    other = replace(TABLE, schema="Public")
+    found = planned(["public.*"], replace(TABLE, name="z"), TABLE, other)
+    assert names(found.identified) == ["public.t", "public.z"]
+
+
+def test_table_that_two_patterns_match_is_taken_once() -> None:
+    assert names(planned(["*.t", "public.*"], TABLE).identified) == ["public.t"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        KEYLESS,
+        replace(KEYLESS, replica_identity="n"),
+        replace(TABLE, replica_identity="n", identity=()),
+        replace(TABLE, kind="p", leaves_identified=False),
+        replace(TABLE, kind="p", identity=()),
+    ],
+)
+def test_table_without_replica_identity_publishes_inserts_only(
+    table: TableFacts,
+) -> None:
+    found = planned(["*"], table)
+    assert found.identified == []
+    assert found.insert_only == [table]
+
+
+def test_full_identifies_a_table_without_key() -> None:
+    full = replace(KEYLESS, replica_identity="f")
+    assert planned(["*"], full).identified == [full]
+
+
+def test_unlogged_table_is_refused_by_name() -> None:
+    found = planned(["*"], replace(TABLE, persistence="u"), KEYLESS)
+    assert list(found.refused) == ["public.t"]
+    assert found.insert_only == [KEYLESS]
+
+
+def test_partition_goes_with_its_root() -> None:
+    root = replace(TABLE, name="root", kind="p")
+    branch = replace(TABLE, name="branch", kind="p", root="public.root")
+    leaf = replace(TABLE, name="leaf", root="public.root")
+    assert names(planned(["*"], root, branch, leaf).identified) == ["public.root"]
+
+
+def test_partition_whose_root_does_not_match_goes_alone() -> None:
+    root = replace(TABLE, name="root", kind="p")
+    leaf = replace(TABLE, name="leaf", root="public.root")
+    assert names(planned(["*.leaf"], root, leaf).identified) == ["public.leaf"]
+
+
+def test_publication_made_again_is_lost() -> None:
+    then = PUBLICATION.identity
+    assert PUBLICATION.lost_since(then) is None
+    lost = replace(PUBLICATION, oid=10).lost_since(then)
+    assert lost is not None
+    assert "dropped and created again" in lost
+
+
+def test_publication_that_publishes_less_is_lost() -> None:
+    fewer = replace(PUBLICATION, operations=frozenset({"insert"}))
+    assert fewer.lost_since(PUBLICATION.identity) is not None
+    assert PUBLICATION.lost_since(fewer.identity) is None
+
+
+def test_publication_of_keyless_tables_has_a_name_of_its_own() -> None:
+    assert insert_only("walstream") == "walstream_insert"

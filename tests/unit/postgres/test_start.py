@@ -1,0 +1,224 @@
+"""The start table of docs/operations.md, row by row."""
+
+from dataclasses import replace
+
+import pytest
+
+from walstream.errors import HistoryError, SlotLost, WalstreamError
+from walstream.ports import Position
+from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
+from walstream.postgres.start import Decision, Step, Stored, check_timeline, decide
+
+SERVER = Server(
+    system_identifier=7,
+    timeline=1,
+    database="shop",
+    in_recovery=False,
+    wal_level="logical",
+    encoding="UTF8",
+    wal_sender_timeout_ms=60_000,
+    may_replicate=True,
+    flush_lsn=0x500,
+)
+SLOT = Slot(
+    name="walstream",
+    kind="logical",
+    plugin="pgoutput",
+    database="shop",
+    active_pid=None,
+    wal_status="reserved",
+    invalidation=None,
+    confirmed_flush_lsn=0x100,
+)
+POSITION = Position(0x200, 7, 1, "shop", "walstream")
+
+NOTHING = Stored()
+INTENT = Stored(intent=True)
+CREATED = Stored(intent=True, consistent_point=0x100)
+RESUME = Stored(position=POSITION, intent=True, consistent_point=0x100)
+ACTIVE = replace(SLOT, active_pid=42)
+
+
+def at(resume: int) -> Stored:
+    return Stored(position=replace(POSITION, resume=resume))
+
+
+def run(stored: Stored, slot: Slot | None, *, adopt: bool = False) -> Decision:
+    return decide("app", stored, slot, SERVER, adopt=adopt)
+
+
+@pytest.mark.parametrize(
+    ("stored", "slot", "decision"),
+    [
+        pytest.param(NOTHING, None, Decision(Step.CREATE), id="first start"),
+        pytest.param(INTENT, None, Decision(Step.CREATE), id="killed before the slot"),
+        pytest.param(
+            INTENT, SLOT, Decision(Step.ADOPT, 0x100), id="killed before the position"
+        ),
+        pytest.param(
+            CREATED, SLOT, Decision(Step.ADOPT, 0x100), id="the slot of our intent"
+        ),
+        pytest.param(INTENT, ACTIVE, Decision(Step.WAIT, 0x100), id="ours, still held"),
+        pytest.param(
+            RESUME, SLOT, Decision(Step.STREAM, 0x200), id="confirmed below resume"
+        ),
+        pytest.param(
+            at(0x100), SLOT, Decision(Step.STREAM, 0x100), id="confirmed is resume"
+        ),
+        pytest.param(
+            at(0x500), SLOT, Decision(Step.STREAM, 0x500), id="resume is the WAL's end"
+        ),
+        pytest.param(RESUME, ACTIVE, Decision(Step.WAIT, 0x200), id="in use"),
+    ],
+)
+def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) -> None:
+    assert run(stored, slot) == decision
+
+
+@pytest.mark.parametrize(
+    ("stored", "slot", "kind", "said"),
+    [
+        pytest.param(
+            NOTHING, SLOT, HistoryError, ["knows nothing", "0/100"], id="unknown slot"
+        ),
+        pytest.param(
+            NOTHING, ACTIVE, HistoryError, ["knows nothing"], id="unknown and held"
+        ),
+        pytest.param(CREATED, None, SlotLost, ["0/100", "gone"], id="created, gone"),
+        pytest.param(
+            RESUME, None, SlotLost, ["gone", "0/200", "0/500"], id="slot gone"
+        ),
+        pytest.param(
+            RESUME,
+            replace(SLOT, wal_status="lost"),
+            SlotLost,
+            ["wal_status lost", "0/200", "0/500"],
+            id="wal lost",
+        ),
+        pytest.param(
+            RESUME,
+            replace(SLOT, invalidation="conflicting"),
+            SlotLost,
+            ["conflicting", "0/200"],
+            id="conflicting (16)",
+        ),
+        pytest.param(
+            RESUME,
+            replace(SLOT, invalidation="idle_timeout"),
+            SlotLost,
+            ["idle_timeout", "0/200"],
+            id="invalidated (17)",
+        ),
+        pytest.param(
+            INTENT,
+            replace(SLOT, wal_status="lost"),
+            SlotLost,
+            ["wal_status lost"],
+            id="intent, wal lost",
+        ),
+        pytest.param(
+            at(0xFF), SLOT, SlotLost, ["0/100", "0/FF"], id="confirmed beyond resume"
+        ),
+        pytest.param(
+            at(0x501), SLOT, HistoryError, ["0/501", "0/500"], id="resume beyond WAL"
+        ),
+        pytest.param(
+            Stored(position=replace(POSITION, system_identifier=8)),
+            SLOT,
+            HistoryError,
+            ["server 8", "this is 7"],
+            id="another system",
+        ),
+        pytest.param(
+            Stored(position=replace(POSITION, database="other")),
+            SLOT,
+            HistoryError,
+            ["'other'", "'shop'"],
+            id="another database",
+        ),
+        pytest.param(
+            Stored(position=replace(POSITION, slot="other")),
+            SLOT,
+            HistoryError,
+            ["'other'", "'walstream'"],
+            id="another slot",
+        ),
+    ],
+)
+def test_start_stops_and_says_how_to_repair(
+    stored: Stored, slot: Slot | None, kind: type[WalstreamError], said: list[str]
+) -> None:
+    with pytest.raises(kind) as stopped:
+        run(stored, slot)
+    assert stopped.value.exit_code == 3
+    assert all(part in str(stopped.value) for part in said)
+    assert "walstream" in stopped.value.hint
+
+
+@pytest.mark.parametrize("stored", [NOTHING, INTENT, CREATED, RESUME])
+@pytest.mark.parametrize(
+    ("slot", "said"),
+    [
+        (replace(SLOT, kind="physical", plugin=None, database=None), "physical slot"),
+        (replace(SLOT, plugin="test_decoding"), "'test_decoding', not pgoutput"),
+        (replace(SLOT, database="other"), "database 'other'"),
+    ],
+)
+def test_slot_that_is_not_ours_stops_whatever_is_stored(
+    stored: Stored, slot: Slot, said: str
+) -> None:
+    for adopt in (False, True):
+        with pytest.raises(HistoryError, match=said):
+            run(stored, slot, adopt=adopt)
+
+
+def test_unknown_slot_is_taken_only_on_demand() -> None:
+    assert run(NOTHING, SLOT, adopt=True) == Decision(Step.ADOPT, 0x100)
+    assert run(NOTHING, ACTIVE, adopt=True) == Decision(Step.WAIT, 0x100)
+
+
+def test_adopting_makes_no_gap_pass() -> None:
+    with pytest.raises(SlotLost):
+        run(at(0xFF), SLOT, adopt=True)
+    with pytest.raises(SlotLost):
+        run(NOTHING, replace(SLOT, wal_status="lost"), adopt=True)
+
+
+def test_repair_names_the_source() -> None:
+    with pytest.raises(SlotLost) as stopped:
+        run(RESUME, None)
+    assert "walstream positions reset app" in stopped.value.hint
+    assert "walstream backfill --replace" in stopped.value.hint
+
+
+HISTORY = "1\t0/300\tno recovery target specified\n\n2\t0/400\treason\n"
+PROMOTED = replace(SERVER, timeline=3)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "resume"), [(1, 0x2FF), (1, 0x300), (2, 0x300), (2, 0x400)]
+)
+def test_promotion_at_or_above_the_position_goes_on(timeline: int, resume: int) -> None:
+    position = replace(POSITION, timeline=timeline, resume=resume)
+    check_timeline("app", position, PROMOTED, HISTORY)
+
+
+@pytest.mark.parametrize(("timeline", "resume"), [(1, 0x301), (2, 0x401)])
+def test_promotion_below_the_position_stops(timeline: int, resume: int) -> None:
+    position = replace(POSITION, timeline=timeline, resume=resume)
+    with pytest.raises(HistoryError, match="history changed") as stopped:
+        check_timeline("app", position, PROMOTED, HISTORY)
+    assert "positions reset app" in stopped.value.hint
+
+
+def test_timeline_that_is_not_in_the_history_stops() -> None:
+    with pytest.raises(HistoryError, match="timeline 9"):
+        check_timeline("app", replace(POSITION, timeline=9), PROMOTED, HISTORY)
+    with pytest.raises(HistoryError, match="timeline 1"):
+        check_timeline("app", POSITION, PROMOTED, "")
+
+
+def test_history_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(WalstreamError, match="is no LSN"):
+        check_timeline("app", POSITION, PROMOTED, "1\tnowhere\t\n")
