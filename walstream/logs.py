@@ -5,7 +5,7 @@ Every text passes the scrubber: no secret reaches a log, whatever a library says
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
@@ -22,10 +22,7 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
     """Set up structlog, and standard logging for libraries; `fields` mark each line."""
 
     def scrubbed(_logger: object, _name: str, entry: Any) -> Any:
-        return {
-            key: scrub(text) if isinstance(text, str) else text
-            for key, text in entry.items()
-        }
+        return {key: plain(value, scrub) for key, value in entry.items()}
 
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -47,6 +44,17 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(**fields)
     _bridge(_LEVELS[level])
+
+
+def plain(value: object, scrub: Callable[[str], str]) -> Any:
+    """Make a value what JSON knows; texts are scrubbed wherever they stand in it."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {scrub(str(key)): plain(value[key], scrub) for key in value}
+    if isinstance(value, list | tuple):
+        return [plain(item, scrub) for item in value]
+    return scrub(str(value))
 
 
 class _Bridge(logging.Handler):

@@ -81,13 +81,14 @@ class Pipeline:
         self._frames: deque[bytes] = deque()  # read, not yet processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
         self._last_commit: Lsn = 0
+        self._xid = 0  # of the open transaction
         self._submitted = resume
         self._confirmed: Lsn = 0
         self._stored_at = 0.0
         self._next_store = 0.0  # when the position that is due may be stored
         self._write_failed = False
         self._progress_at = 0.0
-        self._undelivered_seen = 0
+        self._in_flight_seen = 0
 
     @property
     def undelivered(self) -> int:
@@ -95,9 +96,9 @@ class Pipeline:
         return self._ledger.undelivered
 
     @property
-    def resume(self) -> Lsn:
-        """The position up to which all is delivered."""
-        return self._ledger.advance()
+    def confirmed(self) -> Lsn:
+        """The position that is stored, and confirmed but for what is retained."""
+        return self._confirmed
 
     def run(self, stop: Stop) -> bool:
         """Stream until `stop`, then drain; False: its deadline came first.
@@ -132,9 +133,10 @@ class Pipeline:
         self._advance()
         self._companion.tick(paused=not room)
         self._source.keep_alive()
-        if not room or self._frames:
+        reading = room and not self._frames and not self._ops
+        if not reading:
             self._source.still_paused()
-        self._wait(waker, readable=room and not self._frames, worked=worked)
+        self._wait(waker, readable=reading, worked=worked)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process what is there, as far as the sinks have room; tell if any was."""
@@ -173,12 +175,13 @@ class Pipeline:
             case Begin():
                 self._assembler.begin(message)
                 self._transaction = self._ledger.begin(message.final_lsn)
+                self._xid = message.xid
             case Commit():
                 self._ledger.commit(message.end_lsn)
                 self._last_commit = message.end_lsn
                 self._transaction = None
             case Relation():
-                facts = self._companion.keys(message)
+                facts = self._companion.keys(message, self._xid)
                 if facts is None:
                     return False
                 self._assembler.describe(
@@ -277,19 +280,20 @@ class Pipeline:
         timeout = self._busy_wait() if in_flight else _IDLE_S
         if not in_flight and self._submitted < self._ledger.advance():
             timeout = max(0.0, min(_IDLE_S, self._next_store - time.monotonic()))
-        sources: list[Source | Waker] = [waker]
+        waiting = select.poll()  # not select: it ends at descriptor 1023
+        waiting.register(waker, select.POLLIN)
         if readable:
-            sources.append(self._source)
-        woken, _, _ = select.select(sources, [], [], timeout)
-        if waker in woken:
-            waker.rest()
+            waiting.register(self._source, select.POLLIN)
+        for descriptor, _ in waiting.poll(timeout * 1000):
+            if descriptor == waker.fileno():
+                waker.rest()
 
     def _busy_wait(self) -> float:
         """Look often while deliveries come in, seldom while Kafka is stuck."""
-        undelivered = self._ledger.undelivered
+        in_flight = sum(sink.in_flight for sink in self._sinks)
         now = time.monotonic()
-        if undelivered != self._undelivered_seen:
-            self._undelivered_seen = undelivered
+        if in_flight != self._in_flight_seen:
+            self._in_flight_seen = in_flight
             self._progress_at = now
         stuck = now - self._progress_at > _STUCK_AFTER_S
         return _STUCK_S if stuck else _IN_FLIGHT_S

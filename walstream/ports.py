@@ -75,8 +75,8 @@ class KeyFacts:
 class Companion(Protocol):
     """What is asked of the database beside the stream; nothing blocks."""
 
-    def keys(self, relation: Relation) -> KeyFacts | None:
-        """Find a relation's keys; None: being looked up, ask again."""
+    def keys(self, relation: Relation, xid: int) -> KeyFacts | None:
+        """Find a relation's keys as of a transaction; None: ask again."""
 
     def complete(self, op: ReplicationOp) -> bool:
         """Fill what a key change would lose for ever; False: ask again."""

@@ -52,6 +52,8 @@ class PositionWriter:
                 self._store(position)
             except WalstreamError as error:
                 self.error = error
+            except Exception as error:  # noqa: BLE001 - the loop must hear of any
+                self.error = WalstreamError(f"positions cannot be stored: {error}")
             else:
                 self.error = None
                 self.stored = position

@@ -5,6 +5,7 @@ damaged file is noticed and never believed. LMDB itself keeps the file whole thr
 crash: no writemap, every commit with fsync.
 """
 
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +41,8 @@ class LmdbPositions:
         self._folder = folder
         self._lock = FolderLock(folder)
         self._environment: lmdb.Environment | None = None
+        # threads may still be at it when the source ends; LMDB does not survive that
+        self._guard = threading.RLock()
 
     def open(self, *, wait_s: float = LOCK_WAIT_S) -> Self:
         """Lock and open; raise StateDamaged when the file cannot be believed."""
@@ -83,9 +86,10 @@ class LmdbPositions:
             )
 
     def close(self) -> None:
-        if self._environment is not None:
-            self._environment.close()
-            self._environment = None
+        with self._guard:
+            if self._environment is not None:
+                self._environment.close()
+                self._environment = None
         self._lock.release()
 
     def __enter__(self) -> Self:
@@ -122,7 +126,7 @@ class LmdbPositions:
     def write(self, documents: Mapping[str, Any]) -> None:
         """Write all or none, with fsync. Raises Transient when the disk is full."""
         try:
-            with self._opened().begin(write=True) as transaction:
+            with self._guard, self._opened().begin(write=True) as transaction:
                 for name, document in documents.items():
                     if document is None:
                         transaction.delete(name.encode())

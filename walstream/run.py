@@ -33,6 +33,7 @@ _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGA
 _HISTORY: Final = 3
 _TICK_S: Final = 0.5
 _GRACE_S: Final = 5.0  # beyond the drain's own deadline, before a worker is killed
+_AT_ONCE_S: Final = 1.0
 _HEALTHY_S: Final = 30.0
 _log = structlog.get_logger()
 
@@ -158,7 +159,8 @@ class Supervisor:
         self.workers = [
             WorkerProcess(config, name, options) for name in sorted(config.sources)
         ]
-        self._signals = 0
+        self._signals = 0  # received
+        self._passed_on = 0  # told to the workers
         self._stop_deadline = 0.0
         self._selector = selectors.DefaultSelector()
         self._wake_out, self._wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,6 +196,7 @@ class Supervisor:
             worker.reap(stopping=bool(self._signals))
             if stdout is not None and worker.stdout is None:
                 self._selector.unregister(stdout)
+        self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
             for worker in self.workers:
                 worker.kill()
@@ -211,12 +214,21 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Count and wake: a handler may run between any two steps of the loop."""
         self._signals += 1
-        timeout_s = self._config.shutdown_timeout + _GRACE_S
-        self._stop_deadline = time.monotonic() + timeout_s
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_in, b"\0")
+
+    def _pass_on_signals(self) -> None:
+        """Tell the workers of the first signal, and of the second."""
+        if self._signals == self._passed_on:
+            return
+        at_once = self._signals > 1
+        drain_s = self._config.shutdown_timeout + _GRACE_S
+        self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
+        self._passed_on = self._signals
         for worker in self.workers:
-            worker.stop(now=self._signals > 1)
-        os.write(self._wake_in, b"\0")
+            worker.stop(now=at_once)
 
 
 def check_supported(config: Config) -> None:
@@ -232,6 +244,11 @@ def check_supported(config: Config) -> None:
                 f"sources.{name}.backfill: {source.backfill!r} is not in this version",
                 hint=f'set backfill = "never" in [sources.{name}]: the rows that are'
                 " there already do not come to Kafka",
+            )
+        if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:
+            raise ConfigError(
+                f"sources.{name}.encoding: {source.encoding!r} is not in this version",
+                hint='a SQL_ASCII database may be read as "UTF8" alone',
             )
         if source.heartbeat:
             raise ConfigError(

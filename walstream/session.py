@@ -7,7 +7,7 @@ that passes, the worker begins the next from the position in LMDB.
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -21,7 +21,7 @@ from walstream.pipeline import Confirming, Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
-from walstream.postgres import catalog, publication
+from walstream.postgres import catalog
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
@@ -42,14 +42,17 @@ _log = structlog.get_logger()
 class Session:
     """One source's composition of adapters; `run` streams until stop or error."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a worker has, once for each stream
         self,
         config: Config,
         name: str,
         positions: LmdbPositions,
         options: Options,
         stop: Stop,
+        *,
+        seen_topics: dict[str, set[str]],
     ) -> None:
+        """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
         source = config.sources[name]
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"source {name!r} is no postgres source")
@@ -58,8 +61,13 @@ class Session:
         self._positions = positions
         self._options = options
         self._stop = stop
-        self._capture = Capture(source.dsn, source.publication, source.tables)
-        self._sinks = SinkSet(config, name, positions, options)
+        self._capture = Capture(
+            source.dsn,
+            source.publication,
+            source.tables,
+            keep=lambda found: positions.write({"publications": found}),
+        )
+        self._sinks = SinkSet(config, name, positions, options, seen_topics)
         self._slot_start: Lsn = 0  # the slot's confirmed LSN when we found it
         self.pipeline: Pipeline | None = None
 
@@ -68,19 +76,18 @@ class Session:
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server = servers.look(connection)
-                servers.check(server, self._source.encoding)
+                resuming = self._positions.position() is not None
+                servers.check(server, self._source.encoding, resuming=resuming)
                 facts = catalog.tables(connection)
                 decision = self._decide(connection, server)
-                captured = self._will_capture(connection, facts)
+                captured = self._capture.captured(connection, facts)
             self._sinks.check(captured.values())
             origin = f"{server.system_identifier}/{server.database}"
             sinks = self._sinks.open(origin, captured.values(), stack)
-            position, publications = self._begin(decision, server, sinks)
+            position = self._begin(decision, server, sinks)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             keys.learn(captured, server.flush_lsn, position.resume)
-            return self._stream(
-                server, position, publications, sinks=sinks, keys=keys, facts=facts
-            )
+            return self._stream(server, position, sinks=sinks, keys=keys, facts=facts)
 
     def _decide(self, connection: Connection, server: Server) -> Decision:
         intent = self._positions.read("intent")
@@ -105,19 +112,10 @@ class Session:
             )
         return decision
 
-    def _will_capture(
-        self, connection: Connection, facts: Mapping[str, TableFacts]
-    ) -> dict[str, TableFacts]:
-        """Name the tables that are captured now or will be, once begun."""
-        names = set(self._capture.captured(connection))
-        plan = publication.plan(self._source.tables, facts)
-        names.update(t.full_name for t in (*plan.identified, *plan.insert_only))
-        return {name: facts[name] for name in sorted(names) if name in facts}
-
     def _begin(
         self, decision: Decision, server: Server, sinks: list[KafkaSink]
-    ) -> tuple[Position, Mapping[str, Any]]:
-        """Come to a position, and to the publications to read, by the start table."""
+    ) -> Position:
+        """Come to a position, and to publications to read, by the start table."""
         with session(self._source.dsn) as connection:
             if decision.step is Step.STREAM:
                 stored = self._positions.position()
@@ -127,9 +125,8 @@ class Session:
                         "the state folder does not say which publications are read",
                         hint=f"walstream positions reset {self._name}",
                     )
-                self._capture.check(connection, remembered)
-                self._capture.extend(connection, catalog.tables(connection))
-                return stored, remembered
+                self._capture.resume(connection, remembered)
+                return stored
         if decision.step is Step.CREATE:
             self._wait_for(sinks)
             return self._create(server)
@@ -142,12 +139,12 @@ class Session:
             if self._stop.event.wait(_LOOK_EVERY_S):
                 raise Transient("stopped while waiting for Kafka")
 
-    def _create(self, server: Server) -> tuple[Position, Mapping[str, Any]]:
+    def _create(self, server: Server) -> Position:
         """First start: intent, publication, slot, position, in this order."""
         source = self._source
         self._positions.write({"intent": {"slot": source.slot}})
         with session(source.dsn) as connection:
-            remembered = self._capture.establish(connection)
+            self._capture.establish(connection)
         created = slots.create(
             source.dsn,
             source.slot,
@@ -162,24 +159,20 @@ class Session:
         created.connection.close()
         point = created.consistent_point
         _log.info("slot created", **{SLOT: source.slot, LSN: show(point)})
-        return self._remember(server, point, remembered), remembered
+        self._slot_start = point
+        return self._remember(server, point)
 
-    def _adopt(
-        self, decision: Decision, server: Server
-    ) -> tuple[Position, Mapping[str, Any]]:
+    def _adopt(self, decision: Decision, server: Server) -> Position:
         """Take a slot that is there: ours from a start cut short, or adopted."""
         with session(self._source.dsn) as connection:
-            remembered = self._capture.recognise(connection)
+            self._capture.recognise(connection)
         _log.info(
             "slot adopted",
             **{SLOT: self._source.slot, LSN: show(decision.resume)},
         )
-        position = self._remember(server, decision.resume, remembered)
-        return position, remembered
+        return self._remember(server, decision.resume)
 
-    def _remember(
-        self, server: Server, point: Lsn, remembered: Mapping[str, Any]
-    ) -> Position:
+    def _remember(self, server: Server, point: Lsn) -> Position:
         position = Position(
             resume=point,
             system_identifier=server.system_identifier,
@@ -190,17 +183,16 @@ class Session:
         self._positions.write(
             {
                 "intent": {"slot": self._source.slot, "consistent_point": point},
-                "publications": dict(remembered),
+                "publications": self._capture.remembered,
             }
         )
         self._positions.store(position)
         return position
 
-    def _stream(  # noqa: PLR0913 - what a stream is composed of
+    def _stream(
         self,
         server: Server,
         position: Position,
-        publications: Mapping[str, Any],
         *,
         sinks: list[KafkaSink],
         keys: KeyBook,
@@ -211,7 +203,8 @@ class Session:
             self._source.dsn,
             server,
             position,
-            publications=sorted(publications),
+            source=self._name,
+            publications=sorted(self._capture.remembered),
             report=timelines.append,
         )
         position = replace(position, timeline=timelines[-1])
@@ -220,7 +213,6 @@ class Session:
             Watched(
                 self._source.dsn,
                 self._capture,
-                publications,
                 read_toast=self._source.toast_on_key_change == "read",
             ),
             keys,
@@ -240,7 +232,7 @@ class Session:
             drained = self.pipeline.run(self._stop)
             wait_s = _CLOSE_WAIT_S if drained else 0.0
         finally:
+            source.close(wait_s=wait_s)
             companion.close()
             writer.close()
-            source.close(wait_s=wait_s)
         return drained

@@ -24,8 +24,14 @@ class SinkSet:
     """What a source's sinks are made of; `open` makes them, for one stream."""
 
     def __init__(
-        self, config: Config, source: str, positions: Positions, options: Options
+        self,
+        config: Config,
+        source: str,
+        positions: Positions,
+        options: Options,
+        seen_topics: dict[str, set[str]],
     ) -> None:
+        self._seen_topics = seen_topics
         self._positions = positions
         self._options = options
         self._configs = {
@@ -74,7 +80,9 @@ class SinkSet:
         sinks = []
         for name, config in self._configs.items():
             router = self._routers[name]
-            topics = {router.topic(table.schema, table.name) for table in tables}
+            # a backlog may hold tables that are gone: their topics count for the limits
+            seen = self._seen_topics.setdefault(name, set())
+            topics = {router.topic(table.schema, table.name) for table in tables} | seen
             sink = KafkaSink(
                 SinkRules(
                     name=name,
@@ -90,6 +98,7 @@ class SinkSet:
                 expected=sorted(topic for topic in topics if topic is not None),
             )
             stack.callback(sink.close)
+            stack.callback(_note_topics, seen, sink)
             sinks.append(sink)
         return sinks
 
@@ -131,6 +140,10 @@ class SinkSet:
             self._positions.write({name: found})
 
         return accept
+
+
+def _note_topics(seen: set[str], sink: KafkaSink) -> None:
+    seen.update(sink.known_topics)
 
 
 def _rules(config: KafkaSinkConfig) -> Rules:

@@ -54,6 +54,7 @@ class Worker:
         self._stop = stop
         self._session: Session | None = None
         self._backoff = Backoff()
+        self._seen_topics: dict[str, set[str]] = {}
         self._said: tuple[str, float] = ("", 0.0)
         self.state = "starting"
 
@@ -71,13 +72,19 @@ class Worker:
         while not self._stop.requested:
             began = time.monotonic()
             self._session = Session(
-                self._config, self._name, positions, self._options, self._stop
+                self._config,
+                self._name,
+                positions,
+                self._options,
+                self._stop,
+                seen_topics=self._seen_topics,
             )
             self.state = "streaming"
             try:
                 self._say_drained(drained=self._session.run())
             except Restart as reason:
                 _log.info("stream begins again", reason=str(reason))
+                self._stop.event.wait(self._backoff.next())
             except Transient as error:
                 if time.monotonic() - began > _HEALTHY_S:
                     self._backoff.reset()
@@ -102,12 +109,12 @@ class Worker:
         if pipeline is None:
             return
         if drained:
-            _log.info("drained", lsn=show(pipeline.resume))
+            _log.info("drained", lsn=show(pipeline.confirmed))
         else:
             _log.warning(
                 "stopped before all was delivered: it will come again",
                 records=pipeline.undelivered,
-                lsn=show(pipeline.resume),
+                lsn=show(pipeline.confirmed),
             )
 
     def report(self) -> dict[str, Any]:
@@ -115,7 +122,7 @@ class Worker:
         pipeline = self._session.pipeline if self._session else None
         return {
             "state": self.state,
-            "resume": show(pipeline.resume) if pipeline else None,
+            "resume": show(pipeline.confirmed) if pipeline else None,
         }
 
 

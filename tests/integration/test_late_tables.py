@@ -77,11 +77,6 @@ def test_a_key_change_is_read_only_once_its_transaction_is_visible(
     assert reader.count(3)[-1].op.new == ["2", "1", LONG]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="SessionCompanion.keys looks the table up before its transaction is visible:"
-    " learn_unknown then stores that it has no primary key",
-)
 def test_the_key_of_a_table_made_by_the_same_transaction_is_its_primary_key(
     own_postgres: OwnPostgres, runs: Runs, reader: Reader
 ) -> None:

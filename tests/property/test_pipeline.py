@@ -99,7 +99,7 @@ def run(stream: Stream, outside: Conditions, resume: int | None = None) -> Outco
         finally:
             writer.close()
     stored = [one.resume for one in positions.stored]
-    return Outcome(sink.sent, pipeline.resume, source.confirmed, stored, drained)
+    return Outcome(sink.sent, pipeline.confirmed, source.confirmed, stored, drained)
 
 
 def by_partition(records: list[Record]) -> dict[int, list[Record]]:

@@ -6,6 +6,7 @@ overtaken by one that came after it.
 """
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.ledger import Transaction
 from walstream.metrics import SINK
@@ -28,10 +29,16 @@ class Outbox:
 
     def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
         self._sink = sink
-        self._producer = Producer(
-            {**properties, "error_cb": self._on_error},
-            logger=logging.getLogger("librdkafka"),
-        )
+        try:
+            self._producer = Producer(
+                {**properties, "error_cb": self._on_error},
+                logger=logging.getLogger("librdkafka"),
+            )
+        except KafkaException as error:
+            raise ConfigError(
+                f"sinks.{sink}.producer: {error.args[0].str()}",
+                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
+            ) from error
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
@@ -67,7 +74,7 @@ class Outbox:
         """Try this again at each `serve`, in turn, until it returns True."""
         self._held.append(attempt)
 
-    def put(  # noqa: PLR0913, PLR0917 - a record's parts, without an object for each row
+    def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
         topic: str,
         value: bytes,
@@ -155,7 +162,15 @@ class Outbox:
                 **{SINK: self._sink},
             )
 
-    def close(self) -> None:
-        """Give up what is in flight; its deliveries are reported no more."""
+    def close(self, wait_s: float) -> None:
+        """Wait so long for what is in flight, unless some failed; then give it up."""
+        deadline = time.monotonic() + wait_s
+        while (
+            self._failure is None
+            and not self._unreachable
+            and len(self._producer)
+            and time.monotonic() < deadline
+        ):
+            self._producer.poll(0.05)
         self._producer.purge()
         self._producer.poll(0)

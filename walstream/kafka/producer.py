@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from walstream.errors import ConfigError
+
 _LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
 _LARGEST_QUEUE_KBYTES: Final = 2_097_151
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -52,14 +54,23 @@ def producer_properties(
     properties = {**_DEFAULTS, **given}
     if not _is_true(properties["enable.idempotence"]):
         properties.pop("enable.gapless.guarantee")
-    properties["message.max.bytes"] = _LARGEST
-    properties["batch.size"] = min(int(properties["batch.size"]), smallest_limit)
+    properties.setdefault("message.max.bytes", _LARGEST)
+    batch_size = _number(properties, "batch.size")
+    properties["batch.size"] = min(batch_size, smallest_limit)
     # a record that the queue cannot hold would wait for room for ever
     room = min(largest_limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
-    properties["queue.buffering.max.kbytes"] = max(
-        int(properties["queue.buffering.max.kbytes"]), room
-    )
+    kbytes = _number(properties, "queue.buffering.max.kbytes")
+    properties["queue.buffering.max.kbytes"] = max(kbytes, room)
     return properties
+
+
+def _number(properties: Mapping[str, Any], key: str) -> int:
+    try:
+        return int(properties[key])
+    except ValueError:
+        raise ConfigError(
+            f"producer property {key!r}: {properties[key]!r} is no whole number"
+        ) from None
 
 
 def fits_queue(limit: int, built_for_limit: int) -> bool:

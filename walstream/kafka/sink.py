@@ -24,6 +24,7 @@ from walstream.routing import Route, Router
 _REFRESH_S: Final = 60.0
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _EPOCH_MS: Final = 946_684_800_000  # 2000-01-01, from where PostgreSQL counts
+_CLOSE_WAIT_S: Final = 5.0
 _MAX_TARGETS: Final = 65_536
 _log = structlog.get_logger()
 
@@ -101,13 +102,20 @@ class KafkaSink:
         return self._outbox.in_flight if self._outbox is not None else 0
 
     @property
+    def known_topics(self) -> list[str]:
+        return list(self._topics.known)
+
+    @property
     def delivered(self) -> int:
         return self._outbox.delivered if self._outbox is not None else 0
 
     def close(self) -> None:
-        """Give up what is in flight; its deliveries are reported no more."""
+        """Let what is in flight arrive, for a while; then give it up.
+
+        Else a broker might take it after what the next producer sends of the same.
+        """
         if self._outbox is not None:
-            self._outbox.close()
+            self._outbox.close(_CLOSE_WAIT_S)
             self._outbox = None
         self._topics.close()
 

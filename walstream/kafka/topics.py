@@ -3,6 +3,7 @@
 Asks brokers in a thread of its own: the streaming loop never waits for an answer.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,12 +19,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
-from walstream.errors import TopicLost, Transient, WalstreamError
+from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.metrics import TOPIC
 
 _TIMEOUT_S: Final = 10.0
 _CREATED_TIMEOUT_S: Final = 30.0
+_CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
+_UNREADABLE: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
+_MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 _DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
@@ -148,18 +155,19 @@ class Topics:
             )
             for name in names
         ]
-        for name, done in self._connected().create_topics(new).items():
-            try:
-                done.result(_CREATED_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise failure(error.args[0], f"creating topic {name!r}") from error
-            else:
-                _log.info("topic created", **{TOPIC: name})
+        for start in range(0, len(new), _CREATED_AT_ONCE):
+            part = new[start : start + _CREATED_AT_ONCE]
+            asked = self._connected().create_topics(
+                part, request_timeout=_CREATED_TIMEOUT_S
+            )
+            for name, done in asked.items():
+                _await_creation(name, done)
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(self._client)
+            self._admin = AdminClient(
+                self._client, logger=logging.getLogger("librdkafka")
+            )
         return self._admin
 
     def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
@@ -197,9 +205,13 @@ class Topics:
         for resource, answer in asked.items():
             try:
                 config = answer.result(_TIMEOUT_S + 1)
-            except (KafkaException, TimeoutError) as error:
+            except KafkaException as error:
+                if error.args[0].code() not in _UNREADABLE:
+                    raise failure(error.args[0], "reading topics") from error
                 self._tell_once(resource.name, error)
                 continue
+            except TimeoutError as error:
+                raise Transient("Kafka does not answer") from error
             topic = found[resource.name]
             topic.limit = int(config["max.message.bytes"].value)
             topic.retention_ms = int(config["retention.ms"].value)
@@ -239,6 +251,24 @@ class Topics:
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _await_creation(name: str, done: "Future[None]") -> None:
+    try:
+        done.result(_CREATED_TIMEOUT_S + 1)
+    except TimeoutError as error:
+        raise Transient(f"creating topic {name!r}: Kafka does not answer") from error
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code in _MISCONFIGURED:
+            raise ConfigError(
+                f"creating topic {name!r}: {error.args[0].str()}",
+                hint="correct topic_config, topic_partitions or topic_replication",
+            ) from error
+        if code != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise failure(error.args[0], f"creating topic {name!r}") from error
+    else:
+        _log.info("topic created", **{TOPIC: name})
 
 
 def topic_lost(name: str, what: str) -> WalstreamError:

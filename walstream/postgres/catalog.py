@@ -18,13 +18,22 @@ from walstream.row import Value
 
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
 # old row is logged as the leaf's identity says. A deferrable primary key identifies
-# no row (RelationGetIndexList in relcache.c).
+# no row (RelationGetIndexList in relcache.c). From pg_inherits, since pg_partition_tree
+# locks every leaf.
 _TABLES: Final = """
-WITH leaf AS (
-  SELECT c.oid AS root, l.relid AS leaf
-  FROM pg_class c, pg_partition_tree(c.oid) l
-  WHERE c.relkind = 'p' AND NOT c.relispartition AND l.isleaf
-), one AS (
+WITH RECURSIVE tree AS (
+  SELECT c.oid AS root, c.oid AS member FROM pg_class c
+  WHERE c.relkind = 'p' AND NOT c.relispartition
+  UNION ALL
+  SELECT tree.root, i.inhrelid FROM tree
+  JOIN pg_inherits i ON i.inhparent = tree.member
+  JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
+), wanted AS (
+  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
+    AND n.nspname !~ '^pg_'
+    AND (%(schema)s::text IS NULL OR (n.nspname, c.relname) = (%(schema)s, %(name)s))
+), one AS MATERIALIZED (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
     c.relispartition,
     ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
@@ -44,18 +53,24 @@ WITH leaf AS (
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         AND a.attnotnull) AS not_null
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
-    AND n.nspname !~ '^pg_'
+  WHERE c.oid IN (SELECT oid FROM wanted UNION ALL
+    SELECT tree.member FROM tree JOIN wanted ON wanted.oid = tree.root)
+), leaves AS (
+  SELECT tree.root, bool_and(one.relreplident = 'f') AS leaves_full,
+    bool_and(one.relreplident = 'f' OR cardinality(one.identity) > 0) AS identified
+  FROM tree JOIN one ON one.oid = tree.member
+  WHERE one.relkind = 'r'
+  GROUP BY tree.root
 )
 SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplident,
   one.primary_key, one.identity, one.columns, one.not_null,
-  (SELECT r.nspname || '.' || r.relname FROM one r
-    WHERE one.relispartition AND r.oid = pg_partition_root(one.oid)),
-  coalesce((SELECT bool_and(l.relreplident = 'f') FROM leaf JOIN one l
-    ON l.oid = leaf.leaf WHERE leaf.root = one.oid), true),
-  coalesce((SELECT bool_and(l.relreplident = 'f' OR cardinality(l.identity) > 0)
-    FROM leaf JOIN one l ON l.oid = leaf.leaf WHERE leaf.root = one.oid), true)
+  root_schema.nspname || '.' || root.relname,
+  coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true)
 FROM one
+LEFT JOIN leaves ON leaves.root = one.oid
+LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
+LEFT JOIN pg_class root ON root.oid = tree.root
+LEFT JOIN pg_namespace root_schema ON root_schema.oid = root.relnamespace
 ORDER BY one.nspname, one.relname
 """
 
@@ -105,8 +120,15 @@ class TableFacts:
         return self.leaves_full
 
 
-def tables(connection: Connection) -> dict[str, TableFacts]:
-    """Look at every table that is not the system's, by `schema.table`."""
+def tables(
+    connection: Connection, only: tuple[str, str] | None = None
+) -> dict[str, TableFacts]:
+    """Look at every table that is not the system's, by `schema.table`.
+
+    `only` narrows it to one table, and to its partitions.
+    """
+    schema, name = only or (None, None)
+    rows = connection.execute(_TABLES, {"schema": schema, "name": name}).fetchall()
     facts = [
         TableFacts(
             schema=row[0],
@@ -122,7 +144,7 @@ def tables(connection: Connection) -> dict[str, TableFacts]:
             leaves_full=row[10],
             leaves_identified=row[11],
         )
-        for row in connection.execute(_TABLES).fetchall()
+        for row in rows
     ]
     return {table.full_name: table for table in facts}
 
@@ -133,10 +155,14 @@ def flush_lsn(connection: Connection) -> Lsn:
     return parse(row[0]) if row else 0
 
 
-def look_up(dsn: str) -> tuple[dict[str, TableFacts], Lsn]:
-    """Look at all tables over a short session of its own, and at the flush LSN."""
+def look_up(
+    dsn: str, table: tuple[str, str], *, xid: int
+) -> tuple[TableFacts | None, Lsn]:
+    """Look at one table as of transaction `xid` or later, and at the flush LSN."""
     with session(dsn) as connection:
-        return tables(connection), flush_lsn(connection)
+        _wait_until_visible(connection, xid)
+        found = tables(connection, table)
+        return found.get(".".join(table)), flush_lsn(connection)
 
 
 def read_columns(

@@ -29,6 +29,7 @@ from walstream.row import UNCHANGED, Value
 _WATCH_EVERY_S: Final = 10.0
 _EXTEND_EVERY: Final = 6  # watches: new tables are looked for once a minute
 _PROBE_EVERY_S: Final = 5.0
+_READ_AGAIN_S: Final = 1.0
 _NO_COLUMN: Final = "42703"
 _NO_TABLE: Final = "42P01"
 
@@ -56,7 +57,7 @@ class KeyBook:
             history, is_new = self._find(full_name, resume)
             now = KeySet(
                 from_lsn=0 if is_new else flush_lsn,
-                primary_key=table.primary_key if table.full else (),
+                primary_key=table.primary_key,  # counts under FULL alone
                 partition_key=self._partition_keys(table.schema, table.name),
             )
             if is_new:
@@ -95,7 +96,6 @@ class Watched:
 
     dsn: str
     capture: Capture
-    publications: Mapping[str, Any]  # as they were when the slot was created
     read_toast: bool  # toast_on_key_change = "read"
 
 
@@ -114,49 +114,48 @@ class SessionCompanion:
         self._facts = dict(facts)
         self._wake = wake
         self._threads = ThreadPoolExecutor(3, thread_name_prefix="companion")
-        self._described: set[str] = set()
-        self._looking: Future[Mapping[str, TableFacts]] | None = None
+        self._looking: Future[TableFacts | None] | None = None
         self._reading: Future[list[str | None] | None] | None = None
-        self._watching: Future[Mapping[str, TableFacts]] | None = None
+        self._watching: Future[None] | None = None
         self._next_watch = time.monotonic() + _WATCH_EVERY_S
         self._watches = 0
         self._probing: Future[None] | None = None
         self._next_probe = 0.0
+        self._next_read = 0.0
 
     def _start(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:
         future = self._threads.submit(task, *arguments)
         future.add_done_callback(lambda _: self._wake())
         return future
 
-    def keys(self, relation: Relation) -> KeyFacts | None:
+    def keys(self, relation: Relation, xid: int) -> KeyFacts | None:
         """Find a relation's keys; None: being looked up, ask again.
 
-        A relation under FULL that is described again may have another primary key: it
-        is looked up anew, and a change counts from the server's flush LSN then.
+        Under FULL the message does not tell the primary key: it is looked up each time,
+        and a change counts from the server's flush LSN then.
         """
         name = f"{relation.namespace}.{relation.name}"
         known = self._keys.history(name) is not None
-        again = name in self._described and relation.replica_identity == "f"
-        if not known or again or self._looking is not None:
+        if not known or relation.replica_identity == "f":
             if self._looking is None:
-                self._looking = self._start(self._look_up, relation)
+                self._looking = self._start(self._look_up, relation, xid)
                 return None
             if not self._looking.done():
                 return None
             looking, self._looking = self._looking, None
-            self._facts.update(looking.result())
-        self._described.add(name)
+            if (facts := looking.result()) is not None:
+                self._facts[name] = facts
         history = self._keys.history(name)
         if history is None:
             raise WalstreamError(f"keys of table {name!r} were not found: a defect")
-        facts = self._facts.get(name)
-        return KeyFacts(history, facts.old_rows_whole if facts else True)
+        known_facts = self._facts.get(name)
+        return KeyFacts(history, known_facts.old_rows_whole if known_facts else True)
 
-    def _look_up(self, relation: Relation) -> Mapping[str, TableFacts]:
-        name = f"{relation.namespace}.{relation.name}"
-        facts, flush_lsn = catalog.look_up(self._watched.dsn)
-        if name in facts:
-            self._keys.learn({name: facts[name]}, flush_lsn, 0)
+    def _look_up(self, relation: Relation, xid: int) -> TableFacts | None:
+        table = (relation.namespace, relation.name)
+        facts, flush_lsn = catalog.look_up(self._watched.dsn, table, xid=xid)
+        if facts is not None:
+            self._keys.learn({facts.full_name: facts}, flush_lsn, 0)
         else:
             self._keys.learn_unknown(relation)
         return facts
@@ -182,12 +181,18 @@ class SessionCompanion:
                 ' toast_on_key_change = "read"; then: walstream run',
             )
         if self._reading is None:
+            if time.monotonic() < self._next_read:
+                return False
             key = {op.table.columns[index]: new[index] for index in op.table.key}
             self._reading = self._start(self._read, op, key, wanted)
             return False
         if not self._reading.done():
             return False
         reading, self._reading = self._reading, None
+        if isinstance(reading.exception(), Transient):
+            # asked again: a new stream would send all before it once more
+            self._next_read = time.monotonic() + _READ_AGAIN_S
+            return False
         values = iter(reading.result() or [None] * len(wanted))
         op.new = [next(values) if value is UNCHANGED else value for value in new]
         return True
@@ -224,15 +229,12 @@ class SessionCompanion:
                 return
             watching, self._watching = self._watching, None
             with contextlib.suppress(Transient):  # the stream itself will notice
-                self._facts.update(watching.result())
+                watching.result()
         elif now >= self._next_watch:
             self._next_watch = now + _WATCH_EVERY_S
             self._watches += 1
             extend = self._watches % _EXTEND_EVERY == 0
-            watched = self._watched
-            self._watching = self._start(
-                watched.capture.look, watched.publications, extend
-            )
+            self._watching = self._start(self._watched.capture.look, extend)
 
     def _probe(self, now: float) -> None:
         if self._probing is None:

@@ -5,6 +5,7 @@ database's settings: a replay and a backfill repeat the stream byte for byte.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -42,6 +43,10 @@ _SETTING_VARIABLES: Final = ("PGDATESTYLE", "PGTZ")
 _CONNECT_TIMEOUT_S: Final = 5
 
 
+# No plain session may hang on a lock: it would hold up a stop, and a smart shutdown.
+_SHORT_SETTINGS: Final = {"lock_timeout": "5s", "statement_timeout": "60s"}
+
+
 def connection_string(dsn: str, **replaced: str) -> str:
     """Complete a DSN: settings in `options`, the DSN's or environment's own first."""
     try:
@@ -52,7 +57,10 @@ def connection_string(dsn: str, **replaced: str) -> str:
             hint="write postgresql://USER@HOST:PORT/DATABASE or host=... dbname=...",
         ) from None
     options = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
-    settings = " ".join(f"-c {name}={text}" for name, text in _SESSION_SETTINGS.items())
+    wanted = dict(_SESSION_SETTINGS)
+    if "replication" not in replaced:
+        wanted |= _SHORT_SETTINGS
+    settings = " ".join(f"-c {name}={text}" for name, text in wanted.items())
     given["options"] = f"{options} {settings}".strip()
     given["client_encoding"] = VALUE_SETTINGS["client_encoding"]  # likewise one
     given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
@@ -89,6 +97,8 @@ def session(dsn: str) -> Iterator[Connection]:
 
 # Errors of a failed connection carry no SQLSTATE (libpq keeps it to itself), only text.
 _CONNECT_TEXTS: Final[tuple[tuple[str, type[WalstreamError], str], ...]] = (
+    ("too many connections", Transient, "walstream tries again"),
+    ("not currently accepting", Transient, "walstream tries again"),
     ("password authentication failed", PermissionLacking, "correct user or password"),
     ("no password supplied", PermissionLacking, "add the password to the dsn"),
     ("authentication failed", PermissionLacking, "correct the role or pg_hba.conf"),
@@ -105,13 +115,15 @@ _CONNECT_TEXTS: Final[tuple[tuple[str, type[WalstreamError], str], ...]] = (
     ),
     ("permission denied for database", PermissionLacking, "GRANT CONNECT ON DATABASE"),
     ("is not permitted to log in", PermissionLacking, "run: ALTER ROLE the_role LOGIN"),
-    ('role "', PermissionLacking, "create the role, or correct the dsn"),
-    ('database "', ConfigError, "create the database, or correct the dsn"),
+    ('FATAL:  role "', PermissionLacking, "create the role, or correct the dsn"),
+    ('FATAL:  database "', ConfigError, "create the database, or correct the dsn"),
     ("invalid connection option", ConfigError, "correct the dsn"),
     ("server does not support SSL", ConfigError, "switch TLS on in the server"),
     ("certificate verify failed", ConfigError, "correct sslrootcert"),
     ("does not match host name", ConfigError, "correct the dsn's host name"),
 )
+_PUBLICATION_GONE: Final = re.compile('publication ".*" does not exist')
+_STREAM: Final = ("streaming", "reading slot")
 _DENIED: Final = {"42501", "28000", "28P01"}
 _SLOT_GONE: Final = {"55000", "58P01"}
 _UNDEFINED: Final = "42704"
@@ -131,9 +143,9 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
         return PermissionLacking(
             f"{doing}: {text}", hint="grant the right to the dsn's role, then run again"
         )
-    if state == _UNDEFINED and "publication" in text:
+    if state == _UNDEFINED and _PUBLICATION_GONE.match(text):
         return publication_lost(text)
-    if state in _SLOT_GONE or (state == _UNDEFINED and "slot" in text):
+    if doing.startswith(_STREAM) and state in {_UNDEFINED, *_SLOT_GONE}:
         return SlotLost(f"{doing}: {text}", hint=GAP_HINT)
     return Transient(f"{doing}: {text} ({state})", hint="walstream tries again")
 

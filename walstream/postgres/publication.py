@@ -33,12 +33,28 @@ class Publication:
     all_tables: bool
     operations: frozenset[str]  # of insert, update, delete, truncate
     via_root: bool
-    tables: frozenset[str]  # `schema.table`
+    tables: Mapping[int, str]  # named one by one: oid to `schema.table`
+    schemas: frozenset[str]  # FOR TABLES IN SCHEMA
+
+    def names(self, table: TableFacts) -> bool:
+        """Tell whether the table was added by its name."""
+        return table.full_name in self.tables.values()
+
+    def holds(self, table: TableFacts) -> bool:
+        """Tell whether the table is published, by whatever way."""
+        return (
+            self.all_tables
+            or table.schema in self.schemas
+            or self.names(table)
+            or (not self.via_root and table.root in self.tables.values())
+        )
 
     def lost_since(self, then: Mapping[str, Any]) -> str | None:
-        """Say what of `then`, a stored `identity`, is gone for good."""
+        """Say what of `then`, a stored `identity`, is gone for good; tables apart."""
         if self.oid != then["oid"]:
             return f"publication {self.name!r} was dropped and created again"
+        if self.via_root != then["via_root"]:
+            return f"publication {self.name!r} has another publish_via_partition_root"
         missing = set(then["operations"]) - self.operations
         if missing:
             return f"publication {self.name!r} no longer publishes {sorted(missing)}"
@@ -47,19 +63,31 @@ class Publication:
     @property
     def identity(self) -> dict[str, Any]:
         """What is stored of it, to recognise it later."""
-        return {"oid": self.oid, "operations": sorted(self.operations)}
+        return {
+            "oid": self.oid,
+            "operations": sorted(self.operations),
+            "via_root": self.via_root,
+            "tables": sorted(self.tables),
+        }
+
+
+# Not from pg_publication_tables, which opens each table and waits for its lock.
+_PUBLICATIONS: Final = """
+SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
+  p.pubdelete, p.pubtruncate, p.pubviaroot,
+  ARRAY(SELECT n.nspname::text FROM pg_publication_namespace s
+    JOIN pg_namespace n ON n.oid = s.pnnspid WHERE s.pnpubid = p.oid),
+  ARRAY(SELECT r.prrelid::bigint FROM pg_publication_rel r
+    WHERE r.prpubid = p.oid ORDER BY r.prrelid),
+  ARRAY(SELECT n.nspname || '.' || c.relname FROM pg_publication_rel r
+    JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE r.prpubid = p.oid ORDER BY r.prrelid)
+FROM pg_publication p WHERE p.pubname = ANY (%s)
+"""
 
 
 def find(connection: Connection, names: Sequence[str]) -> dict[str, Publication]:
     """Look publications up by name."""
-    rows = connection.execute(
-        "SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,"
-        " p.pubdelete, p.pubtruncate, p.pubviaroot,"
-        " ARRAY(SELECT t.schemaname || '.' || t.tablename"
-        "  FROM pg_publication_tables t WHERE t.pubname = p.pubname)"
-        " FROM pg_publication p WHERE p.pubname = ANY (%s)",
-        (list(names),),
-    ).fetchall()
     operations = ("insert", "update", "delete", "truncate")
     return {
         row[0]: Publication(
@@ -70,10 +98,22 @@ def find(connection: Connection, names: Sequence[str]) -> dict[str, Publication]
                 name for name, on in zip(operations, row[3:7], strict=True) if on
             ),
             via_root=row[7],
-            tables=frozenset(row[8]),
+            schemas=frozenset(row[8]),
+            tables=dict(zip(row[9], row[10], strict=True)),
         )
-        for row in rows
+        for row in connection.execute(_PUBLICATIONS, (list(names),)).fetchall()
     }
+
+
+def names_of(connection: Connection, oids: Iterable[int]) -> list[str]:
+    """Name those of these tables that are still there, as `schema.table`."""
+    rows = connection.execute(
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE c.oid::bigint = ANY (%s) ORDER BY 1",
+        (list(oids),),
+    ).fetchall()
+    return [row[0] for row in rows]
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from psycopg.rows import dict_row
 
-from walstream.errors import ConfigError, PermissionLacking
+from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection
 
@@ -20,8 +20,10 @@ SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
        current_setting('server_encoding') AS encoding,
        (SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout')
          AS wal_sender_timeout_ms,
-       (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)
-         AS may_replicate
+       (SELECT r.rolreplication OR r.rolsuper OR EXISTS
+         (SELECT FROM pg_roles m WHERE m.rolname = 'rds_replication'
+           AND pg_has_role(current_user, m.oid, 'member'))
+         FROM pg_roles r WHERE r.rolname = current_user) AS may_replicate
 """
 # The control file still names the old timeline right after a promotion; a WAL file's
 # name begins with the timeline that is written to.
@@ -75,10 +77,14 @@ def look(connection: Connection) -> Server:
     )
 
 
-def check(server: Server, encoding: str = "") -> None:
-    """Refuse a server that cannot be streamed from, with what would cure it."""
+def check(server: Server, encoding: str = "", *, resuming: bool = False) -> None:
+    """Refuse a server that cannot be streamed from, with what would cure it.
+
+    While `resuming`, a standby may be the primary that is just being promoted.
+    """
     if server.in_recovery:
-        raise ConfigError(
+        kind = Transient if resuming else ConfigError
+        raise kind(
             "this server is a standby", hint="name the primary in the source's dsn"
         )
     if server.wal_level != "logical":

@@ -48,18 +48,19 @@ def start_command(slot: str, resume: Lsn, publications: Sequence[str]) -> str:
 class SlotSource:
     """CopyData frames of one slot, from `resume` on."""
 
-    def __init__(
-        self, connection: Connection, *, start: Lsn, status_interval_s: float
-    ) -> None:
+    def __init__(self, connection: Connection, server: Server, *, start: Lsn) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._pgconn.nonblocking = 1
         self._received = start
         self._confirmed: Lsn = 0
-        self._status_interval_s = status_interval_s
+        self._status_interval_s = server.status_interval_s
+        # a walsender may be busy for as long as it lets us be silent
+        self._silence_s = max(_SILENCE_S, server.wal_sender_timeout_ms / 1000)
         self._next_status = 0.0
         self._last_inbound = time.monotonic()
         self._lost_publication: str | None = None
+        self._over = False
         connection.add_notice_handler(self._notice)
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
@@ -77,35 +78,44 @@ class SlotSource:
 
         Frames read together with the notice of a lost publication are not given out.
         """
-        frames: list[bytes] = []
-        take = self._pgconn.get_copy_data
-        reads = 0
+        if self._over:
+            raise self._ended()
         try:
-            while len(frames) < limit:
-                size, data = take(1)
-                if size > 0:
-                    frames.append(bytes(data))
-                elif size == 0:
-                    if reads >= _READS_PER_CALL or not self._readable():
-                        break
-                    reads += 1
-                    self._pgconn.consume_input()
-                elif not frames:
-                    raise self._ended()
-                else:
-                    break
+            frames = self._take(limit)
         except psycopg.Error as error:
             raise translate(error, "streaming") from error
         if self._lost_publication:
             raise publication_lost(self._lost_publication)
         if frames:
             self._note_received(frames[-1])
-        elif time.monotonic() - self._last_inbound > _SILENCE_S:
-            raise Transient(f"streaming: the server was silent for {_SILENCE_S:.0f} s")
+        elif time.monotonic() - self._last_inbound > self._silence_s:
+            raise Transient(
+                f"streaming: the server was silent for {self._silence_s:.0f} s"
+            )
+        return frames
+
+    def _take(self, limit: int) -> list[bytes]:
+        frames: list[bytes] = []
+        take = self._pgconn.get_copy_data
+        reads = 0
+        while len(frames) < limit:
+            size, data = take(1)
+            if size > 0:
+                frames.append(bytes(data))
+            elif size == 0:
+                if reads >= _READS_PER_CALL or not self._readable():
+                    break
+                reads += 1
+                self._pgconn.consume_input()
+            elif not frames:
+                raise self._ended()
+            else:
+                self._over = True  # said next time: these frames are whole
+                break
         return frames
 
     def _readable(self) -> bool:
-        return bool(select.select([self._pgconn.socket], [], [], 0)[0])
+        return _wait_readable(self._pgconn.socket, 0)
 
     def _note_received(self, frame: bytes) -> None:
         """Both kinds of frame begin with LSNs; the last frame's is the highest."""
@@ -173,16 +183,23 @@ class SlotSource:
             if size < 0:
                 return
             if size == 0:
-                if not select.select([self._pgconn.socket], [], [], left)[0]:
+                if not _wait_readable(self._pgconn.socket, left):
                     return
                 self._pgconn.consume_input()
 
 
-def open_stream(
+def _wait_readable(socket: int, timeout_s: float) -> bool:
+    waiting = select.poll()  # not select: it ends at descriptor 1023
+    waiting.register(socket, select.POLLIN)
+    return bool(waiting.poll(timeout_s * 1000))
+
+
+def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is told
     dsn: str,
     server: Server,
     position: Position,
     *,
+    source: str,
     publications: Sequence[str],
     report: Callable[[int], None] = lambda _timeline: None,
 ) -> SlotSource:
@@ -205,7 +222,7 @@ def open_stream(
             history = connection.execute(f"TIMELINE_HISTORY {timeline}").fetchone()
             content = history[1] if history else b""
             text = content.decode() if isinstance(content, bytes) else str(content)
-            check_timeline(position.slot, position, server, text)
+            check_timeline(source, position, server, text)
         report(timeline)
         start = min(position.resume, parse(row[2]))
         connection.execute(
@@ -217,6 +234,4 @@ def open_stream(
     except BaseException:
         connection.close()
         raise
-    return SlotSource(
-        connection, start=start, status_interval_s=server.status_interval_s
-    )
+    return SlotSource(connection, server, start=start)

@@ -156,7 +156,8 @@ class MemoryCompanion:
         self._wake()
         return True
 
-    def keys(self, relation: Relation) -> KeyFacts | None:
+    def keys(self, relation: Relation, xid: int) -> KeyFacts | None:
+        del xid
         if self._not_yet():
             return None
         name = f"{relation.namespace}.{relation.name}"

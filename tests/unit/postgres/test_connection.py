@@ -105,8 +105,13 @@ def test_text_that_is_no_dsn_is_refused_without_showing_it() -> None:
 def test_sqlstate_decides_what_an_error_means(
     state: str, text: str, kind: type[WalstreamError]
 ) -> None:
-    found = translate(failed(text, state), "doing this")
+    found = translate(failed(text, state), "streaming")
     assert type(found) is kind
+
+
+def test_what_a_plain_session_meets_says_nothing_of_the_slot() -> None:
+    found = translate(failed("recovery is in progress", "55000"), "asking PostgreSQL")
+    assert type(found) is Transient
     if kind is not PublicationLost:
         assert str(found).startswith("doing this: ")
     assert found.hint

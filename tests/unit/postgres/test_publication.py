@@ -28,7 +28,8 @@ PUBLICATION = Publication(
     all_tables=False,
     operations=frozenset({"insert", "update", "delete", "truncate"}),
     via_root=True,
-    tables=frozenset({"public.t"}),
+    tables={16384: "public.t"},
+    schemas=frozenset(),
 )
 
 

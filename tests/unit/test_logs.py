@@ -1,0 +1,140 @@
+"""Logs: no secret, one line an entry, whatever is logged."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from walstream import logs
+from walstream.errors import ConfigError
+
+CANARY = "hunter2-canary"
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+def scrub(text: str) -> str:
+    return text.replace(CANARY, "***")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
+@pytest.fixture
+def lines(capsys: pytest.CaptureFixture[str]) -> Lines:
+    """Read what was logged, as JSON: each line is one entry."""
+
+    def read() -> list[dict[str, Any]]:
+        logged = capsys.readouterr().err
+        assert CANARY not in logged
+        return [json.loads(line) for line in logged.splitlines()]
+
+    return read
+
+
+def configured(level: str = "debug", **fields: str) -> Any:
+    logs.configure(level, scrub, **fields)
+    return structlog.get_logger()
+
+
+def test_entry_is_one_line_of_json(lines: Lines) -> None:
+    log = configured(source="app")
+    log.info("first\nsecond", text="a\r\nb\u2028c", number=7)
+    (entry,) = lines()
+    assert entry["event"] == "first\nsecond"
+    assert (entry["number"], entry["source"], entry["level"]) == (7, "app", "info")
+    assert entry["timestamp"].endswith("Z")
+
+
+def test_entries_below_the_level_are_left_out(lines: Lines) -> None:
+    log = configured("warning")
+    log.info("quiet")
+    log.warning("loud")
+    assert [entry["event"] for entry in lines()] == ["loud"]
+
+
+class Holder:
+    def __repr__(self) -> str:
+        return f"Holder({CANARY})"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        CANARY,
+        f"password={CANARY} host=h",
+        [CANARY],
+        (1, CANARY),
+        {"dsn": CANARY},
+        {CANARY: 1},
+        {"deep": [{"er": CANARY}]},
+        CANARY.encode(),
+        ConfigError(CANARY, hint=CANARY),
+        Holder(),
+        {CANARY},
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_secret_never_appears_whatever_holds_it(lines: Lines, value: object) -> None:
+    configured().info(f"to {CANARY}", field=value)
+    (entry,) = lines()
+    assert entry["event"] == "to ***"
+    assert "***" in json.dumps(entry["field"])
+
+
+def test_secret_in_a_traceback_never_appears(lines: Lines) -> None:
+    log = configured()
+    try:
+        raise ValueError(CANARY)
+    except ValueError:
+        log.exception("failed")
+    (entry,) = lines()
+    assert "ValueError: ***" in entry["exception"]
+
+
+def test_secret_in_context_never_appears(lines: Lines) -> None:
+    configured(source=CANARY).info("x")
+    assert lines()[0]["source"] == "***"
+
+
+def test_secret_logged_by_a_library_never_appears(lines: Lines) -> None:
+    configured()
+    logging.getLogger("some.library").error("cannot reach %s", CANARY)
+    (entry,) = lines()
+    assert entry["event"] == "cannot reach ***"
+    assert (entry["level"], entry["logger"]) == ("error", "some.library")
+
+
+def test_librdkafka_calls_an_error_what_it_repairs(lines: Lines) -> None:
+    configured()
+    logging.getLogger("librdkafka").error("connection refused")
+    assert lines()[0]["level"] == "debug"
+
+
+def test_numbers_and_nulls_stay_what_they_are(lines: Lines) -> None:
+    configured().info("x", number=7, share=0.5, nothing=None, yes=True, some=[1, "a"])
+    (entry,) = lines()
+    assert (entry["number"], entry["share"], entry["nothing"]) == (7, 0.5, None)
+    assert (entry["yes"], entry["some"]) == (True, [1, "a"])
+
+
+def test_terminal_gets_readable_lines_without_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    configured().info(f"to {CANARY}", field=[CANARY])
+    logged = capsys.readouterr().err
+    assert CANARY not in logged
+    assert "to ***" in logged
+    assert not logged.startswith("{")
