@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.errors import StateDamaged, Transient
 from walstream.op import Kind
 from walstream.pgoutput import (
     Column,
@@ -65,7 +65,7 @@ class Running:
         source: MemorySource,
         sink: MemorySink,
         positions: MemoryPositions | None = None,
-        companion: MemoryCompanion | None = None,
+        patience: int = 0,
         **confirming: Any,
     ) -> None:
         self.positions = positions or MemoryPositions()
@@ -73,7 +73,7 @@ class Running:
         self.writer = PositionWriter(self.positions.store, self.stop.waker.wake)
         self.source = source
         self.sink = sink
-        self.companion = companion or MemoryCompanion(wake=self.stop.waker.wake)
+        self.companion = MemoryCompanion(patience=patience, wake=self.stop.waker.wake)
         position = Position(START, 1, 1, "d", "s")
         self.pipeline = Pipeline(
             source,
@@ -83,20 +83,21 @@ class Running:
             Confirming(position, **confirming),
         )
         self.drained: bool | None = None
-        self.error: WalstreamError | None = None
+        self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         try:
             self.drained = self.pipeline.run(self.stop)
-        except WalstreamError as error:
+        except Exception as error:  # noqa: BLE001 - shown by who waits
             self.error = error
 
     def start(self) -> None:
         self._thread.start()
 
     def until(self, predicate: Callable[[], object], what: str) -> None:
-        wait_until(predicate, 10, what)
+        wait_until(lambda: predicate() or not self._thread.is_alive(), 10, what)
+        assert predicate(), f"{what}: {self.error!r}"
 
     def finish(self) -> bool | None:
         self.stop.request()
@@ -188,8 +189,8 @@ def test_sink_without_room_pauses_reading() -> None:
     sink = on_command()
     sink.refuse()
     with running(rows(2000, "1"), sink) as live:
-        live.until(lambda: live.companion.pauses > 3, "it is paused")
-        live.until(lambda: live.source.paused > 3, "the source hears of it")
+        live.until(lambda: live.companion.pauses > 1, "it is paused")
+        live.until(lambda: live.source.paused > 1, "the source hears of it")
         assert live.source.unread > 0
         assert sink.sent == []
         sink.release()
@@ -292,13 +293,12 @@ def test_toast_that_a_key_change_would_lose_is_filled_in_order() -> None:
     moved = Update(1, ["1", None], False, ["2", UNCHANGED], toasted=True)
     frames = transaction(2000, TABLE, insert("1"), moved, insert("3"))
     sink = MemorySink()
-    companion = MemoryCompanion(patience=1)
-    with running(frames, sink, companion=companion) as live:
+    with running(frames, sink, patience=2) as live:
         live.until(lambda: live.confirmed[-1] == 2048, "it is confirmed")
     assert [record.name for record in sink.sent] == [(2000, n) for n in range(4)]
     assert b'"op":{"Insert":["2","read"]}' in sink.sent[2].value
     assert b"absent" not in sink.sent[2].value
-    assert [op.kind for op in companion.completed] == [Kind.UPDATE]
+    assert [op.kind for op in live.companion.completed] == [Kind.UPDATE]
 
 
 def test_truncate_waits_for_room_between_two_tables() -> None:
@@ -324,10 +324,10 @@ def test_row_outside_of_a_transaction_is_an_error() -> None:
 
 
 def test_error_of_the_companion_ends_the_stream() -> None:
-    companion = MemoryCompanion()
-    companion.error = Transient("the publication is gone")
-    with running(rows(2000, "1"), companion=companion) as live:
-        live.until(lambda: live.error is companion.error, "it ends")
+    lost = Transient("the publication is gone")
+    with running([]) as live:
+        live.companion.error = lost
+        live.until(lambda: live.error is lost, "it ends")
 
 
 def test_ended_stream_confirms_nothing_more() -> None:

@@ -156,7 +156,7 @@ class MemoryCompanion:
         self._wake()
         return True
 
-    def keys(self, relation: Relation, xid: int) -> KeyFacts | None:
+    def keys(self, relation: Relation, xid: int = 0) -> KeyFacts | None:
         del xid
         if self._not_yet():
             return None
