@@ -280,11 +280,7 @@ def test_message_outside_of_a_transaction_is_let_pass() -> None:
 
 def test_keys_that_are_looked_up_hold_the_stream_not_the_loop() -> None:
     sink = MemorySink()
-    waker = Waker()
-    companion = MemoryCompanion(patience=3, wake=waker.wake)
-    with running(
-        [*rows(2000, "1"), *rows(3000, "2")], sink, companion=companion
-    ) as live:
+    with running([*rows(2000, "1"), *rows(3000, "2")], sink, patience=3) as live:
         live.until(lambda: live.confirmed[-1] == 3048, "it is confirmed")
     assert [record.name for record in sink.sent] == [(2000, 0), (3000, 0)]
 
