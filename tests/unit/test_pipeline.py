@@ -247,6 +247,48 @@ def test_drain_of_an_idle_stream_ends_at_once() -> None:
     assert live.drained
 
 
+class LateWriter(PositionWriter):
+    """Is found busy for the last time in the moment in which it is done."""
+
+    def __init__(self, positions: MemoryPositions) -> None:
+        super().__init__(positions.store, lambda: None)
+        self._positions = positions
+        self._late: Position | None = None
+        self._looks = 0
+
+    @property
+    def busy(self) -> bool:
+        late = self._late
+        self._looks += 1
+        if late is not None and self._looks > 1:
+            self._positions.store(late)
+            self.stored, self._late = late, None
+        return late is not None
+
+    def submit(self, position: Position) -> None:
+        self._late, self._looks = position, 0
+
+
+def test_drain_never_ends_between_two_writes() -> None:
+    positions = MemoryPositions()
+    stop = Stop(Waker(), 10.0)
+    writer = LateWriter(positions)
+    with MemorySource(rows(2000, "1")) as source:
+
+        def read_on(sink: MemorySink) -> None:
+            if sink.delivered and not stop.requested:
+                source.feed(*rows(3000, "2"))
+                stop.request()
+
+        sink = MemorySink(on_ready=read_on)
+        position = Position(START, 1, 1, "d", "s")
+        parts = source, [sink], MemoryCompanion(), writer, Confirming(position)
+        assert Pipeline(*parts).run(stop)
+        assert sink.sent[-1].lsn == 3000
+        assert source.confirmed[-1] == positions.stored[-1].resume == 3048
+    writer.close()
+
+
 def test_retained_wal_stays_behind_the_position() -> None:
     with running(rows(2000, "1"), retain_bytes=100) as live:
         live.until(lambda: live.confirmed[-1:] == [1948], "it is confirmed, less 100")

@@ -1,6 +1,7 @@
 """A damaged file is told from a whole one before LMDB maps it."""
 
 import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,20 @@ def test_overwritten_meta_page_is_refused(
         file.write_bytes(whole[:start] + fill * PAGE + whole[start + PAGE :])
         with pytest.raises(Broken):
             check(file)
+
+
+def test_page_that_two_branches_name_is_refused(whole: bytes, tmp_path: Path) -> None:
+    damaged = bytearray(whole)
+    for start in range(2 * PAGE, len(whole), PAGE):
+        _, flags, lower = struct.unpack_from("=QxxHH", whole, start)
+        if flags == 1 and lower >= 20:  # a branch with two children at least
+            first, second = struct.unpack_from("=HH", whole, start + 16)
+            child = whole[start + first : start + first + 6]
+            damaged[start + second : start + second + 6] = child
+    assert damaged != whole
+    (tmp_path / "data.mdb").write_bytes(damaged)
+    with pytest.raises(Broken, match="named twice"):
+        check(tmp_path / "data.mdb")
 
 
 def test_damage_anywhere_is_refused_or_harmless(whole: bytes, tmp_path: Path) -> None:
