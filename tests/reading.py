@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     AlterConfigOpType,
@@ -88,10 +88,7 @@ class Reader:
         """Read on until the end of every partition, as it was when asked."""
         self._discover()
         ends = {
-            (part.topic, part.partition): self._consumer.get_watermark_offsets(
-                part, timeout=10
-            )[1]
-            for part in self._assigned
+            (part.topic, part.partition): self._end(part) for part in self._assigned
         }
         deadline = time.monotonic() + _DEADLINE_S
         while any(self._next.get(part, 0) < end for part, end in ends.items()):
@@ -126,10 +123,20 @@ class Reader:
     def ends(self) -> int:
         """Count the records that the topics hold, without reading them."""
         self._discover()
-        return sum(
-            self._consumer.get_watermark_offsets(part, timeout=10)[1]
-            for part in self._assigned
-        )
+        return sum(self._end(part) for part in self._assigned)
+
+    def _end(self, part: TopicPartition) -> int:
+        """Ask for a partition's end; its leader may still have to be found."""
+        deadline = time.monotonic() + _DEADLINE_S
+        while True:
+            try:
+                end: int = self._consumer.get_watermark_offsets(part, timeout=10)[1]
+            except KafkaException as error:
+                if time.monotonic() > deadline or not error.args[0].retriable():
+                    raise
+                time.sleep(0.05)
+            else:
+                return end
 
     def of(self, table: str) -> list[Record]:
         """Give the records of one table, by its bare name, in stream order."""

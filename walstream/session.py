@@ -93,7 +93,7 @@ class Session:
         intent = self._positions.read("intent")
         stored = Stored(
             position=self._positions.position(),
-            intent=intent is not None,
+            intent=intent is not None and intent["slot"] == self._source.slot,
             consistent_point=(intent or {}).get("consistent_point"),
         )
         slot = slots.find(connection, self._source.slot)

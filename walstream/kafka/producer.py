@@ -73,10 +73,10 @@ def _number(properties: Mapping[str, Any], key: str) -> int:
         ) from None
 
 
-def fits_queue(limit: int, built_for_limit: int) -> bool:
+def fits_queue(given: Mapping[str, Any], limit: int, built_for_limit: int) -> bool:
     """Tell whether a queue made for one largest limit holds a record of another."""
-    room_bytes = int(_DEFAULTS["queue.buffering.max.kbytes"]) * 1024
-    return limit <= max(room_bytes, built_for_limit)
+    kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
+    return limit <= max(kbytes * 1024, built_for_limit)
 
 
 def client_properties(given: Mapping[str, Any]) -> dict[str, Any]:

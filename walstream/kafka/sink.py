@@ -277,5 +277,7 @@ class KafkaSink:
         A wider limit needs neither: the size check reads it from the topic.
         """
         smallest, largest = self._topics.limits
-        if smallest < self._limits[0] or not fits_queue(largest, self._limits[1]):
+        if smallest < self._limits[0] or not fits_queue(
+            self._properties, largest, self._limits[1]
+        ):
             raise Restart("max.message.bytes of a topic changed")

@@ -136,7 +136,9 @@ class SessionCompanion:
         """
         name = f"{relation.namespace}.{relation.name}"
         known = self._keys.history(name) is not None
-        if not known or relation.replica_identity == "f":
+        full = relation.replica_identity == "f"
+        # a look-up that is under way is this relation's: the loop asks for no other
+        if self._looking is not None or full or not known:
             if self._looking is None:
                 self._looking = self._start(self._look_up, relation, xid)
                 return None

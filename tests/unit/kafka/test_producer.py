@@ -44,9 +44,11 @@ def test_queue_holds_the_largest_record() -> None:
 
 
 def test_queue_made_for_one_limit_holds_all_below_it() -> None:
-    assert fits_queue(50 * MIB, built_for_limit=50 * MIB)
-    assert fits_queue(MIB, built_for_limit=1000)
-    assert not fits_queue(50 * MIB, built_for_limit=MIB)
+    assert fits_queue({}, 50 * MIB, built_for_limit=50 * MIB)
+    assert fits_queue({}, MIB, built_for_limit=1000)
+    assert not fits_queue({}, 50 * MIB, built_for_limit=MIB)
+    small = {"queue.buffering.max.kbytes": "1024"}
+    assert not fits_queue(small, 2 * MIB, built_for_limit=MIB)
 
 
 @pytest.mark.parametrize("off", [False, "false"])
