@@ -32,9 +32,14 @@ _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
 _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
 _HISTORY: Final = 3
 _TICK_S: Final = 0.5
-_GRACE_S: Final = 5.0  # beyond the drain's own deadline, before a worker is killed
+_GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
 _AT_ONCE_S: Final = 1.0
 _HEALTHY_S: Final = 30.0
+_RISKS: Final = {
+    "insecure": "connections are not protected by verified TLS",
+    "at_most_once": "records may be lost: the producer's properties allow it",
+}
+_WITHOUT_EFFECT: Final = {"alarm_retained_wal", "detach_after"}
 _log = structlog.get_logger()
 
 
@@ -278,9 +283,24 @@ def check_supported(config: Config) -> None:
                 )
 
 
+def tell_risks(config: Config) -> None:
+    """Repeat at each start what the configuration gave up, and what it asks in vain."""
+    for section, parts in (("sources", config.sources), ("sinks", config.sinks)):
+        for name, part in parts.items():
+            for key, what in _RISKS.items():
+                if getattr(part, key, False):
+                    _log.warning(what, key=f"{section}.{name}.{key}")
+            for key in _WITHOUT_EFFECT & part.model_fields_set:
+                _log.warning(
+                    "this key has no effect in this version",
+                    key=f"{section}.{name}.{key}",
+                )
+
+
 def run(config: Config, options: Any) -> int:
     """Run all sources until they end; give the process's exit code."""
     check_supported(config)
+    tell_risks(config)
     if not config.sources:
         raise ConfigError("no source is configured", hint="add [sources.NAME]")
     return Supervisor(config, asdict(options)).run()

@@ -24,7 +24,7 @@ from walstream.routing import Route, Router
 _REFRESH_S: Final = 60.0
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _EPOCH_MS: Final = 946_684_800_000  # 2000-01-01, from where PostgreSQL counts
-_CLOSE_WAIT_S: Final = 5.0
+_CLOSE_WAIT_S: Final = 3.0
 _MAX_TARGETS: Final = 65_536
 _log = structlog.get_logger()
 
@@ -118,6 +118,12 @@ class KafkaSink:
             self._outbox.close(_CLOSE_WAIT_S)
             self._outbox = None
         self._topics.close()
+        for table, count in self.dropped.items():
+            _log.info(
+                "ops without a topic were dropped",
+                **{TABLE: table, SINK: self._rules.name},
+                count=count,
+            )
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Hand over one op: counted in the transaction now, delivered later.
