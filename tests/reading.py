@@ -132,9 +132,10 @@ class Reader:
             try:
                 end: int = self._consumer.get_watermark_offsets(part, timeout=10)[1]
             except KafkaException as error:
-                if time.monotonic() > deadline or not error.args[0].retriable():
+                passing = error.args[0].code() in _PASSING
+                if time.monotonic() > deadline or not passing:
                     raise
-                time.sleep(0.05)
+                self._consumer.list_topics(part.topic, timeout=10)  # asks anew
             else:
                 return end
 
@@ -196,6 +197,7 @@ class Reader:
 _PASSING: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's local codes are so
 }
 
