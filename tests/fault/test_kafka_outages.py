@@ -1,5 +1,6 @@
 """Kafka goes away, freezes, comes back: nothing is lost, PostgreSQL hears of us."""
 
+import signal
 import time
 from functools import partial
 
@@ -37,18 +38,47 @@ def test_rows_written_while_broker_and_walstream_were_down_arrive(
             broker.stop()
             assert not psutil.pid_exists(pid)
             database.execute("INSERT INTO t SELECT generate_series(1, 1000)")
-            ((written,),) = database.fetch("SELECT pg_current_wal_lsn()::text")
-            received = (
-                "SELECT 1 FROM pg_stat_replication r JOIN pg_replication_slots s"
-                " ON s.active_pid = r.pid WHERE slot_name = %s AND write_lsn >= %s"
-            )
-            wait_until(
-                lambda: database.fetch(received, walstream.slot, written),
-                10,
-                "walstream has the rows",
-            )
+            wait_until_received(database, walstream.slot)
             assert walstream.terminate(timeout_s=40) == 0
             assert walstream.said("come again")
+        broker.start()
+        with walstream, Reader(broker.bootstrap, runs.prefix) as reader:
+            reader.count(1000)
+            assert walstream.terminate() == 0
+
+
+def wait_until_received(database: Database, slot: str) -> None:
+    """Wait until walstream has told that it has all that was written."""
+    ((written,),) = database.fetch("SELECT pg_current_wal_lsn()::text")
+    received = (
+        "SELECT 1 FROM pg_stat_replication r JOIN pg_replication_slots s"
+        " ON s.active_pid = r.pid WHERE slot_name = %s AND write_lsn >= %s"
+    )
+    wait_until(
+        lambda: database.fetch(received, slot, written), 15, "walstream has the rows"
+    )
+
+
+def test_a_second_sigterm_ends_at_once(
+    newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
+) -> None:
+    broker = own_kafka()
+    with temporary_database(newest_postgres) as database:
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        walstream = runs(
+            database.dsn, bootstrap=broker.bootstrap, top={"shutdown_timeout": "10min"}
+        )
+        with walstream:
+            broker.kill()
+            database.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+            wait_until_received(database, walstream.slot)
+            worker = walstream.worker_pid()
+            walstream.signal(signal.SIGTERM)
+            with pytest.raises(AssertionError, match="runs on"):
+                walstream.wait(2)  # it drains
+            walstream.signal(signal.SIGTERM)
+            assert walstream.wait(5) == 0
+            assert not psutil.pid_exists(worker)
         broker.start()
         with walstream, Reader(broker.bootstrap, runs.prefix) as reader:
             reader.count(1000)
