@@ -60,7 +60,9 @@ class Backlog:
         with psycopg.connect(self.postgres.dsn(), autocommit=True) as connection:
             connection.execute("SET synchronous_commit = off")
             connection.execute(_WRITE.format(last=last, size=self._size))
-        self.end = self.sql("SELECT pg_current_wal_lsn()")
+        # the insert position: without synchronous commit the written one lags behind
+        self.end = self.sql("SELECT pg_current_wal_insert_lsn()")
+        self.sql("CHECKPOINT")  # flushed, and out of the way of what is measured
 
 
 def limit(backlog: Backlog, run: int) -> Figure:
