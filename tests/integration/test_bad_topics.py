@@ -191,7 +191,9 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda data: data[: len(data) // 2],
     "overwritten": lambda data: b"\xff" * len(data),
     "flipped": lambda data: re.sub(
-        rb'"resume":\d', lambda found: found[0][:-1] + b"7", data
+        rb'"resume":(\d)',
+        lambda found: b'"resume":%d' % ((int(found[1]) + 1) % 10),
+        data,
     ),
     "foreign": lambda _: b"this is no LMDB file\n" * 2000,
     "pages": lambda data: data[:8192] + b"\xaa" * (len(data) - 8192),

@@ -165,9 +165,15 @@ class Topics:
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(
-                self._client, logger=logging.getLogger("librdkafka")
-            )
+            try:
+                self._admin = AdminClient(
+                    self._client, logger=logging.getLogger("librdkafka")
+                )
+            except KafkaException as error:
+                raise ConfigError(
+                    f"producer properties: {error.args[0].str()}",
+                    hint="correct it: librdkafka's CONFIGURATION.md lists all",
+                ) from error
         return self._admin
 
     def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
