@@ -84,7 +84,7 @@ class Session:
             self._sinks.check(captured.values())
             origin = f"{server.system_identifier}/{server.database}"
             sinks = self._sinks.open(origin, captured.values(), stack)
-            position = self._begin(decision, server, sinks)
+            position = self._begin(decision, server, sinks, facts)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             keys.learn(captured, server.flush_lsn, position.resume)
             return self._stream(server, position, sinks=sinks, keys=keys, facts=facts)
@@ -113,7 +113,11 @@ class Session:
         return decision
 
     def _begin(
-        self, decision: Decision, server: Server, sinks: list[KafkaSink]
+        self,
+        decision: Decision,
+        server: Server,
+        sinks: list[KafkaSink],
+        facts: Mapping[str, TableFacts],
     ) -> Position:
         """Come to a position, and to publications to read, by the start table."""
         with session(self._source.dsn) as connection:
@@ -125,7 +129,7 @@ class Session:
                         "the state folder does not say which publications are read",
                         hint=f"walstream positions reset {self._name}",
                     )
-                self._capture.resume(connection, remembered)
+                self._capture.resume(connection, remembered, facts)
                 return stored
         if decision.step is Step.CREATE:
             self._wait_for(sinks)

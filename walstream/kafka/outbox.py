@@ -44,7 +44,6 @@ class Outbox:
         self._failure: WalstreamError | None = None
         self._callback: tuple[Transaction | None, Any] = (None, None)
         self._unreachable = False
-        self.delivered = 0
 
     @property
     def in_flight(self) -> int:
@@ -137,7 +136,6 @@ class Outbox:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
             transaction.undelivered -= 1
-            self.delivered += 1
             if self._unreachable:
                 self._unreachable = False
                 _log.info("Kafka takes records again", **{SINK: self._sink})

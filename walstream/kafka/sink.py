@@ -105,10 +105,6 @@ class KafkaSink:
     def known_topics(self) -> list[str]:
         return list(self._topics.known)
 
-    @property
-    def delivered(self) -> int:
-        return self._outbox.delivered if self._outbox is not None else 0
-
     def close(self) -> None:
         """Let what is in flight arrive, for a while; then give it up.
 

@@ -69,11 +69,16 @@ class Capture:
         self.remembered = {name: made.identity for name, made in found.items()}
         self.extend(connection, catalog.tables(connection))
 
-    def resume(self, connection: Connection, remembered: Mapping[str, Any]) -> None:
+    def resume(
+        self,
+        connection: Connection,
+        remembered: Mapping[str, Any],
+        facts: Mapping[str, TableFacts],
+    ) -> None:
         """Go on with what was remembered; raise PublicationLost where it is gone."""
         self.remembered = dict(remembered)
         self.check(connection)
-        self.extend(connection, catalog.tables(connection))
+        self.extend(connection, facts)
 
     def _create(
         self, connection: Connection, plan: publication.Plan, found: set[str]
