@@ -11,18 +11,47 @@ An error says what, on what, at where; its `hint` is the operator's next command
 a row's value, never a secret.
 """
 
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What cures it, to be run exactly as it stands: SQL, or a command of a shell."""
+
+    sql: str = ""  # statements, each with its semicolon
+    command: str = ""  # "{source}" stands for the name of the source it is about
+    then: str = ""  # what is left to a person: "restart PostgreSQL"
+
+    def of_source(self, name: str) -> "Repair":
+        """Fill in the source's name, which an adapter does not know."""
+        return replace(self, command=self.command.replace("{source}", name))
+
+    def __bool__(self) -> bool:
+        return bool(self.sql or self.command or self.then)
+
+
+NO_REPAIR: Final = Repair()
+RESET: Final = Repair(
+    command="walstream positions reset {source}", then="walstream run"
+)
 
 
 class WalstreamError(Exception):
-    """Base of all: a message, and what to do about it."""
+    """Base of all: a message, and what to do about it.
+
+    `hint` says it in words, `repair` so that it can be run as it stands.
+    """
 
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False  # does the same again, later, make sense?
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", repair: Repair = NO_REPAIR
+    ) -> None:
         super().__init__(message)
         self.hint = hint
+        self.repair = repair
 
     def __str__(self) -> str:
         message = super().__str__()

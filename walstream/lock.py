@@ -12,6 +12,19 @@ LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying u
 _LOOK_EVERY_S: Final = 0.05
 
 
+def holder(folder: Path) -> str | None:
+    """Name the process that uses a folder; None: nobody does. Changes nothing."""
+    try:
+        with (folder / "lock").open("r") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().strip() or "unknown"
+    except FileNotFoundError:
+        pass
+    return None
+
+
 class FolderLock:
     """Exclusive use of a folder, held until close or the process's end."""
 

@@ -18,8 +18,14 @@ import lmdb
 import orjson
 
 from walstream import state_file
-from walstream.errors import StateDamaged, Transient, WalstreamError
-from walstream.lock import LOCK_WAIT_S, FolderLock
+from walstream.errors import (
+    RESET,
+    PermissionLacking,
+    StateDamaged,
+    Transient,
+    WalstreamError,
+)
+from walstream.lock import LOCK_WAIT_S, FolderLock, holder
 from walstream.lsn import show
 from walstream.ports import Position
 
@@ -73,6 +79,43 @@ class LmdbPositions:
             self.close()
             raise
         return self
+
+    @classmethod
+    @contextmanager
+    def beside(cls, folder: Path) -> "Iterator[LmdbPositions | None]":
+        """Read a folder that a running instance may be using; None: nothing is there.
+
+        Takes no lock and writes nothing. While a worker writes, the file's tree cannot
+        be walked: LMDB's own readers' table keeps what is read whole.
+        """
+        positions = cls(folder)
+        try:
+            positions._open_to_read()  # noqa: SLF001 - of its own class
+        except FileNotFoundError:
+            yield None
+            return
+        try:
+            yield positions
+        finally:
+            positions.close()
+
+    def _open_to_read(self) -> None:
+        file = self._folder / "data.mdb"
+        try:
+            if not file.stat().st_size:
+                raise FileNotFoundError
+            if holder(self._folder) is None:
+                state_file.check(file)
+            self._environment = lmdb.open(
+                str(self._folder), map_size=_MAP_SIZE, readonly=True, create=False
+            )
+        except (PermissionError, lmdb.ReadonlyError) as error:
+            raise PermissionLacking(
+                f"the state folder {self._folder} cannot be read by this user",
+                hint="run this as the user that walstream runs as",
+            ) from error
+        except (lmdb.Error, state_file.Broken) as error:
+            raise self._damaged(str(error)) from error
 
     def _check_format(self) -> None:
         found = self.read("format")
@@ -177,8 +220,9 @@ class LmdbPositions:
         source = self._folder.name
         return StateDamaged(
             f"the state in {self._folder} is damaged: {what}",
-            hint="restore the folder from a copy made while walstream was stopped, or:"
-            f" walstream positions reset {source} (the next run starts anew)",
+            hint="restore the folder from a copy made while walstream was stopped, or"
+            " reset the source: the next run starts anew",
+            repair=RESET.of_source(source),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from walstream.config import Config, PostgresSource
-from walstream.errors import ConfigError, PublicationLost, Transient
+from walstream.errors import RESET, ConfigError, PublicationLost, Transient
 from walstream.kafka.sink import KafkaSink
 from walstream.lsn import Lsn, show
 from walstream.metrics import LSN, SLOT
@@ -127,7 +127,7 @@ class Session:
                 if stored is None or remembered is None:
                     raise PublicationLost(
                         "the state folder does not say which publications are read",
-                        hint=f"walstream positions reset {self._name}",
+                        repair=RESET,
                     )
                 self._capture.resume(connection, remembered, facts)
                 return stored

@@ -22,7 +22,7 @@ from walstream import logs
 from walstream.config import Config
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.lsn import show
-from walstream.metrics import ERROR, HINT, SOURCE
+from walstream.metrics import ERROR, HINT, REPAIR, SOURCE
 from walstream.options import Options
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
@@ -163,7 +163,10 @@ def main() -> int:
     try:
         worker.run()
     except WalstreamError as error:
-        _log.error("stopped", **{ERROR: error.args[0], HINT: error.hint})
+        said = {ERROR: error.args[0], HINT: error.hint}
+        if command := error.repair.of_source(name).command:
+            said[REPAIR] = config.command(command)
+        _log.error("stopped", **said)
         return error.exit_code
     except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
         _log.exception("worker failed: a defect")

@@ -27,6 +27,7 @@ DEFAULT_FILES: Final = (
 
 def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read and check everything; raise one ConfigError for all that is wrong."""
+    named = "" if path is None else str(path.absolute())
     path = path or _default_file()
     tables = document.read(path)
     problems = override.apply(tables, environment)
@@ -42,7 +43,7 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
         problems += [problem for problem in found if problem.path not in failed]
     if problems or config is None:
         raise error_of(str(path), problems)
-    return config.with_secrets(_secrets(tables, interpolation))
+    return config.with_secrets(_secrets(tables, interpolation)).with_file(named)
 
 
 def _default_file() -> FilePath:

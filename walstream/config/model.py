@@ -6,6 +6,7 @@ process arguments and environments are readable by others.
 """
 
 import json
+import shlex
 from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr
@@ -61,6 +62,7 @@ class Config(Section):
     spark: Spark = Field(default=Spark(), description="Backfill and polling.")
 
     _secrets: Secrets = PrivateAttr(default=Secrets())
+    _file: str = PrivateAttr(default="")
 
     @property
     def secrets(self) -> Secrets:
@@ -73,14 +75,35 @@ class Config(Section):
         copy._secrets = Secrets(values)  # noqa: SLF001 - of its own class
         return copy
 
+    def with_file(self, path: str) -> Self:
+        """Return the same configuration that knows where it was read from.
+
+        "" is where a command finds it without being told.
+        """
+        copy = self.model_copy()
+        copy._file = path  # noqa: SLF001 - of its own class
+        return copy
+
+    def command(self, text: str) -> str:
+        """Complete a command for an operator: `walstream ...` finds this very file."""
+        if not self._file or not text.startswith("walstream "):
+            return text
+        return f"{text} -c {shlex.quote(self._file)}"
+
     def to_json(self) -> str:
         """Write everything, secrets in plain: for a pipe, never for a file or a log."""
-        document = self.model_dump(mode="json")
-        return json.dumps({"config": document, "secrets": sorted(self.secrets.values)})
+        return json.dumps(
+            {
+                "config": self.model_dump(mode="json"),
+                "secrets": sorted(self.secrets.values),
+                "file": self._file,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote."""
         written = json.loads(text)
         config = cls.model_validate(written["config"])
-        return config.with_secrets(frozenset(written["secrets"]))
+        secrets = frozenset(written["secrets"])
+        return config.with_secrets(secrets).with_file(written["file"])

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import conninfo
 
 from walstream.errors import (
+    RESET,
     ConfigError,
     HistoryError,
     PermissionLacking,
@@ -146,21 +147,19 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
     if state == _UNDEFINED and _PUBLICATION_GONE.match(text):
         return publication_lost(text)
     if doing.startswith(_STREAM) and state in {_UNDEFINED, *_SLOT_GONE}:
-        return SlotLost(f"{doing}: {text}", hint=GAP_HINT)
+        return SlotLost(f"{doing}: {text}", hint=_GAP, repair=RESET)
     return Transient(f"{doing}: {text} ({state})", hint="walstream tries again")
 
 
-GAP_HINT: Final = (
-    "walstream positions reset SOURCE, then walstream run: the changes between are not"
-    " in Kafka; walstream backfill --replace TABLE... repairs the tables"
-)
+_GAP: Final = "the changes in between will not be in Kafka"
 
 
 def publication_lost(what: str) -> HistoryError:
     """Make the error of a publication that is gone or another one."""
     return PublicationLost(
         f"{what}: rows written since are missing from the stream",
-        hint=GAP_HINT,
+        hint=_GAP,
+        repair=RESET,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from walstream.errors import HistoryError, SlotLost, WalstreamError
+from walstream.errors import RESET, HistoryError, Repair, SlotLost, WalstreamError
 from walstream.lsn import Lsn, parse, show
 from walstream.ports import Position
 from walstream.postgres.server import Server
@@ -38,10 +38,7 @@ class Decision:
     resume: Lsn = 0  # for STREAM and ADOPT
 
 
-_RESET: Final = (
-    "walstream positions reset {source}, then walstream run; changes in between are"
-    " not in Kafka: walstream backfill --replace TABLE... repairs the tables"
-)
+_GAP: Final = "the changes in between will not be in Kafka"
 
 
 def decide(
@@ -51,7 +48,7 @@ def decide(
 
     The timeline is checked apart, by `check_timeline`: it needs the server's history.
     """
-    reset = _RESET.format(source=source)
+    reset = RESET.of_source(source)
     if slot is not None:
         _check_ours(slot, server)
     if stored.position is not None:
@@ -61,11 +58,14 @@ def decide(
             raise SlotLost(
                 "the slot that walstream created at"
                 f" {show(stored.consistent_point)} is gone",
-                hint=reset,
+                hint=_GAP,
+                repair=reset,
             )
         return Decision(Step.CREATE)
     if slot.lost:
-        raise SlotLost(f"slot {slot.name!r} cannot be read: {slot.lost}", hint=reset)
+        raise SlotLost(
+            f"slot {slot.name!r} cannot be read: {slot.lost}", hint=_GAP, repair=reset
+        )
     confirmed = slot.confirmed_flush_lsn or 0
     if stored.intent or adopt:
         step = Step.WAIT if slot.active_pid else Step.ADOPT
@@ -76,6 +76,7 @@ def decide(
         hint="restore the state folder; or walstream run --adopt-slot, which streams"
         f" from {show(confirmed)} without the rows before it; or give the source"
         " another `slot`",
+        repair=Repair(command="walstream run --adopt-slot"),
     )
 
 
@@ -95,52 +96,59 @@ def _check_ours(slot: Slot, server: Server) -> None:
 
 
 def _resume(
-    position: Position, slot: Slot | None, server: Server, reset: str
+    position: Position, slot: Slot | None, server: Server, reset: Repair
 ) -> Decision:
     resume = position.resume
     if position.system_identifier != server.system_identifier:
         raise HistoryError(
             f"the position {show(resume)} belongs to the server"
             f" {position.system_identifier}, this is {server.system_identifier}",
-            hint=f"correct the dsn; if the change is meant: {reset}",
+            hint=f"correct the dsn; if the change is meant, reset the source: {_GAP}",
+            repair=reset,
         )
     if position.database != server.database:
         raise HistoryError(
             f"the position {show(resume)} belongs to the database"
             f" {position.database!r}, this is {server.database!r}",
-            hint=f"correct the dsn; if the change is meant: {reset}",
+            hint=f"correct the dsn; if the change is meant, reset the source: {_GAP}",
+            repair=reset,
         )
     if slot is None:
         raise SlotLost(
             f"slot {position.slot!r} is gone; position {show(resume)}, server at"
             f" {show(server.flush_lsn)}",
-            hint=reset,
+            hint=_GAP,
+            repair=reset,
         )
     if slot.lost:
         raise SlotLost(
             f"slot {slot.name!r} cannot be read ({slot.lost}); position"
             f" {show(resume)}, server at {show(server.flush_lsn)}",
-            hint=reset,
+            hint=_GAP,
+            repair=reset,
         )
     confirmed = slot.confirmed_flush_lsn or 0
     if position.slot != slot.name:
         raise HistoryError(
             f"the position {show(resume)} belongs to the slot {position.slot!r}, the"
             f" source names {slot.name!r}",
-            hint=f"correct `slot`; if the change is meant: {reset}",
+            hint=f"correct `slot`; if the change is meant, reset the source: {_GAP}",
+            repair=reset,
         )
     if confirmed > resume:
         raise SlotLost(
             f"slot {slot.name!r} is confirmed to {show(confirmed)}, beyond the"
             f" position {show(resume)}: someone else read it, or the state folder is"
             " an old copy",
-            hint=reset,
+            hint=_GAP,
+            repair=reset,
         )
     if resume > server.flush_lsn:
         raise HistoryError(
             f"the position {show(resume)} lies beyond the server's WAL, which ends at"
             f" {show(server.flush_lsn)}: the server's history changed",
-            hint=reset,
+            hint=_GAP,
+            repair=reset,
         )
     return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
 
@@ -164,12 +172,14 @@ def check_timeline(
             raise HistoryError(
                 f"timeline {position.timeline} was left at {show(left)}, below the"
                 f" position {show(position.resume)}: the server's history changed",
-                hint=_RESET.format(source=source),
+                hint=_GAP,
+                repair=RESET.of_source(source),
             )
     raise HistoryError(
         f"the position is on timeline {position.timeline}, which is not in the history"
         f" of the server's timeline {server.timeline}",
-        hint=_RESET.format(source=source),
+        hint=_GAP,
+        repair=RESET.of_source(source),
     )
 
 

@@ -48,7 +48,19 @@ sinks:
     producer:
       bootstrap.servers: localhost:9092
 """
-    assert load_text(text, name="w.yaml") == load_text()
+    read = load_text(text, name="w.yaml").with_file("")
+    assert read == load_text().with_file("")
+
+
+def test_a_command_names_the_file_that_was_named(load_text: Load) -> None:
+    config = load_text(name="my shop.toml")
+    again = Config.from_json(config.to_json())
+    for one in (config, again):
+        said = one.command("walstream status")
+        assert said.startswith("walstream status -c '/")
+        assert said.endswith("my shop.toml'")
+    assert config.command("systemctl stop x") == "systemctl stop x"
+    assert config.with_file("").command("walstream status") == "walstream status"
 
 
 def test_the_folder_at_hand_comes_before_etc(

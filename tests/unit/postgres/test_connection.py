@@ -155,4 +155,4 @@ def test_lost_publication_is_a_gap() -> None:
     found = publication_lost('skipped loading publication "p"')
     assert isinstance(found, PublicationLost)
     assert found.exit_code == 3
-    assert "walstream positions reset" in found.hint
+    assert found.repair.command == "walstream positions reset {source}"

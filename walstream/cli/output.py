@@ -1,0 +1,120 @@
+"""What the verbs print: tables and findings for people, JSON for programs.
+
+Everything fits 100 columns, and is plain text in a pipe. Commands and SQL are never
+wrapped: they are there to be copied.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from walstream.errors import Repair
+from walstream.finding import Finding, Severity
+
+_WIDEST: Final = 100
+_INDENT: Final = "    "
+_SIGNS: Final = {
+    Severity.STOP: ("✗", "bold red"),
+    Severity.WARNING: ("!", "yellow"),
+    Severity.NOTE: ("·", "cyan"),
+}
+_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_TIMES: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def console() -> Console:
+    """Open stdout: colours on a terminal, plain text of the same width elsewhere."""
+    width = _WIDEST
+    if sys.stdout.isatty():
+        width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
+    return Console(width=width, highlight=False, emoji=False, markup=False)
+
+
+def table(*headings: str, right: Iterable[str] = ()) -> Table:
+    """Make a table without frames; `right` names the columns of numbers."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    numbers = set(right)
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in numbers else "left")
+    return made
+
+
+def size(number: int | None) -> str:
+    """Write a number of bytes: 1.5 GiB."""
+    if number is None:
+        return "?"
+    for unit, name in _SIZES:
+        if abs(number) >= unit:
+            return f"{number / unit:.1f} {name}"
+    return f"{number} B"
+
+
+def duration(seconds: float | None) -> str:
+    """Write a time: 0.2 s, 14 s, 3.5 min."""
+    if seconds is None:
+        return "?"
+    for unit, name in _TIMES:
+        if seconds >= unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
+
+
+def print_json(adapter: TypeAdapter[Any], document: Any) -> None:
+    """Print a document as its schema has it."""
+    sys.stdout.write(adapter.dump_json(document, indent=2).decode() + "\n")
+
+
+def print_schema(adapter: TypeAdapter[Any]) -> None:
+    """Print the JSON schema of what `--json` prints."""
+    sys.stdout.write(json.dumps(adapter.json_schema(mode="serialization"), indent=2))
+    sys.stdout.write("\n")
+
+
+def print_findings(
+    out: Console, findings: Sequence[Finding], command: Callable[[str], str]
+) -> None:
+    """Print each finding with its reason and its repair.
+
+    `command` completes a command by the configuration's file.
+    """
+    for finding in findings:
+        sign, style = _SIGNS[finding.severity]
+        head = Text(f"  {sign} ", style=style)
+        head.append(f"{finding.subject}: ", style="bold")
+        head.append(finding.what, style=style)
+        _print_hanging(out, head)
+        if finding.why:
+            _print_hanging(out, Text(f"{_INDENT}{finding.why}", style="dim"))
+        print_repair(out, finding.repair, command)
+
+
+def _print_hanging(out: Console, text: Text) -> None:
+    """Wrap a text under its own beginning."""
+    first, *rest = text.wrap(out, out.width - len(_INDENT))
+    out.print(first)
+    for line in rest:
+        out.print(Text(_INDENT) + line)
+
+
+def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) -> None:
+    """Print what cures it, in lines that can be copied."""
+    for line in repair.sql.splitlines():
+        _print_whole(out, f"{_INDENT}SQL> ", line)
+    for line in repair.command.splitlines():
+        _print_whole(out, f"{_INDENT}$ ", command(line))
+    if repair.then:
+        before = "then: " if repair.sql or repair.command else ""
+        out.print(Text(f"{_INDENT}{before}{repair.then}", style="green"))
+
+
+def _print_whole(out: Console, prompt: str, line: str) -> None:
+    text = Text(prompt, style="dim")
+    text.append(line, style="green")
+    out.print(text, soft_wrap=True)

@@ -1,0 +1,55 @@
+"""What `check` finds: what is wrong, why it matters, and what cures it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from walstream.errors import NO_REPAIR, Repair, WalstreamError
+
+
+class Severity(StrEnum):
+    """How much it matters, the worst first."""
+
+    STOP = "stop"  # `run` would end, or wait, here
+    WARNING = "warning"  # it runs, and somebody will be sorry
+    NOTE = "note"  # worth knowing
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that an operator should know. No row values, no secrets."""
+
+    code: str  # stable, for scripts: "wal-level"
+    subject: str  # what it is about: "server", "table public.orders", "topic orders"
+    what: str
+    why: str
+    severity: Severity
+    repair: Repair = NO_REPAIR
+    exit_code: int = 0  # that `run` would end with; 5: it would wait and try again
+
+    @classmethod
+    def of(cls, error: WalstreamError, code: str, subject: str, why: str = "") -> Self:
+        """Make the finding of what would stop `run` with this very error."""
+        return cls(
+            code=code,
+            subject=subject,
+            what=str(error.args[0]),
+            why=why or error.hint,
+            severity=Severity.STOP,
+            repair=error.repair,
+            exit_code=error.exit_code,
+        )
+
+
+def warning(
+    code: str, subject: str, what: str, why: str, repair: Repair = NO_REPAIR
+) -> Finding:
+    """Make the finding of something that `run` bears."""
+    return Finding(code, subject, what, why, Severity.WARNING, repair)
+
+
+def note(
+    code: str, subject: str, what: str, why: str, repair: Repair = NO_REPAIR
+) -> Finding:
+    """Make the finding of something worth knowing."""
+    return Finding(code, subject, what, why, Severity.NOTE, repair)
