@@ -90,7 +90,7 @@ class LmdbPositions:
         """
         positions = cls(folder)
         try:
-            positions._open_to_read()  # noqa: SLF001 - of its own class
+            positions._open_to_read()
         except FileNotFoundError:
             yield None
             return
