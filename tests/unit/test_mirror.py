@@ -16,6 +16,8 @@ WITHOUT = {
     "walstream/ports.py": "protocols: walstream.testing keeps them",
     "walstream/postgres/capture.py": _SERVERS,
     "walstream/postgres/catalog.py": _SERVERS,
+    "walstream/postgres/checks/inspection.py": _SERVERS,
+    "walstream/postgres/checks/wanted.py": "records",
     "walstream/postgres/companion.py": _SERVERS,
     "walstream/postgres/server.py": _SERVERS,
     "walstream/postgres/slot.py": _SERVERS,
