@@ -47,6 +47,11 @@ class Assembler:
         self._commit_time = 0
         self._seq_id = 0
 
+    @property
+    def count(self) -> int:
+        """How many numbers the transaction has taken so far."""
+        return self._seq_id
+
     def begin(self, begin: Begin) -> None:
         """Open a transaction. One below the position asked for is an error."""
         if begin.final_lsn < self._resume:

@@ -14,11 +14,13 @@ from walstream.lsn import Lsn
 class Transaction:
     """What is still under way of one transaction."""
 
-    __slots__ = ("end_lsn", "lsn", "undelivered")
+    __slots__ = ("commit_time", "end_lsn", "lsn", "ops", "undelivered")
 
-    def __init__(self, lsn: Lsn) -> None:
+    def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
         self.lsn = lsn
+        self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
+        self.ops = 0  # set by its commit
         self.undelivered = 0  # records handed to a sink, no delivery reported yet
 
 
@@ -28,6 +30,7 @@ class Ledger:
     def __init__(self, resume: Lsn) -> None:
         self._resume = resume
         self._queue: deque[Transaction] = deque()
+        self.delivered_ops = 0  # of transactions delivered whole
 
     @property
     def in_transaction(self) -> bool:
@@ -44,15 +47,25 @@ class Ledger:
         """Nothing in flight, no transaction open. True only after `advance`."""
         return not self._queue
 
-    def begin(self, lsn: Lsn) -> Transaction:
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the first of those under way was committed; from any thread."""
+        try:
+            return self._queue[0].commit_time
+        except IndexError:
+            return None
+
+    def begin(self, lsn: Lsn, commit_time: int = 0) -> Transaction:
         """Open the next transaction, of commit LSN `lsn`."""
-        transaction = Transaction(lsn)
+        transaction = Transaction(lsn, commit_time)
         self._queue.append(transaction)
         return transaction
 
-    def commit(self, end_lsn: Lsn) -> None:
+    def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
         """Close the open transaction: no more records will be added to it."""
-        self._queue[-1].end_lsn = end_lsn
+        transaction = self._queue[-1]
+        transaction.end_lsn = end_lsn
+        transaction.ops = ops
 
     def keepalive(self, wal_end: Lsn) -> None:
         """Take the server's word that nothing for us lies below `wal_end`.
@@ -71,5 +84,6 @@ class Ledger:
             if front.undelivered or front.end_lsn is None:
                 break
             self._resume = front.end_lsn
+            self.delivered_ops += front.ops
             queue.popleft()
         return self._resume

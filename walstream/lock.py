@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import IO, Final
 
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient
 
 LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying up
 _LOOK_EVERY_S: Final = 0.05
@@ -25,6 +25,14 @@ def holder(folder: Path) -> str | None:
     return None
 
 
+def unwritable(folder: Path, reason: str) -> Transient:
+    """Make the error of a folder in which nothing can be kept."""
+    return Transient(
+        f"state folder {folder}: {reason}",
+        hint="make it writable for this user, with free space",
+    )
+
+
 class FolderLock:
     """Exclusive use of a folder, held until close or the process's end."""
 
@@ -34,8 +42,11 @@ class FolderLock:
 
     def acquire(self, wait_s: float = LOCK_WAIT_S) -> None:
         """Take the lock, or raise ConfigError that names the holder."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = (self._folder / "lock").open("a+")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = (self._folder / "lock").open("a+")
+        except OSError as error:
+            raise unwritable(self._folder, error.strerror or str(error)) from error
         deadline = time.monotonic() + wait_s
         while True:
             try:

@@ -80,6 +80,7 @@ class Pipeline:
         self._transaction: Transaction | None = None
         self._frames: deque[bytes] = deque()  # read, not yet processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
+        self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
         self._submitted = resume
@@ -99,6 +100,21 @@ class Pipeline:
     def confirmed(self) -> Lsn:
         """The position that is stored, and confirmed but for what is retained."""
         return self._confirmed
+
+    @property
+    def ops_read(self) -> int:
+        """Numbers given since the start, those of the open transaction included."""
+        return self._ops_read + (self._assembler.count if self._transaction else 0)
+
+    @property
+    def ops_delivered(self) -> int:
+        """Numbers of transactions that every sink delivered whole."""
+        return self._ledger.delivered_ops
+
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the oldest transaction under way was committed; None: none is."""
+        return self._ledger.oldest_commit_time
 
     def run(self, stop: Stop) -> bool:
         """Stream until `stop`, then drain; False: its deadline came first.
@@ -174,10 +190,14 @@ class Pipeline:
         match message:
             case Begin():
                 self._assembler.begin(message)
-                self._transaction = self._ledger.begin(message.final_lsn)
+                self._transaction = self._ledger.begin(
+                    message.final_lsn, message.commit_time
+                )
                 self._xid = message.xid
             case Commit():
-                self._ledger.commit(message.end_lsn)
+                count = self._assembler.count
+                self._ops_read += count
+                self._ledger.commit(message.end_lsn, count)
                 self._last_commit = message.end_lsn
                 self._transaction = None
             case Relation():

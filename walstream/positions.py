@@ -25,7 +25,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.lock import LOCK_WAIT_S, FolderLock, holder
+from walstream.lock import LOCK_WAIT_S, FolderLock, holder, unwritable
 from walstream.lsn import show
 from walstream.ports import Position
 
@@ -65,16 +65,14 @@ class LmdbPositions:
                 lock=True,
                 mode=0o600,
             )
-            self._check_format()
+            if not self.check_format():
+                self.write({"format": {"version": _FORMAT}})
         except (lmdb.Error, state_file.Broken) as error:
             self.close()
             raise self._damaged(str(error)) from error
         except OSError as error:
             self.close()
-            raise Transient(
-                f"state folder {self._folder}: {error.strerror or error}",
-                hint="make it writable for this user, with free space",
-            ) from error
+            raise unwritable(self._folder, error.strerror or str(error)) from error
         except WalstreamError:
             self.close()
             raise
@@ -117,16 +115,18 @@ class LmdbPositions:
         except (lmdb.Error, state_file.Broken) as error:
             raise self._damaged(str(error)) from error
 
-    def _check_format(self) -> None:
+    def check_format(self) -> bool:
+        """Raise StateDamaged unless this walstream can read it; False: it is new."""
         found = self.read("format")
         if found is None and self.read("position") is None:
-            self.write({"format": {"version": _FORMAT}})
-        elif found is None or found["version"] > _FORMAT:
+            return False
+        if found is None or found["version"] > _FORMAT:
             raise StateDamaged(
                 f"the state in {self._folder} has the format {found}, this walstream"
                 f" knows {_FORMAT}",
                 hint="run the walstream that wrote it, or a newer one",
             )
+        return True
 
     def close(self) -> None:
         with self._guard:
@@ -189,8 +189,13 @@ class LmdbPositions:
         stored = self.read("position")
         return None if stored is None else Position(**stored)
 
-    def store(self, position: Position) -> None:
-        """Store the position; one that would go back is a defect, and refused."""
+    def store(
+        self, position: Position, beside: Mapping[str, Any] | None = None
+    ) -> None:
+        """Store the position; one that would go back is a defect, and refused.
+
+        Documents `beside` it share its fsync.
+        """
         previous = self.position()
         if previous is not None and position.resume < previous.resume:
             raise WalstreamError(
@@ -201,6 +206,7 @@ class LmdbPositions:
             {
                 "position": asdict(position),
                 "position.previous": asdict(previous) if previous else None,
+                **(beside or {}),
             }
         )
 

@@ -12,7 +12,8 @@ from typing import Final
 import structlog
 
 from walstream.config import Config, PostgresSource
-from walstream.errors import RESET, ConfigError, PublicationLost, Transient
+from walstream.errors import ConfigError, Transient
+from walstream.gauge import Gauge
 from walstream.kafka.sink import KafkaSink
 from walstream.lsn import Lsn, show
 from walstream.metrics import LSN, SLOT
@@ -21,7 +22,7 @@ from walstream.pipeline import Confirming, Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
-from walstream.postgres import catalog
+from walstream.postgres import catalog, creation, room
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
@@ -50,6 +51,7 @@ class Session:
         options: Options,
         stop: Stop,
         *,
+        gauge: Gauge,
         seen_topics: dict[str, set[str]],
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
@@ -61,6 +63,7 @@ class Session:
         self._positions = positions
         self._options = options
         self._stop = stop
+        self._gauge = gauge
         self._capture = Capture(
             source.dsn,
             source.publication,
@@ -86,7 +89,8 @@ class Session:
             sinks = self._sinks.open(origin, captured.values(), stack)
             position = self._begin(decision, server, sinks, facts)
             keys = KeyBook(self._positions, self._sinks.partition_key)
-            keys.learn(captured, server.flush_lsn, position.resume)
+            # a rewind may go back to what the slot can still send
+            keys.learn(captured, server.flush_lsn, self._slot_start)
             return self._stream(server, position, sinks=sinks, keys=keys, facts=facts)
 
     def _decide(self, connection: Connection, server: Server) -> Decision:
@@ -97,6 +101,7 @@ class Session:
             consistent_point=(intent or {}).get("consistent_point"),
         )
         slot = slots.find(connection, self._source.slot)
+        self._gauge.see(slots.health(connection, self._source.slot))
         self._slot_start = (slot.confirmed_flush_lsn or 0) if slot else 0
         decision = decide(
             self._name, stored, slot, server, adopt=self._options.adopt_slot
@@ -105,11 +110,7 @@ class Session:
             if self._options.take_over:
                 _log.warning("taking the slot over", pid=slot.active_pid)
                 slots.take_over(self._source.dsn, slot.active_pid)
-            raise Transient(
-                f"slot {slot.name!r} is in use by"
-                f" {slots.holder(connection, slot.active_pid)}",
-                hint="stop that one; or walstream run --take-over, which ends it",
-            )
+            raise room.in_use(connection, slot)
         return decision
 
     def _begin(
@@ -121,16 +122,13 @@ class Session:
     ) -> Position:
         """Come to a position, and to publications to read, by the start table."""
         with session(self._source.dsn) as connection:
-            if decision.step is Step.STREAM:
-                stored = self._positions.position()
+            stored = self._positions.position()
+            if decision.step is Step.STREAM and stored is not None:
                 remembered = self._positions.read("publications")
-                if stored is None or remembered is None:
-                    raise PublicationLost(
-                        "the state folder does not say which publications are read",
-                        repair=RESET,
-                    )
                 self._capture.resume(connection, remembered, facts)
                 return stored
+            if decision.step is Step.CREATE:
+                creation.check(connection, self._capture, facts)
         if decision.step is Step.CREATE:
             self._wait_for(sinks)
             return self._create(server)
@@ -212,12 +210,18 @@ class Session:
             report=timelines.append,
         )
         position = replace(position, timeline=timelines[-1])
-        writer = PositionWriter(self._positions.store, self._stop.waker.wake)
+        gauge = self._gauge
+        writer = PositionWriter(
+            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
+            self._stop.waker.wake,
+        )
         companion = SessionCompanion(
             Watched(
                 self._source.dsn,
+                position.slot,
                 self._capture,
                 read_toast=self._source.toast_on_key_change == "read",
+                tell=gauge.see,
             ),
             keys,
             facts,
@@ -230,6 +234,7 @@ class Session:
             writer,
             Confirming(position, self._source.retain, slot_start=self._slot_start),
         )
+        gauge.attach(self.pipeline, source, sinks)
         _log.info("streaming", **{SLOT: position.slot, LSN: show(position.resume)})
         wait_s = 0.0
         try:
@@ -239,4 +244,5 @@ class Session:
             source.close(wait_s=wait_s)
             companion.close()
             writer.close()
+            gauge.detach()
         return drained

@@ -19,8 +19,9 @@ from typing import Any, Final
 import structlog
 
 from walstream import logs
-from walstream.config import Config
+from walstream.config import Config, PostgresSource
 from walstream.errors import Restart, Transient, WalstreamError
+from walstream.gauge import Alarm, Gauge
 from walstream.lsn import show
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE
 from walstream.options import Options
@@ -56,6 +57,9 @@ class Worker:
         self._backoff = Backoff()
         self._seen_topics: dict[str, set[str]] = {}
         self._said: tuple[str, float] = ("", 0.0)
+        self._positions: LmdbPositions | None = None
+        self._gauge: Gauge | None = None
+        self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
 
     def run(self) -> None:
@@ -64,12 +68,41 @@ class Worker:
         while not self._stop.requested:
             try:
                 with LmdbPositions(folder) as positions:
+                    self._positions = positions
+                    self._take_up(positions)
                     self._sessions(positions)
             except Transient as error:
+                self._positions = None
                 self._wait(error)
 
+    def _take_up(self, positions: LmdbPositions) -> None:
+        """Go on with the figures and the last error that were kept."""
+        source = self._config.sources[self._name]
+        if isinstance(source, PostgresSource):
+            alarm = Alarm(source.slot, source.alarm_retained_wal, time.monotonic)
+            self._gauge = Gauge(alarm, positions.read("figures"))
+        self._error = positions.read("error")
+        if self._error and self._error["final"]:
+            self._error["final"] = False
+            positions.write({"error": self._error})
+
+    def _note(self, error: WalstreamError, *, final: bool) -> None:
+        """Keep an error for those who ask, also when nothing runs any more."""
+        scrub = self._config.secrets.scrub
+        self._error = {
+            "at": time.time(),
+            "error": scrub(str(error.args[0])),
+            "hint": scrub(error.hint),
+            "repair": error.repair.of_source(self._name).command,
+            "exit_code": error.exit_code,
+            "final": final,
+        }
+        with contextlib.suppress(WalstreamError):  # the state itself may be at fault
+            if self._positions is not None:
+                self._positions.write({"error": self._error})
+
     def _sessions(self, positions: LmdbPositions) -> None:
-        while not self._stop.requested:
+        while not self._stop.requested and self._gauge is not None:
             began = time.monotonic()
             self._session = Session(
                 self._config,
@@ -77,9 +110,10 @@ class Worker:
                 positions,
                 self._options,
                 self._stop,
+                gauge=self._gauge,
                 seen_topics=self._seen_topics,
             )
-            self.state = "streaming"
+            self.state = "starting"
             try:
                 self._say_drained(drained=self._session.run())
             except Restart as reason:
@@ -89,6 +123,9 @@ class Worker:
                 if time.monotonic() - began > _HEALTHY_S:
                     self._backoff.reset()
                 self._wait(error)
+            except WalstreamError as error:
+                self._note(error, final=True)
+                raise
 
     def _wait(self, error: Transient) -> None:
         """Say what is wrong, once a minute if it stays, and wait for the next try."""
@@ -100,6 +137,7 @@ class Worker:
         now = time.monotonic()
         if said != str(error) or now - at > _SAY_AGAIN_S:
             self._said = (str(error), now)
+            self._note(error, final=False)
             _log.warning("trying again", **{ERROR: error.args[0], HINT: error.hint})
         self._stop.event.wait(self._backoff.next())
 
@@ -119,11 +157,12 @@ class Worker:
 
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
-        pipeline = self._session.pipeline if self._session else None
-        return {
-            "state": self.state,
-            "resume": show(pipeline.confirmed) if pipeline else None,
-        }
+        state = self.state
+        gauge = self._gauge
+        if state == "starting" and gauge is not None and gauge.streaming:
+            state = "streaming"
+        figures = gauge.report() if gauge is not None else {}
+        return {"state": state, "error": self._error, **figures}
 
 
 def _obey(stop: Stop) -> None:

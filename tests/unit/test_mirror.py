@@ -21,10 +21,14 @@ WITHOUT = {
     "walstream/postgres/companion.py": _SERVERS,
     "walstream/postgres/server.py": _SERVERS,
     "walstream/postgres/slot.py": _SERVERS,
+    "walstream/postgres/timeline.py": _SERVERS,
     "walstream/resetting.py": _SERVERS,
     "walstream/run.py": "starts processes: tests/fault",
     "walstream/session.py": _SERVERS,
     "walstream/sinks.py": _SERVERS,
+    "walstream/cli/status.py": _SERVERS,
+    "walstream/status.py": _SERVERS,
+    "walstream/supervisor.py": "starts processes: tests/fault",
     "walstream/worker.py": "is a process: tests/fault",
 }
 _SERVED = ("walstream/demo/",)  # run as a whole

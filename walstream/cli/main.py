@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from walstream import __version__
-from walstream.cli import config, demo, positions, run
+from walstream.cli import config, demo, positions, run, status
 from walstream.errors import WalstreamError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run.run)
+app.command("status")(status.status)
 app.command("config")(config.config)
 app.command("demo")(demo.demo)
 app.add_typer(positions.app, name="positions")

@@ -51,6 +51,11 @@ class Outbox:
         return len(self._producer)
 
     @property
+    def unreachable(self) -> bool:
+        """Tell whether Kafka was in trouble when it was last heard of."""
+        return self._unreachable
+
+    @property
     def has_room(self) -> bool:
         """Tell whether the last record was taken, and none has failed."""
         return not self._held and self._failure is None

@@ -102,6 +102,15 @@ class KafkaSink:
         return self._outbox.in_flight if self._outbox is not None else 0
 
     @property
+    def name(self) -> str:
+        return self._rules.name
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for Kafka."""
+        return self._outbox is None or self._outbox.unreachable
+
+    @property
     def known_topics(self) -> list[str]:
         return list(self._topics.known)
 

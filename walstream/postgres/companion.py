@@ -21,9 +21,11 @@ from walstream.op import ReplicationOp
 from walstream.pgoutput.messages import Relation
 from walstream.ports import KeyFacts, Positions
 from walstream.postgres import catalog
+from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
+from walstream.postgres.slot import Health
 from walstream.row import UNCHANGED, Value
 
 _WATCH_EVERY_S: Final = 10.0
@@ -49,12 +51,15 @@ class KeyBook:
         return self._histories.get(full_name)
 
     def learn(
-        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, resume: Lsn
+        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
     ) -> None:
-        """Take what counts for these tables from `flush_lsn` on; store what is new."""
+        """Take what counts for these tables from `flush_lsn` on; store what is new.
+
+        What counted below `oldest`, where no replay can begin, may be forgotten.
+        """
         changed = {}
         for full_name, table in facts.items():
-            history, is_new = self._find(full_name, resume)
+            history, is_new = self._find(full_name, oldest)
             now = KeySet(
                 from_lsn=0 if is_new else flush_lsn,
                 primary_key=table.primary_key,  # counts under FULL alone
@@ -78,7 +83,7 @@ class KeyBook:
             self._positions.write({f"keys/{full_name}": history.to_json()})
         self._histories[full_name] = history
 
-    def _find(self, full_name: str, resume: Lsn) -> tuple[KeyHistory, bool]:
+    def _find(self, full_name: str, oldest: Lsn) -> tuple[KeyHistory, bool]:
         known = self._histories.get(full_name)
         if known is not None:
             return known, False
@@ -86,7 +91,7 @@ class KeyBook:
         if stored is None:
             return KeyHistory([]), True
         history = KeyHistory.from_json(stored)
-        history.forget_below(resume)
+        history.forget_below(oldest)
         return history, False
 
 
@@ -95,8 +100,10 @@ class Watched:
     """What the companion asks about."""
 
     dsn: str
+    slot: str
     capture: Capture
     read_toast: bool  # toast_on_key_change = "read"
+    tell: Callable[[Health | None], None]  # how the slot is, at each watch
 
 
 class SessionCompanion:
@@ -236,7 +243,18 @@ class SessionCompanion:
             self._next_watch = now + _WATCH_EVERY_S
             self._watches += 1
             extend = self._watches % _EXTEND_EVERY == 0
-            self._watching = self._start(self._watched.capture.look, extend)
+            self._watching = self._start(self._look, extend)
+
+    def _look(
+        self,
+        extend: bool,  # noqa: FBT001 - called by a thread pool, by position
+    ) -> None:
+        """Watch the publication, extend it if asked; measure the slot."""
+        with session(self._watched.dsn) as connection:
+            self._watched.tell(slots.health(connection, self._watched.slot))
+            self._watched.capture.check(connection)
+            if extend:
+                self._watched.capture.extend(connection, catalog.tables(connection))
 
     def _probe(self, now: float) -> None:
         if self._probing is None:

@@ -73,6 +73,29 @@ def find(connection: Connection, name: str) -> Slot | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a slot costs its server, and how far the server is."""
+
+    retained_wal: int  # bytes that cannot be removed for it
+    wal_status: str | None
+    safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
+    flush_lsn: Lsn
+
+
+_HEALTH: Final = """
+SELECT coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
+       wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+
+
+def health(connection: Connection, name: str) -> Health | None:
+    """Measure a slot; None: it is gone."""
+    row = connection.execute(_HEALTH, (name,)).fetchone()
+    return None if row is None else Health(row[0], row[1], row[2], parse(row[3]))
+
+
 def holder(connection: Connection, pid: int) -> str:
     """Describe who holds a slot."""
     row = connection.execute(

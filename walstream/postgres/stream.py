@@ -17,6 +17,7 @@ import psycopg
 from walstream.errors import HistoryError, Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.ports import Position
+from walstream.postgres import timeline as timelines
 from walstream.postgres.connection import (
     Connection,
     connect,
@@ -72,6 +73,11 @@ class SlotSource:
 
     def fileno(self) -> int:
         return self._pgconn.socket
+
+    @property
+    def received(self) -> Lsn:
+        """How far the server has sent, or said that nothing is there for us."""
+        return self._received
 
     def read(self, limit: int) -> Sequence[bytes]:
         """Take up to `limit` frames. Raises when the stream ended or cannot be whole.
@@ -133,6 +139,10 @@ class SlotSource:
             error = psycopg.errors.error_from_result(result)
             return translate(error, "streaming")
         return Transient("streaming: the server ended the stream")
+
+    def ask(self) -> None:
+        """Have the server say soon how far it is; from any thread."""
+        self._next_status = 0.0
 
     def confirm(self, lsn: Lsn) -> None:
         """Let the server forget everything before `lsn`. Never goes back."""
@@ -219,10 +229,8 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
             )
         timeline = int(row[1])
         if timeline != position.timeline:
-            history = connection.execute(f"TIMELINE_HISTORY {timeline}").fetchone()
-            content = history[1] if history else b""
-            text = content.decode() if isinstance(content, bytes) else str(content)
-            check_timeline(source, position, server, text)
+            history = timelines.read(connection, timeline)
+            check_timeline(source, position, server, history)
         report(timeline)
         start = min(position.resume, parse(row[2]))
         connection.execute(

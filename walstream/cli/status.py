@@ -1,0 +1,154 @@
+"""`walstream status`: how every source and sink is, whether one runs or not."""
+
+import contextlib
+import time
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from walstream.cli.output import (
+    console,
+    duration,
+    print_json,
+    print_schema,
+    size,
+    table,
+)
+from walstream.cli.run import ConfigFile
+from walstream.config import Config, load
+from walstream.status import SCHEMA, SourceStatus, Status, look
+
+_STYLES = {"streaming": "green", "failed": "bold red", "silent": "bold red"}
+
+
+def status(
+    file: ConfigFile = None,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.2, help="Seconds between two looks of --watch.")
+    ] = 2.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; with --watch a line a look.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
+    ] = False,
+) -> None:
+    """Show state, lag, rates, held WAL and the last error of every source and sink.
+
+    Ends with 0 when all is well, else with the code that `run` ended with or waits for.
+
+    Example: walstream status --watch
+    """
+    if schema:
+        print_schema(SCHEMA)
+        return
+    config = load(file)
+    if not watch:
+        found = look(config)
+        if as_json:
+            print_json(SCHEMA, found)
+        else:
+            _print(console(), found)
+        raise typer.Exit(found.exit_code)
+    with contextlib.suppress(KeyboardInterrupt):  # how a watch ends
+        _watch(config, interval, as_json=as_json)
+
+
+def _watch(config: Config, interval_s: float, *, as_json: bool) -> None:
+    out = console()
+    if as_json:
+        while True:
+            typer.echo(SCHEMA.dump_json(look(config)))
+            time.sleep(interval_s)
+    if not out.is_terminal:
+        while True:
+            _print(out, look(config))
+            out.print()
+            time.sleep(interval_s)
+    with Live(console=out, screen=False, auto_refresh=False) as live:
+        while True:
+            live.update(Group(*_shown(look(config))), refresh=True)
+            time.sleep(interval_s)
+
+
+def _print(out: Console, found: Status) -> None:
+    for part in _shown(found):
+        # a command is never wrapped: it is there to be copied
+        out.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+
+
+def _shown(found: Status) -> list[RenderableType]:
+    parts: list[RenderableType] = [_headline(found), _sources(found), _sinks(found)]
+    for source in found.sources:
+        parts += _remarks(source, found.at)
+    return parts
+
+
+def _headline(found: Status) -> Text:
+    if found.pid is None or found.started_at is None:
+        return Text("walstream is not running on this state folder", style="yellow")
+    since = duration((found.at - found.started_at).total_seconds())
+    return Text(f"walstream runs as process {found.pid} since {since}")
+
+
+def _sources(found: Status) -> RenderableType:
+    numbers = ("lag", "behind", "read/s", "sent/s", "WAL held")
+    made = table("source", "state", *numbers, "position", right=numbers)
+    for source in found.sources:
+        red = bool(source.problems)
+        style = "bold red" if red else _STYLES.get(source.state, "yellow")
+        made.add_row(
+            source.name,
+            Text(source.state, style=style),
+            duration(source.lag_s),
+            size(source.lag_bytes),
+            _rate(source.ops_per_s),
+            _rate(source.delivered_per_s),
+            size(source.slot.retained_wal if source.slot else None),
+            source.resume or "-",
+        )
+    return made
+
+
+def _sinks(found: Status) -> RenderableType:
+    made = table("sink", "of", "kind", "state", "in flight", "dropped")
+    for source in found.sources:
+        for sink in source.sinks:
+            made.add_row(
+                sink.name,
+                source.name,
+                sink.kind,
+                sink.state,
+                "-" if sink.in_flight is None else f"{sink.in_flight:,}",
+                "-" if sink.dropped is None else f"{sink.dropped:,}",
+            )
+    return made
+
+
+def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
+    name = source.name
+    remarks = [Text(f"✗ {name}: {problem}", "red") for problem in source.problems]
+    if (last := source.last_error) is not None:
+        ago = duration((at - last.at).total_seconds())
+        if last.error not in source.problems:
+            remarks.append(Text(f"· {name}: last error, {ago} ago: {last.error}"))
+        else:
+            remarks.append(Text(f"    {ago} ago. {last.hint}", "dim"))
+            if last.repair:
+                remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
+    gave_up = [(name, risk) for risk in source.risks]
+    gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
+    remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
+    return list(remarks)
+
+
+def _rate(per_s: float | None) -> str:
+    return "-" if per_s is None else f"{per_s:,.0f}"

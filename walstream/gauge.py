@@ -1,0 +1,187 @@
+"""How far a source is: what its worker reports, and what is kept with the position.
+
+Read by the reporting thread and by the thread that stores positions while the loop
+runs: it only looks at plain numbers.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import structlog
+
+from walstream.kafka.sink import KafkaSink
+from walstream.lsn import Lsn, show
+from walstream.metrics import HINT, SLOT
+from walstream.pipeline import Pipeline
+from walstream.postgres.slot import Health
+
+_POSTGRES_EPOCH: Final = 946_684_800
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+_RATE_OVER_S: Final = 10.0
+_MIB: Final = 1 << 20
+_ALARM_AGAIN_S: Final = 600.0
+_log = structlog.get_logger()
+
+
+def alarm_text(slot: str, held: int, limit: int) -> str:
+    """Say that a slot holds more WAL (bytes) than an operator wants."""
+    return (
+        f"slot {slot!r} holds {held / _MIB:.1f} MiB of WAL, more than"
+        f" alarm_retained_wal ({limit / _MIB:.1f} MiB)"
+    )
+
+
+class Received(Protocol):
+    """A source that tells how far its server has sent."""
+
+    @property
+    def received(self) -> Lsn: ...
+
+    def ask(self) -> None:
+        """Have the server say soon how far it is."""
+
+
+class Alarm:
+    """Says when a slot holds more WAL than an operator wants, and when it is over."""
+
+    def __init__(self, slot: str, limit: int, clock: Callable[[], float]) -> None:
+        self._slot = slot
+        self._limit = limit  # bytes
+        self._clock = clock
+        self._said_at: float | None = None
+        self.text = ""  # "" while all is well
+
+    def see(self, health: Health | None) -> None:
+        """Compare; log once, and again every ten minutes while it lasts."""
+        held = health.retained_wal if health else 0
+        if held <= self._limit:
+            if self._said_at is not None:
+                _log.info("retained WAL is below the alarm again", **{SLOT: self._slot})
+            self._said_at, self.text = None, ""
+            return
+        self.text = alarm_text(self._slot, held, self._limit)
+        now = self._clock()
+        if self._said_at is None or now - self._said_at >= _ALARM_AGAIN_S:
+            self._said_at = now
+            _log.error(
+                self.text,
+                **{SLOT: self._slot, HINT: "walstream status says what it waits for"},
+            )
+
+
+class Gauge:
+    """One source's figures, over all its streams."""
+
+    def __init__(self, alarm: Alarm, kept: Mapping[str, Any] | None) -> None:
+        """`kept` is what `kept` gave when the position was last stored."""
+        kept = kept or {}
+        self.alarm = alarm
+        self.health: Health | None = None
+        self._ops: int = kept.get("ops", 0)  # of earlier streams
+        self._delivered: int = kept.get("delivered", 0)
+        self._current_at: float = kept.get("current_at", 0.0)
+        self._pipeline: Pipeline | None = None
+        self._source: Received | None = None
+        self._sinks: Sequence[KafkaSink] = ()
+        self._samples: deque[tuple[float, int, int]] = deque()
+
+    def attach(
+        self, pipeline: Pipeline, source: Received, sinks: Sequence[KafkaSink]
+    ) -> None:
+        """Follow a new stream."""
+        self.detach()
+        self._pipeline, self._source, self._sinks = pipeline, source, sinks
+
+    def detach(self) -> None:
+        """Keep the figures of a stream that ended."""
+        if self._pipeline is not None:
+            self._ops, self._delivered = self.ops, self.delivered
+        self._pipeline = self._source = None
+        self._sinks = ()
+
+    @property
+    def streaming(self) -> bool:
+        return self._pipeline is not None
+
+    def see(self, health: Health | None) -> None:
+        """Take in how the slot is."""
+        self.health = health
+        self.alarm.see(health)
+        if source := self._source:
+            source.ask()
+
+    @property
+    def ops(self) -> int:
+        """Numbers read since the last reset; what was repeated counts again."""
+        return self._ops + (self._pipeline.ops_read if self._pipeline else 0)
+
+    @property
+    def delivered(self) -> int:
+        """Numbers of transactions delivered whole, counted likewise."""
+        return self._delivered + (self._pipeline.ops_delivered if self._pipeline else 0)
+
+    def lag_s(self, now: float) -> float | None:
+        """Give the age of the oldest change that is not delivered; None: not known.
+
+        0: all that the server had when it was last asked is delivered.
+        """
+        pipeline, source = self._pipeline, self._source
+        oldest = pipeline.oldest_commit_time if pipeline else None
+        if oldest is not None:
+            return max(0.0, now - (oldest / 1e6 + _POSTGRES_EPOCH))
+        if source and self.health:
+            received = source.received + _PAGE_HEADER
+            if received >= self.health.flush_lsn:
+                self._current_at = now
+        if self._current_at == 0:
+            return None
+        return max(0.0, now - self._current_at)
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is stored with the position."""
+        now = time.time()
+        self.lag_s(now)
+        return {
+            "at": now,
+            "ops": self.ops,
+            "delivered": self.delivered,
+            "current_at": self._current_at,
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        now = time.time()
+        rates = self._rates(time.monotonic())
+        pipeline = self._pipeline
+        health = self.health
+        return {
+            "resume": show(pipeline.confirmed) if pipeline else None,
+            "ops": self.ops,
+            "delivered": self.delivered,
+            "ops_per_s": rates[0],
+            "delivered_per_s": rates[1],
+            "lag_s": self.lag_s(now),
+            "retained_wal": health.retained_wal if health else None,
+            "alarm": self.alarm.text,
+            "sinks": {
+                sink.name: {
+                    "waiting": sink.waiting,
+                    "in_flight": sink.in_flight,
+                    "dropped": sum(sink.dropped.values()),
+                }
+                for sink in self._sinks
+            },
+        }
+
+    def _rates(self, now: float) -> tuple[float, float]:
+        samples = self._samples
+        samples.append((now, self.ops, self.delivered))
+        while now - samples[0][0] > _RATE_OVER_S:
+            samples.popleft()
+        (then, ops, delivered), (_, last_ops, last_delivered) = samples[0], samples[-1]
+        if now == then:
+            return 0.0, 0.0
+        span = now - then
+        return (last_ops - ops) / span, (last_delivered - delivered) / span

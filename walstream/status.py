@@ -1,0 +1,281 @@
+"""How every source and sink is: from a running instance, the state folder, the servers.
+
+Works whether an instance runs or not. What cannot be asked is None, and said.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from walstream.config import Config, PostgresSource
+from walstream.config.risk import risks
+from walstream.control import ask_status
+from walstream.errors import WalstreamError
+from walstream.gauge import alarm_text
+from walstream.lsn import parse, show
+from walstream.positions import LmdbPositions
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import session
+from walstream.postgres.slot import Health
+
+_WAITS: Final = 5
+_DEFECT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """The last thing that went wrong; it may be long over."""
+
+    at: datetime
+    error: str
+    hint: str
+    repair: str  # a command, or ""
+    exit_code: int
+    stopped: bool  # did it end the source until an operator acts?
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    name: str
+    kind: str
+    state: str  # delivering | waiting | stopped
+    in_flight: int | None  # records
+    dropped: int | None  # ops without a topic, since the stream began
+    risks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStatus:
+    name: str
+    retained_wal: int  # bytes
+    wal_status: str | None
+    safe_wal_size: int | None  # bytes until the server gives it up; null: no limit
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    name: str
+    kind: str
+    state: (
+        str  # streaming | starting | waiting | silent | lent | failed | stopped | new
+    )
+    exit_code: int  # 0, or what `run` ended with, or would wait for (5)
+    problems: list[str]  # why it is red; empty: it is not
+    resume: str | None  # LSN
+    server_lsn: str | None
+    lag_bytes: int | None
+    lag_s: float | None
+    ops: int  # read since the last reset
+    delivered: int
+    ops_per_s: float | None
+    delivered_per_s: float | None
+    slot: SlotStatus | None
+    last_error: LastError | None
+    risks: list[str]
+    sinks: list[SinkStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    at: datetime
+    pid: int | None  # of the running instance; null: none runs
+    started_at: datetime | None
+    exit_code: int  # the highest of its sources
+    sources: list[SourceStatus]
+
+
+SCHEMA: Final = TypeAdapter(Status)
+
+
+def look(config: Config, now: Callable[[], float] = time.time) -> Status:
+    """Look at every source. Raises nothing that a server or a state folder does."""
+    at = now()
+    running = ask_status(Path(config.state))
+    told = running["sources"] if running else {}
+    sources = [
+        _look_at(config, name, source, told.get(name), at)
+        for name, source in sorted(config.sources.items())
+        if isinstance(source, PostgresSource)
+    ]
+    return Status(
+        at=_time(at),
+        pid=running["pid"] if running else None,
+        started_at=_time(running["started_at"]) if running else None,
+        exit_code=max((source.exit_code for source in sources), default=0),
+        sources=sources,
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What the state folder says, whether or not something runs."""
+
+    resume: int | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    problem: WalstreamError | None = None
+
+
+def _kept(folder: Path) -> _Kept:
+    try:
+        with LmdbPositions.beside(folder) as positions:
+            if positions is None:
+                return _Kept()
+            position = positions.position()
+            return _Kept(
+                position.resume if position else None,
+                positions.read("figures") or {},
+                positions.read("error"),
+            )
+    except WalstreamError as error:
+        return _Kept(problem=error)
+
+
+def _health(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
+    try:
+        with session(source.dsn) as connection:
+            return slots.health(connection, source.slot), None
+    except WalstreamError as error:
+        return None, error
+
+
+def _look_at(
+    config: Config,
+    name: str,
+    source: PostgresSource,
+    told: dict[str, Any] | None,
+    now: float,
+) -> SourceStatus:
+    kept = _kept(Path(config.state) / name)
+    health, unreachable = _health(source)
+    figures = told if told and "ops" in told else kept.figures
+    error = (told or {}).get("error") or kept.error
+    state, exit_code = _state(kept, told, error)
+    problems = [
+        str(problem.args[0]) for problem in (kept.problem, unreachable) if problem
+    ]
+    if health is not None and health.retained_wal > source.alarm_retained_wal:
+        problems.append(
+            alarm_text(source.slot, health.retained_wal, source.alarm_retained_wal)
+        )
+    if state in {"waiting", "failed"} and error:
+        problems.insert(0, error["error"])
+    if state == "silent":
+        problems.insert(0, "its worker runs but does not report")
+    if health is None and unreachable is None and kept.resume is not None:
+        problems.append(f"slot {source.slot!r} is gone")
+    resume = _resume(kept, told)
+    lag_bytes = None
+    if health is not None and resume is not None:
+        lag_bytes = max(0, health.flush_lsn - resume)
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=[scrub(problem) for problem in problems],
+        resume=None if resume is None else show(resume),
+        server_lsn=show(health.flush_lsn) if health else None,
+        lag_bytes=lag_bytes,
+        lag_s=_lag_s(told, kept, lag_bytes, now),
+        ops=figures.get("ops", 0),
+        delivered=figures.get("delivered", 0),
+        ops_per_s=(told or {}).get("ops_per_s"),
+        delivered_per_s=(told or {}).get("delivered_per_s"),
+        slot=_slot(source, health),
+        last_error=_last_error(config, error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+    )
+
+
+def _state(
+    kept: _Kept, told: dict[str, Any] | None, error: dict[str, Any] | None
+) -> tuple[str, int]:
+    """Name a source's state, and the exit code that it stands for."""
+    if told is None:
+        return _state_at_rest(kept, error)
+    if told["exit_code"] is not None:
+        return ("failed" if told["exit_code"] else "stopped"), told["exit_code"]
+    if told["lent"]:
+        return "lent", 0
+    if told["silent"]:
+        return "silent", _DEFECT
+    # without a process it died, and will be started again
+    state = told.get("state", "starting") if told["pid"] else "waiting"
+    return state, _WAITS if state == "waiting" else 0
+
+
+def _state_at_rest(kept: _Kept, error: dict[str, Any] | None) -> tuple[str, int]:
+    if kept.problem is not None:
+        return "failed", kept.problem.exit_code
+    if error is not None and error["final"]:
+        return "failed", error["exit_code"]
+    return ("new" if kept.resume is None else "stopped"), 0
+
+
+def _resume(kept: _Kept, told: dict[str, Any] | None) -> int | None:
+    reported = (told or {}).get("resume")
+    found = parse(reported) if reported else 0
+    return max(found, kept.resume or 0) or None
+
+
+def _lag_s(
+    told: dict[str, Any] | None, kept: _Kept, lag_bytes: int | None, now: float
+) -> float | None:
+    if told is not None and told.get("lag_s") is not None:
+        return float(told["lag_s"])
+    if lag_bytes == 0:
+        return 0.0
+    current_at = kept.figures.get("current_at")
+    return max(0.0, now - current_at) if current_at else None
+
+
+def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
+    if health is None:
+        return None
+    return SlotStatus(
+        source.slot, health.retained_wal, health.wal_status, health.safe_wal_size
+    )
+
+
+def _last_error(config: Config, error: dict[str, Any] | None) -> LastError | None:
+    if error is None:
+        return None
+    return LastError(
+        at=_time(error["at"]),
+        error=error["error"],
+        hint=error["hint"],
+        repair=config.command(error["repair"]) if error["repair"] else "",
+        exit_code=error["exit_code"],
+        stopped=error["final"],
+    )
+
+
+def _sink(
+    config: Config, name: str, source_state: str, told: dict[str, Any] | None
+) -> SinkStatus:
+    sink = config.sinks[name]
+    figures = (told or {}).get("sinks", {}).get(name)
+    if figures is None or source_state != "streaming":
+        state = "stopped"
+    else:
+        state = "waiting" if figures["waiting"] else "delivering"
+    return SinkStatus(
+        name=name,
+        kind=sink.kind,
+        state=state,
+        in_flight=figures["in_flight"] if figures else None,
+        dropped=figures["dropped"] if figures else None,
+        risks=list(risks(sink).values()),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

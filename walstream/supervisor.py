@@ -1,0 +1,307 @@
+"""The supervisor: one worker process a source, started again when it dies.
+
+Holds the signals and the control socket. The first SIGTERM or SIGINT drains, the second
+ends at once. A worker that dies is started again with backoff; one that ends with 2, 3
+or 4 needs an operator and is not, until its source was lent and came back.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config
+from walstream.control import ControlServer
+from walstream.lock import FolderLock
+from walstream.metrics import SOURCE
+from walstream.retry import Backoff
+
+_NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
+_MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
+_HISTORY: Final = 3
+_TICK_S: Final = 0.5
+_GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
+_AT_ONCE_S: Final = 1.0
+_HEALTHY_S: Final = 30.0
+_SILENT_S: Final = 3.0  # a worker reports each second
+_log = structlog.get_logger()
+
+
+class WorkerProcess:
+    """One source's worker, as its supervisor sees it."""
+
+    def __init__(self, config: Config, name: str, options: dict[str, Any]) -> None:
+        self.name = name
+        self.state: dict[str, Any] = {}
+        self.heard_at = 0.0  # monotonic
+        self.exit_code: int | None = None  # final: it is not started again
+        self.lent = False  # to another command, which uses the source's state
+        self._config = config
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._backoff = Backoff(0.2, 30.0)
+        self._started_at = 0.0
+        self._start_at = 0.0
+        self._lent_at = 0.0
+        self._partial = b""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def stdout(self) -> int | None:
+        """What to wait on for its state."""
+        process = self._process
+        return process.stdout.fileno() if process and process.stdout else None
+
+    def start_if_due(self) -> bool:
+        """Start it when it is not running, not finished, and its wait is over."""
+        now = time.monotonic()
+        held = self.lent or self.exit_code is not None
+        if self._process or held or now < self._start_at:
+            return False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "walstream.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._started_at = now
+        self._tell(
+            json.dumps(
+                {
+                    "parent": os.getpid(),
+                    "source": self.name,
+                    "config": self._config.to_json(),
+                    "log_level": self._config.log_level,
+                    "options": self._options,
+                }
+            )
+        )
+        return True
+
+    def _tell(self, line: str) -> None:
+        process = self._process
+        if process and process.stdin:
+            try:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass  # it has ended: reap finds that
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask it to drain, or to end at once."""
+        if self._process is None and self.exit_code is None:
+            self.exit_code = 0  # between two tries, or lent
+        self._tell("now" if now else "stop")
+
+    def lend(self) -> None:
+        """Drain and end it; it is not started before it is taken back."""
+        self.lent = True
+        self._lent_at = time.monotonic()
+        self.exit_code = None
+        self._tell("stop")
+
+    def take_back(self) -> None:
+        """Start it again, whatever it had ended with."""
+        self.lent = False
+        self._start_at = 0.0
+        self._backoff.reset()
+
+    def hurry(self) -> None:
+        """Kill one that is lent and drains for too long."""
+        drain_s = self._config.shutdown_timeout + _GRACE_S
+        if self.lent and time.monotonic() > self._lent_at + drain_s:
+            self.kill()
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+
+    def hear(self) -> None:
+        """Take in the state that it wrote."""
+        if (stdout := self.stdout) is None:
+            return
+        *lines, self._partial = (self._partial + os.read(stdout, 65536)).split(b"\n")
+        if lines:
+            self.state = json.loads(lines[-1])
+            self.heard_at = time.monotonic()
+
+    def report(self) -> dict[str, Any]:
+        """Tell what is known of it."""
+        silent_s = time.monotonic() - max(self.heard_at, self._started_at)
+        return {
+            **self.state,
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "lent": self.lent,
+            "silent": self._process is not None and silent_s > _SILENT_S,
+        }
+
+    def reap(self, *, stopping: bool) -> None:
+        """See whether it has ended, and decide whether it is started again."""
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(
+                    BrokenPipeError
+                ):  # it has ended: nothing to tell any more
+                    pipe.close()
+        self._process = None
+        lived_s = time.monotonic() - self._started_at
+        if self.lent:
+            return
+        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S:
+            folder = Path(self._config.state) / self.name
+            _log.error(
+                f"worker died by signal {-code}: the state in {folder} may be damaged",
+                **{SOURCE: self.name},
+                hint=f"restore {folder}, or: walstream positions reset {self.name}",
+            )
+            self.exit_code = _HISTORY
+        elif code in _NEEDS_OPERATOR or (stopping and code >= 0):
+            self.exit_code = code
+        elif stopping:
+            self.exit_code = 1
+        else:
+            if lived_s > _HEALTHY_S:
+                self._backoff.reset()
+            wait_s = self._backoff.next()
+            self._start_at = time.monotonic() + wait_s
+            _log.error(
+                "worker ended, starting it again",
+                **{SOURCE: self.name},
+                exit_code=code,
+                wait_s=round(wait_s, 1),
+            )
+
+
+class Supervisor:
+    """Keeps the workers of all sources running until told to stop."""
+
+    def __init__(self, config: Config, options: dict[str, Any]) -> None:
+        self._config = config
+        self.workers = [
+            WorkerProcess(config, name, options) for name in sorted(config.sources)
+        ]
+        self._signals = 0  # received
+        self._passed_on = 0  # told to the workers
+        self._stop_deadline = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._wake_out, self._wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(
+            self._wake_out,
+            selectors.EVENT_READ,
+            lambda: os.read(self._wake_out, 4096),
+        )
+        self._started_at = time.time()
+        self._control = ControlServer(Path(config.state), self._selector, self)
+
+    def run(self) -> int:
+        """Supervise until no source is left; give the highest exit code."""
+        lock = FolderLock(Path(self._config.state))
+        lock.acquire()
+        self._control.open()
+        try:
+            with self._signals_held():
+                while any(worker.exit_code is None for worker in self.workers):
+                    self._turn()
+        finally:
+            for worker in self.workers:
+                worker.kill()
+            self._control.close()
+            lock.release()
+        return max((worker.exit_code or 0 for worker in self.workers), default=0)
+
+    def _turn(self) -> None:
+        for worker in self.workers:
+            if not self._signals and worker.start_if_due():
+                self._selector.register(
+                    worker.stdout or 0, selectors.EVENT_READ, worker.hear
+                )
+        for key, _ in self._selector.select(_TICK_S):
+            key.data()
+        for worker in self.workers:
+            stdout = worker.stdout
+            worker.reap(stopping=bool(self._signals))
+            if stdout is not None and worker.stdout is None:
+                self._selector.unregister(stdout)
+            worker.hurry()
+        self._control.tick()
+        self._pass_on_signals()
+        if self._signals and time.monotonic() > self._stop_deadline:
+            for worker in self.workers:
+                worker.kill()
+
+    def status(self) -> dict[str, Any]:
+        """Tell how every source is."""
+        return {
+            "pid": os.getpid(),
+            "started_at": self._started_at,
+            "stopping": bool(self._signals),
+            "sources": {worker.name: worker.report() for worker in self.workers},
+        }
+
+    def lend(self, source: str) -> str:
+        """Begin to end a source's worker; say why not, or ""."""
+        worker = self._worker(source)
+        if worker is None:
+            return "it has no such source: was it added to the configuration since?"
+        if self._signals:
+            return "it is stopping"
+        worker.lend()
+        return ""
+
+    def is_lent(self, source: str) -> bool:
+        """Tell whether the worker that was asked to end has."""
+        worker = self._worker(source)
+        return worker is not None and worker.lent and worker.pid is None
+
+    def take_back(self, source: str) -> None:
+        """Start the worker again."""
+        if (worker := self._worker(source)) is not None:
+            worker.take_back()
+
+    def _worker(self, source: str) -> WorkerProcess | None:
+        return next((one for one in self.workers if one.name == source), None)
+
+    @contextmanager
+    def _signals_held(self) -> Iterator[None]:
+        before = {
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Count and wake: a handler may run between any two steps of the loop."""
+        self._signals += 1
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_in, b"\0")
+
+    def _pass_on_signals(self) -> None:
+        """Tell the workers of the first signal, and of the second."""
+        if self._signals == self._passed_on:
+            return
+        at_once = self._signals > 1
+        drain_s = self._config.shutdown_timeout + _GRACE_S
+        self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
+        self._passed_on = self._signals
+        for worker in self.workers:
+            worker.stop(now=at_once)
