@@ -49,9 +49,14 @@ class KeyHistory:
         self._sets.append(now)
         return True
 
-    def forget_below(self, resume: Lsn) -> None:
-        """Drop sets that no replay from `resume` can need."""
-        current = self.at(resume)
+    @property
+    def known_from(self) -> Lsn:
+        """From which LSN on `at` is right: what counted below may be forgotten."""
+        return self._sets[0].from_lsn
+
+    def forget_below(self, oldest: Lsn) -> None:
+        """Drop sets that no replay can need: none begins below `oldest`."""
+        current = self.at(oldest)
         self._sets = self._sets[self._sets.index(current) :]
 
     def boundaries(self) -> Iterable[Lsn]:

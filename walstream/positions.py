@@ -9,7 +9,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,7 +26,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.lock import LOCK_WAIT_S, FolderLock, holder, unwritable
-from walstream.lsn import show
+from walstream.lsn import Lsn, show
 from walstream.ports import Position
 
 _FORMAT: Final = 1
@@ -202,13 +202,20 @@ class LmdbPositions:
                 f"position {show(position.resume)} is below the stored"
                 f" {show(previous.resume)}: a defect, nothing was written"
             )
-        self.write(
-            {
-                "position": asdict(position),
-                "position.previous": asdict(previous) if previous else None,
-                **(beside or {}),
-            }
-        )
+        self.write({**_generations(position, previous), **(beside or {})})
+
+    def rewind(self, resume: Lsn) -> None:
+        """Go back, as an operator wished; what was left is kept as the previous one.
+
+        Alone writes a lower position. One beyond the stored one would skip changes.
+        """
+        stored = self.position()
+        if stored is None or resume > stored.resume:
+            at = show(stored.resume) if stored else "no position"
+            raise WalstreamError(
+                f"{show(resume)} is not below the stored {at}: nothing was written"
+            )
+        self.write(_generations(replace(stored, resume=resume), stored))
 
     def _opened(self) -> lmdb.Environment:
         if self._environment is None:
@@ -236,6 +243,13 @@ def discard(folder: Path) -> None:
     """Delete a source's documents, believed or not; the caller holds the state."""
     for name in ("data.mdb", "lock.mdb"):
         (folder / name).unlink(missing_ok=True)
+
+
+def _generations(position: Position, previous: Position | None) -> dict[str, Any]:
+    return {
+        "position": asdict(position),
+        "position.previous": asdict(previous) if previous else None,
+    }
 
 
 def _wrap(document: Any) -> bytes:

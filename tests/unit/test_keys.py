@@ -52,6 +52,13 @@ def test_sets_that_no_replay_needs_are_forgotten() -> None:
     assert history.at(150) is SECOND
 
 
+def test_it_says_from_where_nothing_is_forgotten() -> None:
+    history = KeyHistory([FIRST, SECOND, KeySet(200, ("x",))])
+    assert history.known_from == 0
+    history.forget_below(150)
+    assert history.known_from == 100
+
+
 def test_history_survives_being_stored() -> None:
     history = KeyHistory([FIRST, KeySet(100, ("a", "b"), ("c",))])
     again = KeyHistory.from_json(history.to_json())

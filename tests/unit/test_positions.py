@@ -78,6 +78,23 @@ def test_previous_generation_is_kept(positions: LmdbPositions) -> None:
     }
 
 
+def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbPositions) -> None:
+    positions.store(POSITION)
+    positions.rewind(5)
+    assert positions.position() == replace(POSITION, resume=5)
+    assert positions.read("position.previous")["resume"] == POSITION.resume
+    positions.store(replace(POSITION, resume=6))
+
+
+def test_a_rewind_never_goes_forward(positions: LmdbPositions) -> None:
+    with pytest.raises(WalstreamError, match="not below the stored no position"):
+        positions.rewind(5)
+    positions.store(replace(POSITION, resume=5))
+    with pytest.raises(WalstreamError, match="not below the stored 0/5"):
+        positions.rewind(6)
+    assert positions.position() == replace(POSITION, resume=5)
+
+
 def test_document_with_a_wrong_checksum_is_never_believed(tmp_path: Path) -> None:
     folder = tmp_path / "app"
     with LmdbPositions(folder) as positions:
