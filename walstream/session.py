@@ -110,7 +110,7 @@ class Session:
             if self._options.take_over:
                 _log.warning("taking the slot over", pid=slot.active_pid)
                 slots.take_over(self._source.dsn, slot.active_pid)
-            raise room.in_use(connection, slot)
+            raise room.in_use(connection, slot, adopt=self._options.adopt_slot)
         return decision
 
     def _begin(

@@ -23,7 +23,7 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.gauge import Alarm, Gauge
 from walstream.lsn import show
-from walstream.metrics import ERROR, HINT, REPAIR, SOURCE
+from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import Options
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
@@ -138,7 +138,7 @@ class Worker:
         if said != str(error) or now - at > _SAY_AGAIN_S:
             self._said = (str(error), now)
             self._note(error, final=False)
-            _log.warning("trying again", **{ERROR: error.args[0], HINT: error.hint})
+            _log.warning("trying again", **_fields(error, self._name, self._config))
         self._stop.event.wait(self._backoff.next())
 
     def _say_drained(self, *, drained: bool) -> None:
@@ -163,6 +163,17 @@ class Worker:
             state = "streaming"
         figures = gauge.report() if gauge is not None else {}
         return {"state": state, "error": self._error, **figures}
+
+
+def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str]:
+    """Say an error, and what cures it, so that it can be copied."""
+    repair = error.repair.of_source(source)
+    said = {ERROR: str(error.args[0]), HINT: error.hint}
+    if cure := repair.sql or config.command(repair.command):
+        said[REPAIR] = cure
+    if repair.then:
+        said[THEN] = repair.then
+    return said
 
 
 def _obey(stop: Stop) -> None:
@@ -202,10 +213,7 @@ def main() -> int:
     try:
         worker.run()
     except WalstreamError as error:
-        said = {ERROR: error.args[0], HINT: error.hint}
-        if command := error.repair.of_source(name).command:
-            said[REPAIR] = config.command(command)
-        _log.error("stopped", **said)
+        _log.error("stopped", **_fields(error, name, config))
         return error.exit_code
     except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
         _log.exception("worker failed: a defect")

@@ -169,7 +169,7 @@ def test_without_identity_inserts_come_and_the_application_goes_on(
     )
     assert published == [("walstream_insert",)]
     (told,) = [e for e in stream.walstream.log if e.get("table") == f"public.{table}"]
-    assert f'ALTER TABLE "public"."{table}" REPLICA IDENTITY FULL' in told["hint"]
+    assert f'ALTER TABLE "public"."{table}" REPLICA IDENTITY' in told["repair"]
 
 
 def test_a_key_change_is_a_delete_and_an_insert_of_the_whole_row(

@@ -40,6 +40,8 @@ WITH RECURSIVE tree AS (
       WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid
         AND a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
       ORDER BY a.attnum) AS primary_key,
+    (SELECT i.indimmediate FROM pg_index i
+      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid) AS key_immediate,
     ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
       WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
         AND (c.relreplident = 'd' AND i.indisprimary
@@ -65,7 +67,8 @@ WITH RECURSIVE tree AS (
 SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplident,
   one.primary_key, one.identity, one.columns, one.not_null,
   root_schema.nspname || '.' || root.relname,
-  coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true)
+  coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true),
+  coalesce(one.key_immediate, true)
 FROM one
 LEFT JOIN leaves ON leaves.root = one.oid
 LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
@@ -98,6 +101,7 @@ class TableFacts:
     root: str | None  # of a partition: its topmost table, `schema.table`
     leaves_full: bool  # is every leaf under REPLICA IDENTITY FULL? true without leaves
     leaves_identified: bool  # may every leaf be updated while published?
+    key_immediate: bool = True  # may the primary key, if there is one, identify rows?
 
     @property
     def full_name(self) -> str:
@@ -143,6 +147,7 @@ def tables(
             root=row[9],
             leaves_full=row[10],
             leaves_identified=row[11],
+            key_immediate=row[12],
         )
         for row in rows
     ]

@@ -23,6 +23,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.postgres.refusal import refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -96,33 +97,6 @@ def session(dsn: str) -> Iterator[Connection]:
         connection.close()
 
 
-# Errors of a failed connection carry no SQLSTATE (libpq keeps it to itself), only text.
-_CONNECT_TEXTS: Final[tuple[tuple[str, type[WalstreamError], str], ...]] = (
-    ("too many connections", Transient, "walstream tries again"),
-    ("not currently accepting", Transient, "walstream tries again"),
-    ("password authentication failed", PermissionLacking, "correct user or password"),
-    ("no password supplied", PermissionLacking, "add the password to the dsn"),
-    ("authentication failed", PermissionLacking, "correct the role or pg_hba.conf"),
-    ("no pg_hba.conf entry", PermissionLacking, "allow this host in pg_hba.conf"),
-    (
-        "permission denied to start WAL sender",
-        PermissionLacking,
-        "run: ALTER ROLE the_role REPLICATION",
-    ),
-    (
-        "must be superuser or replication role",
-        PermissionLacking,
-        "run: ALTER ROLE the_role REPLICATION",
-    ),
-    ("permission denied for database", PermissionLacking, "GRANT CONNECT ON DATABASE"),
-    ("is not permitted to log in", PermissionLacking, "run: ALTER ROLE the_role LOGIN"),
-    ('FATAL:  role "', PermissionLacking, "create the role, or correct the dsn"),
-    ('FATAL:  database "', ConfigError, "create the database, or correct the dsn"),
-    ("invalid connection option", ConfigError, "correct the dsn"),
-    ("server does not support SSL", ConfigError, "switch TLS on in the server"),
-    ("certificate verify failed", ConfigError, "correct sslrootcert"),
-    ("does not match host name", ConfigError, "correct the dsn's host name"),
-)
 _PUBLICATION_GONE: Final = re.compile('publication ".*" does not exist')
 _STREAM: Final = ("streaming", "reading slot")
 _DENIED: Final = {"42501", "28000", "28P01"}
@@ -135,11 +109,9 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
     text = _first_line(error)
     state = error.sqlstate
     if state is None:
-        if "does not exist" in text or "database system" not in text:
-            for part, kind, hint in _CONNECT_TEXTS:
-                if part in text:
-                    return kind(f"{doing}: {text}", hint=hint)
-        return Transient(f"{doing}: {text}", hint="walstream tries again by itself")
+        if (tried := error.pgconn) is None:
+            return refused(doing, text)
+        return refused(doing, text, tried.user.decode(), tried.db.decode())
     if state in _DENIED:
         return PermissionLacking(
             f"{doing}: {text}", hint="grant the right to the dsn's role, then run again"

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
-from psycopg import sql
 
-from walstream.errors import PermissionLacking
+from walstream.errors import PermissionLacking, Repair
+from walstream.postgres import quote
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.routing import matches
 
+ALL_OPERATIONS: Final = "insert, update, delete, truncate"
+INSERT_OPERATIONS: Final = "insert, truncate"
 _NO_RIGHT: Final = "42501"
 
 
@@ -82,12 +84,16 @@ SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
   ARRAY(SELECT n.nspname || '.' || c.relname FROM pg_publication_rel r
     JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE r.prpubid = p.oid ORDER BY r.prrelid)
-FROM pg_publication p WHERE p.pubname = ANY (%s)
+FROM pg_publication p WHERE %(names)s::text[] IS NULL OR p.pubname = ANY (%(names)s)
+ORDER BY p.pubname
 """
 
 
-def find(connection: Connection, names: Sequence[str]) -> dict[str, Publication]:
-    """Look publications up by name."""
+def find(
+    connection: Connection, names: Sequence[str] | None = None
+) -> dict[str, Publication]:
+    """Look publications up by name; without names, all of the database."""
+    wanted = None if names is None else list(names)
     operations = ("insert", "update", "delete", "truncate")
     return {
         row[0]: Publication(
@@ -101,7 +107,7 @@ def find(connection: Connection, names: Sequence[str]) -> dict[str, Publication]
             schemas=frozenset(row[8]),
             tables=dict(zip(row[9], row[10], strict=True)),
         )
-        for row in connection.execute(_PUBLICATIONS, (list(names),)).fetchall()
+        for row in connection.execute(_PUBLICATIONS, {"names": wanted}).fetchall()
     }
 
 
@@ -145,50 +151,39 @@ def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> Plan:
     return made
 
 
-def _table_list(tables: Iterable[TableFacts]) -> sql.Composable:
-    return sql.SQL(", ").join(
-        sql.SQL("ONLY {}").format(sql.Identifier(table.schema, table.name))
-        for table in tables
+def creation(name: str, tables: Iterable[TableFacts], publish: str) -> str:
+    """Write what creates a publication for these tables, partitions as their root."""
+    whom = _table_list(tables)
+    return (
+        f"CREATE PUBLICATION {quote.name(name)}{f' FOR TABLE {whom}' if whom else ''}"
+        f" WITH (publish = {quote.text(publish)}, publish_via_partition_root = true);"
     )
 
 
-def create(
-    connection: Connection, name: str, tables: Sequence[TableFacts], publish: str
-) -> None:
-    """Create a publication for these tables, partitions as their root."""
-    statement = sql.SQL("CREATE PUBLICATION {}{} WITH (publish = {}, {})").format(
-        sql.Identifier(name),
-        sql.SQL(" FOR TABLE {}").format(_table_list(tables)) if tables else sql.SQL(""),
-        sql.Literal(publish),
-        sql.SQL("publish_via_partition_root = true"),
-    )
-    _execute(connection, statement)
+def addition(name: str, tables: Iterable[TableFacts]) -> str:
+    """Write what adds tables to a publication."""
+    return f"ALTER PUBLICATION {quote.name(name)} ADD TABLE {_table_list(tables)};"
 
 
-def add(connection: Connection, name: str, tables: Sequence[TableFacts]) -> None:
-    """Add tables to a publication."""
-    statement = sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(
-        sql.Identifier(name), _table_list(tables)
-    )
-    _execute(connection, statement)
+def removal(name: str, tables: Iterable[TableFacts]) -> str:
+    """Write what takes tables out of a publication."""
+    return f"ALTER PUBLICATION {quote.name(name)} DROP TABLE {_table_list(tables)};"
 
 
-def remove(connection: Connection, name: str, tables: Sequence[TableFacts]) -> None:
-    """Take tables out of a publication."""
-    statement = sql.SQL("ALTER PUBLICATION {} DROP TABLE {}").format(
-        sql.Identifier(name), _table_list(tables)
-    )
-    _execute(connection, statement)
+def _table_list(tables: Iterable[TableFacts]) -> str:
+    return ", ".join(f"ONLY {quote.name(table.schema, table.name)}" for table in tables)
 
 
-def _execute(connection: Connection, statement: sql.Composed) -> None:
+def execute(connection: Connection, statement: str) -> None:
+    """Run one of these; without the right to, the statement is its own repair."""
     try:
-        connection.execute(statement)
+        # no parameters: a percent sign in a name means itself
+        connection.execute(statement.encode())
     except psycopg.Error as error:
         if error.sqlstate != _NO_RIGHT:
             raise
         raise PermissionLacking(
             f"publication: {error.diag.message_primary}",
-            hint="let the tables' owner (or a superuser) run:"
-            f" {statement.as_string(connection)};",
+            hint="the tables' owner, or a superuser, has to do it",
+            repair=Repair(sql=statement),
         ) from error

@@ -1,12 +1,20 @@
 """What walstream must know of a server before it streams from it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from psycopg.rows import dict_row
 
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import (
+    ConfigError,
+    PermissionLacking,
+    Repair,
+    Transient,
+    WalstreamError,
+)
 from walstream.lsn import Lsn, parse
+from walstream.postgres import quote
 from walstream.postgres.connection import Connection
 
 _OLDEST: Final = 150000
@@ -15,6 +23,7 @@ _MAX_STATUS_INTERVAL_S: Final = 10.0
 _FACTS: Final = """
 SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
        current_database() AS database,
+       current_user::text AS role,
        pg_is_in_recovery() AS in_recovery,
        current_setting('wal_level') AS wal_level,
        current_setting('server_encoding') AS encoding,
@@ -44,6 +53,8 @@ class Server:
     wal_sender_timeout_ms: int  # 0: never
     may_replicate: bool
     flush_lsn: Lsn
+    role: str = ""  # of our sessions
+    version: int = 0  # 150018 is 15.18
 
     @property
     def status_interval_s(self) -> float:
@@ -53,13 +64,19 @@ class Server:
         return min(_MAX_STATUS_INTERVAL_S, self.wal_sender_timeout_ms / 3000)
 
 
+def check_version(version: int) -> None:
+    """Refuse a server that is too old for our questions."""
+    if version < _OLDEST:
+        raise ConfigError(
+            f"PostgreSQL {version // 10000} is too old: walstream reads 15 to 18",
+            repair=Repair(then="upgrade the server to PostgreSQL 15 or later"),
+        )
+
+
 def look(connection: Connection) -> Server:
     """Ask a server for the facts."""
     version = connection.info.server_version
-    if version < _OLDEST:
-        raise ConfigError(
-            f"PostgreSQL {version // 10000} is too old: walstream reads 15 to 18"
-        )
+    check_version(version)
     with connection.cursor(row_factory=dict_row) as cursor:
         facts = cursor.execute(_FACTS).fetchone() or {}
         if not facts["in_recovery"]:
@@ -74,6 +91,8 @@ def look(connection: Connection) -> Server:
         wal_sender_timeout_ms=facts["wal_sender_timeout_ms"],
         may_replicate=facts["may_replicate"],
         flush_lsn=parse(facts.get("flush_lsn", "0/0")),
+        role=facts["role"],
+        version=version,
     )
 
 
@@ -82,23 +101,54 @@ def check(server: Server, encoding: str = "", *, resuming: bool = False) -> None
 
     While `resuming`, a standby may be the primary that is just being promoted.
     """
+    for _, problem in problems(server, encoding, resuming=resuming):
+        raise problem
+
+
+def problems(
+    server: Server, encoding: str, *, resuming: bool
+) -> Iterator[tuple[str, WalstreamError]]:
+    """Give all that `check` refuses, each with a code, the first met first."""
     if server.in_recovery:
         kind = Transient if resuming else ConfigError
-        raise kind(
-            "this server is a standby", hint="name the primary in the source's dsn"
+        yield (
+            "standby",
+            kind(
+                "this server is a standby",
+                hint="name the primary in the source's dsn",
+                repair=Repair(then="name the primary in the source's dsn"),
+            ),
         )
     if server.wal_level != "logical":
-        raise ConfigError(
-            f"wal_level is {server.wal_level!r}, not 'logical'",
-            hint="run: ALTER SYSTEM SET wal_level = 'logical'; then restart PostgreSQL",
+        yield (
+            "wal-level",
+            ConfigError(
+                f"wal_level is {server.wal_level!r}, not 'logical'",
+                hint="PostgreSQL does not write to its WAL what a stream needs",
+                repair=Repair(
+                    sql="ALTER SYSTEM SET wal_level = 'logical';",
+                    then="restart PostgreSQL",
+                ),
+            ),
         )
     if not server.may_replicate:
-        raise PermissionLacking(
-            "the dsn's role may not replicate",
-            hint="run as a superuser: ALTER ROLE the_role REPLICATION",
+        yield (
+            "replication-right",
+            PermissionLacking(
+                f"role {server.role!r} may not replicate",
+                hint="a superuser gives it the right; on Amazon RDS it becomes a member"
+                " of rds_replication",
+                repair=Repair(sql=f"ALTER ROLE {quote.name(server.role)} REPLICATION;"),
+            ),
         )
     if server.encoding == "SQL_ASCII" and not encoding:
-        raise ConfigError(
-            f"database {server.database!r} is SQL_ASCII: its bytes may be anything",
-            hint="say what they are in the source's `encoding`, for example UTF8",
+        yield (
+            "encoding",
+            ConfigError(
+                f"database {server.database!r} is SQL_ASCII: its bytes may be anything",
+                hint="say what they are in the source's `encoding`, for example UTF8",
+                repair=Repair(
+                    then='say in the source\'s `encoding` what they are: "UTF8"'
+                ),
+            ),
         )

@@ -1,0 +1,26 @@
+"""What would stop a first start, asked before it leaves anything behind."""
+
+from collections.abc import Iterator, Mapping
+
+from walstream.errors import WalstreamError
+from walstream.postgres import rights, room
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection
+
+
+def check(
+    connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
+) -> None:
+    """Refuse a start that could not create its publications and its slot."""
+    for _, obstacle in obstacles(connection, capture, facts):
+        raise obstacle
+
+
+def obstacles(
+    connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
+) -> Iterator[tuple[str, WalstreamError]]:
+    """Give all that stands in the way, each with a code, the first met first."""
+    for obstacle in capture.obstacles(connection, rights.look(connection), facts):
+        yield "publication", obstacle
+    yield from room.lacking(connection, slot=True)
