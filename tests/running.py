@@ -132,12 +132,16 @@ class Walstream:
         assert self._process is not None
         return self._process.pid
 
+    def workers(self) -> list[int]:
+        """Find the workers that run now."""
+        return [child.pid for child in psutil.Process(self.pid).children()]
+
     def worker_pid(self) -> int:
         """Find the one worker; wait for it where it is being started."""
         found: list[int] = []
 
         def look() -> bool:
-            found[:] = [child.pid for child in psutil.Process(self.pid).children()]
+            found[:] = self.workers()
             return bool(found)
 
         wait_until(look, _START_S, "a worker runs")

@@ -4,7 +4,7 @@ Works whether an instance runs or not. What cannot be asked is None, and said.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,6 +144,87 @@ def _health(source: PostgresSource) -> tuple[Health | None, WalstreamError | Non
         return None, error
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One source, as all who know something of it tell."""
+
+    source: PostgresSource
+    kept: _Kept
+    told: dict[str, Any]  # by the running instance; empty: none runs
+    health: Health | None
+    unreachable: WalstreamError | None
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return self.told.get("error") or self.kept.error
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return self.told if "ops" in self.told else self.kept.figures
+
+    @property
+    def resume(self) -> int | None:
+        reported = self.told.get("resume")
+        found = parse(reported) if reported else 0
+        return max(found, self.kept.resume or 0) or None
+
+    @property
+    def lag_bytes(self) -> int | None:
+        if self.health is None or self.resume is None:
+            return None
+        return max(0, self.health.flush_lsn - self.resume)
+
+    def lag_s(self, now: float) -> float | None:
+        if self.told.get("lag_s") is not None:
+            return float(self.told["lag_s"])
+        if self.lag_bytes == 0:
+            return 0.0
+        current_at = self.kept.figures.get("current_at")
+        return max(0.0, now - current_at) if current_at else None
+
+    def state(self) -> tuple[str, int]:
+        """Name its state, and the exit code that it stands for."""
+        told = self.told
+        if not told:
+            return self._state_at_rest()
+        if (code := told["exit_code"]) is not None:
+            return ("failed" if code else "stopped"), code
+        if told["lent"]:
+            return "lent", 0
+        if told["silent"]:
+            return "silent", _DEFECT
+        # without a process it died, and will be started again
+        state = told.get("state", "starting") if told["pid"] else "waiting"
+        return state, _WAITS if state == "waiting" else 0
+
+    def _state_at_rest(self) -> tuple[str, int]:
+        if self.kept.problem is not None:
+            return "failed", self.kept.problem.exit_code
+        if self.error is not None and self.error["final"]:
+            return "failed", self.error["exit_code"]
+        return ("new" if self.kept.resume is None else "stopped"), 0
+
+    def problems(self, state: str) -> Iterator[str]:
+        """Say why it is red, the nearest cause first."""
+        if state in {"waiting", "failed"} and self.error:
+            yield self.error["error"]
+        if state == "silent":
+            yield "its worker runs but does not report"
+        if (code := self.told.get("died_with")) is not None:
+            yield (
+                f"its worker died with exit code {code} and will be started again: the"
+                " log says why"
+            )
+        for problem in (self.kept.problem, self.unreachable):
+            if problem is not None:
+                yield str(problem.args[0])
+        slot, limit = self.source.slot, self.source.alarm_retained_wal
+        if self.health is not None and self.health.retained_wal > limit:
+            yield alarm_text(slot, self.health.retained_wal, limit)
+        if (self.health, self.unreachable) == (None, None) and self.kept.resume:
+            yield f"slot {slot!r} is gone"
+
+
 def _look_at(
     config: Config,
     name: str,
@@ -153,88 +234,27 @@ def _look_at(
 ) -> SourceStatus:
     kept = _kept(Path(config.state) / name)
     health, unreachable = _health(source)
-    figures = told if told and "ops" in told else kept.figures
-    error = (told or {}).get("error") or kept.error
-    state, exit_code = _state(kept, told, error)
-    problems = [
-        str(problem.args[0]) for problem in (kept.problem, unreachable) if problem
-    ]
-    if health is not None and health.retained_wal > source.alarm_retained_wal:
-        problems.append(
-            alarm_text(source.slot, health.retained_wal, source.alarm_retained_wal)
-        )
-    if state in {"waiting", "failed"} and error:
-        problems.insert(0, error["error"])
-    if state == "silent":
-        problems.insert(0, "its worker runs but does not report")
-    if health is None and unreachable is None and kept.resume is not None:
-        problems.append(f"slot {source.slot!r} is gone")
-    resume = _resume(kept, told)
-    lag_bytes = None
-    if health is not None and resume is not None:
-        lag_bytes = max(0, health.flush_lsn - resume)
-    scrub = config.secrets.scrub
+    seen = _Seen(source, kept, told or {}, health, unreachable)
+    state, exit_code = seen.state()
     return SourceStatus(
         name=name,
         kind=source.kind,
         state=state,
         exit_code=exit_code,
-        problems=[scrub(problem) for problem in problems],
-        resume=None if resume is None else show(resume),
+        problems=list(dict.fromkeys(map(config.secrets.scrub, seen.problems(state)))),
+        resume=show(seen.resume) if seen.resume else None,
         server_lsn=show(health.flush_lsn) if health else None,
-        lag_bytes=lag_bytes,
-        lag_s=_lag_s(told, kept, lag_bytes, now),
-        ops=figures.get("ops", 0),
-        delivered=figures.get("delivered", 0),
-        ops_per_s=(told or {}).get("ops_per_s"),
-        delivered_per_s=(told or {}).get("delivered_per_s"),
+        lag_bytes=seen.lag_bytes,
+        lag_s=seen.lag_s(now),
+        ops=seen.figures.get("ops", 0),
+        delivered=seen.figures.get("delivered", 0),
+        ops_per_s=seen.told.get("ops_per_s"),
+        delivered_per_s=seen.told.get("delivered_per_s"),
         slot=_slot(source, health),
-        last_error=_last_error(config, error),
+        last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told) for sink in source.sinks],
     )
-
-
-def _state(
-    kept: _Kept, told: dict[str, Any] | None, error: dict[str, Any] | None
-) -> tuple[str, int]:
-    """Name a source's state, and the exit code that it stands for."""
-    if told is None:
-        return _state_at_rest(kept, error)
-    if told["exit_code"] is not None:
-        return ("failed" if told["exit_code"] else "stopped"), told["exit_code"]
-    if told["lent"]:
-        return "lent", 0
-    if told["silent"]:
-        return "silent", _DEFECT
-    # without a process it died, and will be started again
-    state = told.get("state", "starting") if told["pid"] else "waiting"
-    return state, _WAITS if state == "waiting" else 0
-
-
-def _state_at_rest(kept: _Kept, error: dict[str, Any] | None) -> tuple[str, int]:
-    if kept.problem is not None:
-        return "failed", kept.problem.exit_code
-    if error is not None and error["final"]:
-        return "failed", error["exit_code"]
-    return ("new" if kept.resume is None else "stopped"), 0
-
-
-def _resume(kept: _Kept, told: dict[str, Any] | None) -> int | None:
-    reported = (told or {}).get("resume")
-    found = parse(reported) if reported else 0
-    return max(found, kept.resume or 0) or None
-
-
-def _lag_s(
-    told: dict[str, Any] | None, kept: _Kept, lag_bytes: int | None, now: float
-) -> float | None:
-    if told is not None and told.get("lag_s") is not None:
-        return float(told["lag_s"])
-    if lag_bytes == 0:
-        return 0.0
-    current_at = kept.figures.get("current_at")
-    return max(0.0, now - current_at) if current_at else None
 
 
 def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:

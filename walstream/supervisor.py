@@ -54,6 +54,7 @@ class WorkerProcess:
         self._started_at = 0.0
         self._start_at = 0.0
         self._lent_at = 0.0
+        self._died_with: int | None = None  # its last exit code, unless it was asked to
         self._partial = b""
 
     @property
@@ -145,6 +146,7 @@ class WorkerProcess:
             **self.state,
             "pid": self.pid,
             "exit_code": self.exit_code,
+            "died_with": self._died_with if self._process is None else None,
             "lent": self.lent,
             "silent": self._process is not None and silent_s > _SILENT_S,
         }
@@ -178,6 +180,7 @@ class WorkerProcess:
         else:
             if lived_s > _HEALTHY_S:
                 self._backoff.reset()
+            self._died_with = code
             wait_s = self._backoff.next()
             self._start_at = time.monotonic() + wait_s
             _log.error(

@@ -1,19 +1,26 @@
 """`walstream status`: true with an instance, and without one."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
+import jsonschema
+
+from tests.cover_own import ROOT
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer
+from tests.fix_walstream import Runs, streamed
 from tests.reading import Reader
 from tests.running import Walstream
 from tests.waiting import wait_until
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 10)"
+_WAL = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 1000000))"
 _COMMAND = Path(sys.executable).with_name("walstream")
 
 
@@ -93,3 +100,72 @@ def test_what_stopped_a_source_is_said_with_its_repair(
     assert repair in done.stdout
     assert max(map(len, done.stdout.replace(repair, "").splitlines())) <= 100
     assert "\x1b" not in done.stdout
+
+
+def test_a_slot_that_holds_too_much_is_said_by_log_and_status(
+    newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    options = {"retain": "1GiB", "alarm_retained_wal": "4MiB"}
+    with streamed(
+        newest_postgres, kafka, tmp_path, before=_TABLE, source=options
+    ) as stream:
+        assert source(stream.walstream)["problems"] == []
+        for _ in range(8):
+            stream.database.fetch(_WAL)
+        stream.walstream.until("more than alarm_retained_wal (4.0 MiB)")
+        (problem,) = source(stream.walstream)["problems"]
+        assert "alarm_retained_wal" in problem
+        assert stream.walstream.terminate() == 0
+        (problem,) = source(stream.walstream)["problems"]
+        assert "alarm_retained_wal" in problem
+
+
+def test_a_worker_that_dies_is_said(
+    newest_postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    with streamed(newest_postgres, kafka, tmp_path, before=_TABLE) as stream:
+        walstream = stream.walstream
+        first = walstream.worker_pid()
+        for _ in range(4):  # each wait is longer than the one before
+            os.kill(walstream.worker_pid(), signal.SIGKILL)
+            wait_until(lambda: not walstream.workers(), 10, "it is dead")
+            found = source(walstream)
+            if found["problems"]:
+                break
+        assert "its worker died with exit code -9" in found["problems"][0]
+        assert (found["state"], found["exit_code"]) == ("waiting", 5)
+        wait_until(lambda: source(walstream)["state"] == "streaming", 30, "it streams")
+        assert walstream.worker_pid() != first
+
+
+def test_a_watch_ends_with_ctrl_c_and_prints_what_it_saw(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        assert walstream.terminate() == 0
+    watch = [_COMMAND, "status", "-c", walstream.configuration, "--watch", "--json"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert lines[0]["at"] < lines[1]["at"]
+
+
+def test_what_is_printed_fits_its_published_schema(
+    database: Database, runs: Runs
+) -> None:
+    published = json.loads((ROOT / "docs/schemas/status.json").read_text())
+    shown = subprocess.run(
+        [_COMMAND, "status", "--schema"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(shown.stdout) == published
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
+    with walstream:
+        jsonschema.validate(status(walstream), published)
+    database.fetch("SELECT pg_drop_replication_slot(%s)", walstream.slot)
+    walstream.start().ends_with(3, "is gone")
+    jsonschema.validate(status(walstream), published)
