@@ -5,21 +5,24 @@ closed, and the stream starts again from the position, so that no record is ever
 overtaken by one that came after it.
 """
 
+import contextlib
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.ledger import Transaction
 from walstream.metrics import SINK
 
+_LAST_WORDS_S: Final = 1.0
+_POLL_S: Final = 0.05
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
 
@@ -65,7 +68,7 @@ class Outbox:
 
         Raises what stops this producer for good.
         """
-        self._producer.poll(0)
+        self._poll(0)
         if self._failure is not None:
             raise self._failure
         while self._held:
@@ -73,6 +76,21 @@ class Outbox:
                 return False
             self._held.popleft()
         return True
+
+    def _poll(self, wait_s: float) -> None:
+        """Serve the callbacks. A producer that gives up raises through them."""
+        try:
+            self._producer.poll(wait_s)
+        except KafkaException as error:
+            self.fail(failure(error.args[0], "the producer gave up"))
+            self._hear_why()
+
+    def _hear_why(self) -> None:
+        """Take the last deliveries in: their errors tell the cause."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while len(self._producer) and time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):  # it says so again
+                self._producer.poll(_POLL_S)
 
     def hold(self, attempt: Callable[[], bool]) -> None:
         """Try this again at each `serve`, in turn, until it returns True."""
@@ -155,9 +173,7 @@ class Outbox:
 
     def _on_error(self, error: KafkaError) -> None:
         """Hear of trouble that belongs to no record."""
-        if error.fatal():
-            self.fail(Transient(f"the producer gave up: {error.str()}"))
-        elif not self._unreachable:
+        if not self._unreachable:
             self._unreachable = True
             _log.warning(
                 "Kafka is in trouble: records wait",
@@ -174,6 +190,6 @@ class Outbox:
             and len(self._producer)
             and time.monotonic() < deadline
         ):
-            self._producer.poll(0.05)
+            self._poll(_POLL_S)
         self._producer.purge()
-        self._producer.poll(0)
+        self._poll(0)
