@@ -20,7 +20,10 @@ def config(
         bool, typer.Option("--schema", help="Print the JSON schema instead.")
     ] = False,
 ) -> None:
-    """Print the effective configuration, with secrets masked."""
+    """Print the effective configuration, with secrets masked.
+
+    Example: walstream config -c walstream.toml
+    """
     if schema:
         typer.echo(json.dumps(configuration.schema(), indent=2))
         return

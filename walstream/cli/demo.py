@@ -33,6 +33,8 @@ def demo(
     """Stream a small shop from PostgreSQL to Kafka, with a crash in the middle.
 
     Starts throw-away servers, needs no configuration, and leaves nothing behind.
+
+    Example: walstream demo --seconds 60
     """
     from walstream.demo.play import Wishes, play  # noqa: PLC0415 - other verbs need none of it
     from walstream.demo.screen import Screen  # noqa: PLC0415 - likewise
