@@ -7,7 +7,7 @@ import structlog
 
 from walstream.config import Config
 from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.errors import ConfigError, TopicLost
+from walstream.kafka import kept
 from walstream.kafka.producer import client_properties
 from walstream.kafka.sink import KafkaSink, SinkRules
 from walstream.kafka.topics import Creation, Topic, Topics
@@ -15,7 +15,7 @@ from walstream.metrics import TOPIC
 from walstream.options import Options
 from walstream.ports import Positions
 from walstream.postgres.catalog import TableFacts
-from walstream.routing import Router, Rules, TopicMapping
+from walstream.routers import Routers
 
 _log = structlog.get_logger()
 
@@ -34,39 +34,16 @@ class SinkSet:
         self._seen_topics = seen_topics
         self._positions = positions
         self._options = options
-        self._configs = {
-            name: found
-            for name in config.sources[source].sinks
-            if isinstance(found := config.sinks[name], KafkaSinkConfig)
-        }
-        self._routers = {
-            name: Router(source, _rules(found)) for name, found in self._configs.items()
-        }
+        self._routers = Routers(config, source)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
-        mappings = [router.mapping(schema, table) for router in self._routers.values()]
-        return tuple(
-            sorted(
-                {
-                    column
-                    for mapping in mappings
-                    if mapping
-                    for column in mapping.partition_key or ()
-                }
-            )
-        )
+        return self._routers.partition_key(schema, table)
 
     def check(self, captured: Iterable[TableFacts]) -> None:
         """Refuse partition keys that some record could not have."""
-        for table in captured:
-            for column in self.partition_key(table.schema, table.name):
-                if problem := _partition_key_problem(table, column):
-                    raise ConfigError(
-                        f"partition_key column {column!r} of table"
-                        f" {table.full_name!r} {problem[0]}",
-                        hint=problem[1],
-                    )
+        for _, problem in self._routers.problems(captured):
+            raise problem
 
     def open(
         self, origin: str, captured: Iterable[TableFacts], stack: ExitStack
@@ -78,7 +55,7 @@ class SinkSet:
         epoch = (self._positions.read("epoch") or {}).get("number", 0)
         tables = list(captured)
         sinks = []
-        for name, config in self._configs.items():
+        for name, config in self._routers.configs.items():
             router = self._routers[name]
             # a backlog may hold tables that are gone: their topics count for the limits
             seen = self._seen_topics.setdefault(name, set())
@@ -105,12 +82,7 @@ class SinkSet:
     def _topics(self, name: str, config: KafkaSinkConfig) -> Topics:
         return Topics(
             client_properties(config.producer),
-            Creation(
-                allowed=config.create_topics,
-                partitions=config.topic_partitions,
-                replication=config.topic_replication,
-                config={key: str(text) for key, text in config.topic_config.items()},
-            ),
+            creation(config),
             accept=self._accept(name),
         )
 
@@ -118,63 +90,31 @@ class SinkSet:
         """Compare each topic with what was kept of it, before its first record."""
 
         def accept(topic: Topic) -> None:
-            name = f"topics/{sink}/{topic.name}"
-            found = {"partitions": topic.partitions, "identity": topic.identity}
-            kept = self._positions.read(name)
-            if kept == found:
+            name = kept.document_name(sink, topic.name)
+            found = kept.document(topic.partitions, topic.identity)
+            before = self._positions.read(name)
+            if before == found:
                 return
-            kept = kept or found
-            moved = kept["partitions"] != topic.partitions
-            if moved and not self._options.accept_partitions:
-                raise TopicLost(
-                    f"topic {topic.name!r} has {topic.partitions} partitions, it"
-                    f" had {kept['partitions']}: keys would move to others",
-                    hint="walstream run --accept-partitions, when readers can bear"
-                    " that a key's older records are in another partition",
-                )
-            if kept["identity"] != topic.identity:
-                _log.warning(
-                    "topic was created again: what was delivered before is gone",
-                    **{TOPIC: topic.name},
-                )
+            before = before or found
+            what = kept.moved(found, before)
+            if what and not self._options.accept_partitions:
+                raise kept.partitions_changed(topic.name, what)
+            if kept.created_again(found, before):
+                _log.warning(f"topic {kept.CREATED_AGAIN}", **{TOPIC: topic.name})
             self._positions.write({name: found})
 
         return accept
 
 
-def _note_topics(seen: set[str], sink: KafkaSink) -> None:
-    seen.update(sink.known_topics)
-
-
-def _rules(config: KafkaSinkConfig) -> Rules:
-    return Rules(
-        mappings={
-            table: TopicMapping(
-                mapped.name,
-                None if mapped.partition_key is None else tuple(mapped.partition_key),
-            )
-            for table, mapped in config.topics.items()
-        },
-        template=config.topic,
-        fallback=config.fallback_topic,
-        key=config.key,
+def creation(config: KafkaSinkConfig) -> Creation:
+    """Say how a sink's missing topics are created."""
+    return Creation(
+        allowed=config.create_topics,
+        partitions=config.topic_partitions,
+        replication=config.topic_replication,
+        config={key: str(text) for key, text in config.topic_config.items()},
     )
 
 
-def _partition_key_problem(table: TableFacts, column: str) -> tuple[str, str] | None:
-    """Say why a column cannot be a partition key, and the cure."""
-    quoted = f'"{table.schema}"."{table.name}"'
-    if column not in table.columns:
-        return "is not in the table", f"its columns are {', '.join(table.columns)}"
-    if column not in table.not_null:
-        return (
-            "may be null",
-            f'run: ALTER TABLE {quoted} ALTER "{column}" SET NOT NULL',
-        )
-    whole = table.full and table.old_rows_whole
-    if not whole and column not in table.identity:
-        return (
-            "is not in the replica identity: deletes would not carry it",
-            f"run: ALTER TABLE {quoted} REPLICA IDENTITY FULL",
-        )
-    return None
+def _note_topics(seen: set[str], sink: KafkaSink) -> None:
+    seen.update(sink.known_topics)

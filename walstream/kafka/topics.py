@@ -31,7 +31,7 @@ _UNREADABLE: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
-_DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
+DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
 
@@ -61,6 +61,15 @@ class Creation:
     replication: int = 0
     config: Mapping[str, str] = field(default_factory=dict)
 
+    def topic(self, name: str) -> NewTopic:
+        """Ask for a topic of this name."""
+        return NewTopic(
+            name,
+            num_partitions=self.partitions or -1,
+            replication_factor=self.replication or -1,
+            config=dict(self.config),
+        )
+
 
 class Topics:
     """The topics that a sink writes to."""
@@ -81,6 +90,7 @@ class Topics:
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
         self._told: set[str] = set()
+        self._login_refused: KafkaError | None = None
 
     @property
     def known(self) -> Mapping[str, Topic]:
@@ -89,7 +99,7 @@ class Topics:
     @property
     def limits(self) -> tuple[int, int]:
         """The smallest and the largest max.message.bytes of all known topics."""
-        limits = [topic.limit for topic in self._known.values()] or [_DEFAULT_LIMIT]
+        limits = [topic.limit for topic in self._known.values()] or [DEFAULT_LIMIT]
         return min(limits), max(limits)
 
     def have(self, names: Iterable[str]) -> bool:
@@ -146,15 +156,7 @@ class Topics:
                 f"topics {names} do not exist, and create_topics is false",
                 hint="create them, or set create_topics = true; then: walstream run",
             )
-        new = [
-            NewTopic(
-                name,
-                num_partitions=creation.partitions or -1,
-                replication_factor=creation.replication or -1,
-                config=dict(creation.config),
-            )
-            for name in names
-        ]
+        new = [creation.topic(name) for name in names]
         for start in range(0, len(new), _CREATED_AT_ONCE):
             part = new[start : start + _CREATED_AT_ONCE]
             asked = self._connected().create_topics(
@@ -166,8 +168,9 @@ class Topics:
     def _connected(self) -> AdminClient:
         if self._admin is None:
             try:
+                hearing: Any = {**self._client, "error_cb": self._hear}
                 self._admin = AdminClient(
-                    self._client, logger=logging.getLogger("librdkafka")
+                    hearing, logger=logging.getLogger("librdkafka")
                 )
             except KafkaException as error:
                 raise ConfigError(
@@ -176,9 +179,20 @@ class Topics:
                 ) from error
         return self._admin
 
+    def _hear(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own
+            self._login_refused = error
+
+    def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
+        """Say what failed: a refused login is only heard of, a request times out."""
+        self._connected().poll(0)
+        return failure(self._login_refused or error, doing)
+
     def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Describe those of these topics that exist."""
         admin = self._connected()
+        admin.poll(0)  # what is heard from here on counts
+        self._login_refused = None
         asked = admin.describe_topics(
             TopicCollection(sorted(names)), request_timeout=_TIMEOUT_S
         )
@@ -189,14 +203,14 @@ class Topics:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
-                raise failure(error.args[0], f"topic {name!r}") from error
+                raise self._failure(error.args[0], f"topic {name!r}") from error
             except TimeoutError as error:
                 raise Transient("Kafka does not answer") from error
             found[name] = Topic(
                 name,
                 identity=str(description.topic_id),
                 partitions=len(description.partitions),
-                limit=_DEFAULT_LIMIT,
+                limit=DEFAULT_LIMIT,
             )
         self._read_configuration(found)
         return found
@@ -265,16 +279,20 @@ def _await_creation(name: str, done: "Future[None]") -> None:
     except TimeoutError as error:
         raise Transient(f"creating topic {name!r}: Kafka does not answer") from error
     except KafkaException as error:
-        code = error.args[0].code()
-        if code in _MISCONFIGURED:
-            raise ConfigError(
-                f"creating topic {name!r}: {error.args[0].str()}",
-                hint="correct topic_config, topic_partitions or topic_replication",
-            ) from error
-        if code != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise failure(error.args[0], f"creating topic {name!r}") from error
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise creation_error(name, error) from error
     else:
         _log.info("topic created", **{TOPIC: name})
+
+
+def creation_error(name: str, error: KafkaException) -> WalstreamError:
+    """Say why a topic cannot be created."""
+    if error.args[0].code() in _MISCONFIGURED:
+        return ConfigError(
+            f"creating topic {name!r}: {error.args[0].str()}",
+            hint="correct topic_config, topic_partitions or topic_replication",
+        )
+    return failure(error.args[0], f"creating topic {name!r}")
 
 
 def topic_lost(name: str, what: str) -> WalstreamError:

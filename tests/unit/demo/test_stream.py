@@ -4,14 +4,14 @@ from pathlib import Path
 
 from walstream.config import KafkaSink, PostgresSource, load
 from walstream.demo.stream import SLOT, configure
-from walstream.run import check_supported
+from walstream.supported import refuse_unsupported
 
 
 def test_configuration_is_valid_and_names_the_servers(tmp_path: Path) -> None:
     dsn = "postgresql://postgres@127.0.0.1:5432/postgres"
     config = load(configure(tmp_path, dsn, "127.0.0.1:9092"))
 
-    check_supported(config)
+    refuse_unsupported(config)
     source, sink = config.sources["shop"], config.sinks["kafka"]
     assert isinstance(source, PostgresSource)
     assert isinstance(sink, KafkaSink)

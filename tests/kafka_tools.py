@@ -1,0 +1,93 @@
+"""Two of Kafka's own commands, as far as printed repairs use them.
+
+The jars of the tests' broker hold kafka-configs.sh, and neither kafka-topics.sh nor
+kafka-acls.sh: these ask the same of the same brokers.
+
+    python -m tests.kafka_tools topics --bootstrap-server HOST:PORT --create --topic T
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+_WAIT_S = 30
+
+
+def main() -> None:
+    """Do what one command says; any other option is an error."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("tool", choices=["topics", "acls"])
+    parser.add_argument("--bootstrap-server", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--command-config")
+    parser.add_argument("--create", action="store_true")
+    parser.add_argument("--partitions", type=int, default=-1)
+    parser.add_argument("--replication-factor", type=int, default=-1)
+    parser.add_argument("--config", action="append", default=[])
+    parser.add_argument("--add", action="store_true")
+    parser.add_argument("--allow-principal")
+    parser.add_argument("--operation", action="append", default=[])
+    told = parser.parse_args()
+    admin = AdminClient(
+        {"bootstrap.servers": told.bootstrap_server, **_login(told.command_config)}
+    )
+    for done in (_topics if told.tool == "topics" else _acls)(admin, told):
+        try:
+            done.result(_WAIT_S)
+        except KafkaException as error:
+            sys.exit(str(error))
+
+
+def _login(file: str | None) -> dict[str, Any]:
+    """Read a client's properties, written as Kafka's own tools read them."""
+    if file is None:
+        return {}
+    text = Path(file).read_text()
+    pairs = dict(re.findall(r"^([a-z.]+)=(\S+)$", text, re.MULTILINE))
+    login = dict(re.findall(r'(username|password)="(.*?)"', text))
+    return {**pairs, **{f"sasl.{key}": value for key, value in login.items()}}
+
+
+def _topics(admin: Any, told: argparse.Namespace) -> Any:
+    assert told.create
+    config = dict(pair.split("=", 1) for pair in told.config)
+    topic = NewTopic(
+        told.topic, told.partitions, told.replication_factor, config=config
+    )
+    return admin.create_topics([topic]).values()
+
+
+def _acls(admin: Any, told: argparse.Namespace) -> Any:
+    assert told.add
+    names = {one.name.replace("_", "").lower(): one for one in AclOperation}
+    return admin.create_acls(
+        [
+            AclBinding(
+                ResourceType.TOPIC,
+                told.topic,
+                ResourcePatternType.LITERAL,
+                told.allow_principal,
+                "*",
+                names[operation.lower()],
+                AclPermissionType.ALLOW,
+            )
+            for operation in told.operation
+        ]
+    ).values()
+
+
+if __name__ == "__main__":
+    main()

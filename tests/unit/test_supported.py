@@ -1,0 +1,98 @@
+"""What this version does not do is named before anything is created, all of it."""
+
+from pathlib import Path
+
+import pytest
+
+from walstream.config import Config, load
+from walstream.errors import ConfigError
+from walstream.supported import refuse_unsupported, risks, unsupported
+
+TEXT = """
+[sources.app]
+kind = "postgres"
+dsn = "host=/run/postgresql"
+backfill = "never"
+sinks = ["kafka"]
+{source}
+[sinks.kafka]
+kind = "kafka"
+{sink}
+[sinks.kafka.producer]
+"bootstrap.servers" = "localhost:9092"
+"""
+
+
+def configured(folder: Path, *, source: str = "", sink: str = "") -> Config:
+    path = folder / "walstream.toml"
+    path.write_text(TEXT.format(source=source, sink=sink))
+    return load(path, {})
+
+
+def test_what_is_built_is_not_refused(tmp_path: Path) -> None:
+    config = configured(tmp_path)
+    assert not list(unsupported(config))
+    assert not list(risks(config))
+    refuse_unsupported(config)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "key"),
+    [
+        ('encoding = "LATIN1"', "", "sources.app.encoding"),
+        ('heartbeat = "10s"', "", "sources.app.heartbeat"),
+        ("", 'format = "event"', "sinks.kafka.format"),
+        ("", 'key = "pkey"', "sinks.kafka.key"),
+        ("", 'on_too_large = "large"', "sinks.kafka.on_too_large"),
+        ("", "tombstones = true", "sinks.kafka.tombstones"),
+        ("", "strict = true", "sinks.kafka.strict"),
+    ],
+)
+def test_what_is_not_built_is_refused(
+    tmp_path: Path, source: str, sink: str, key: str
+) -> None:
+    config = configured(tmp_path, source=source, sink=sink)
+    with pytest.raises(ConfigError, match=f"^{key}"):
+        refuse_unsupported(config)
+
+
+def test_all_that_is_not_built_is_named(tmp_path: Path) -> None:
+    config = configured(
+        tmp_path, source='heartbeat = "1s"', sink='format = "event"\nstrict = true'
+    )
+    named = [str(error.args[0]).partition(":")[0] for error in unsupported(config)]
+    assert named == [
+        "sources.app.heartbeat is not in this version",
+        "sinks.kafka.format",
+        "sinks.kafka.strict",
+    ]
+
+
+def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(
+        '[sources.old]\nkind = "sql"\nurl = "sqlite:///x"\nsinks = ["rows"]\n'
+        '[sources.old.tables.t]\nprimary_key = "id"\n'
+        '[sinks.rows]\nkind = "log"\nformat = "row"\n'
+    )
+    first, second = unsupported(load(path, {}))
+    assert str(first).startswith("sources.old.kind: 'sql'")
+    assert str(second).startswith("sinks.rows.kind: 'log'")
+
+
+def test_no_source_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no source"):
+        refuse_unsupported(Config())
+
+
+def test_what_was_given_up_is_named_by_its_key(tmp_path: Path) -> None:
+    config = configured(
+        tmp_path,
+        source='insecure = true\ndetach_after = "1min"',
+        sink="at_most_once = true",
+    )
+    assert [risk.key for risk in risks(config)] == [
+        "sources.app.insecure",
+        "sources.app.detach_after",
+        "sinks.kafka.at_most_once",
+    ]

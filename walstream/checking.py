@@ -1,0 +1,245 @@
+"""Everything that can be known before `run`: configuration, folder, servers, topics.
+
+Asks in the order in which `run` would meet what it finds, changes nothing, and says
+with which exit code `run` would end.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from walstream import state_check, supported
+from walstream.config import Config, PostgresSource, Secrets
+from walstream.config.secret import mask_value
+from walstream.errors import ConfigError, Repair, WalstreamError
+from walstream.finding import Finding, Severity, warning
+from walstream.kafka import checks as kafka_checks
+from walstream.kafka.checks import WantedSink
+from walstream.kafka.cluster import Cluster
+from walstream.kafka.kept import document_name
+from walstream.kafka.producer import client_properties
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.checks import Inspection, Wanted, inspect
+from walstream.postgres.start import Stored
+from walstream.routers import Routers
+from walstream.sinks import creation
+from walstream.state_check import Known
+
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+_COMMAND: Final = re.compile(r"walstream [a-z -]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """One source; its sinks' findings are its own."""
+
+    name: str
+    server: str  # the connection string, secrets masked
+    exit_code: int
+    findings: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `check` prints."""
+
+    exit_code: int  # that `run` would end with; 5: it would wait and try again
+    ok: bool  # `run` would start
+    sources: list[SourceReport]
+    findings: list[Finding]  # of configuration and state folder: of no single source
+
+
+ADAPTER: Final = TypeAdapter(Report)
+
+
+def check(config: Config) -> Report:
+    """Look at everything; never raises WalstreamError."""
+    folder = Path(config.state)
+    whole = [
+        *map(_unsupported, supported.unsupported(config)),
+        *state_check.look_at_folder(folder),
+        *(_risk(risk) for risk in supported.risks(config)),
+    ]
+    usable = not any(finding.code == "state-unwritable" for finding in whole)
+    running = state_check.user_of(folder) is not None
+    checker = _Checker(config, folder if usable else None, running=running)
+    sources = [
+        checker.source(name, source)
+        for name, source in config.sources.items()
+        if isinstance(source, PostgresSource)
+    ]
+    finish = _Finish(config.secrets, config.command)
+    whole = finish.all(whole)
+    ended = _first_stop(whole)  # before any source begins
+    code = ended or max((source.exit_code for source in sources), default=0)
+    return Report(code, not code, [finish.source(one) for one in sources], whole)
+
+
+def refused(error: WalstreamError) -> Report:
+    """Report a configuration that cannot be read."""
+    finding = Finding.of(error, "configuration", "configuration")
+    findings = _Finish(Secrets(), lambda command: command).all([finding])
+    return Report(error.exit_code, ok=False, sources=[], findings=findings)
+
+
+def _unsupported(error: ConfigError) -> Finding:
+    return Finding.of(error, "unsupported", "configuration")
+
+
+def _risk(risk: supported.Risk) -> Finding:
+    return warning("risk", risk.key, risk.what, "said at each start")
+
+
+def _first_stop(findings: Iterable[Finding]) -> int:
+    """Give the exit code of the first that stops `run`; 0: none does."""
+    stops = (found for found in findings if found.severity is Severity.STOP)
+    return next((found.exit_code for found in stops), 0)
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Goes through sources; what two of them share is asked once."""
+
+    config: Config
+    folder: Path | None  # None: nothing can be kept there
+    running: bool
+    _clusters: dict[str, Cluster] = field(default_factory=dict)
+
+    def source(self, name: str, source: PostgresSource) -> SourceReport:
+        known, findings = Known(), list[Finding]()
+        if self.folder is not None:
+            known, findings = state_check.look_at_source(self.folder / name)
+        inspection = inspect(self._wanted(name, source, known))
+        findings = [*findings, *inspection.findings]
+        routers = Routers(self.config, name)
+        tables = inspection.captured.values()
+        findings += _partition_keys(routers, tables)
+        for sink in routers.configs:
+            topics, unroutable = _topics(routers, sink, tables)
+            findings += unroutable
+            findings += self._sink(routers, sink, topics, (known, inspection))
+        code = _first_stop(findings)
+        return SourceReport(name, mask_value("dsn", source.dsn), code, findings)
+
+    def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
+        intent = known.intent
+        siblings = (
+            other.slot
+            for key, other in self.config.sources.items()
+            if isinstance(other, PostgresSource) and key != name
+        )
+        return Wanted(
+            name,
+            source,
+            Stored(
+                position=known.position,
+                intent=intent is not None and intent["slot"] == source.slot,
+                consistent_point=(intent or {}).get("consistent_point"),
+            ),
+            known.publications,
+            self.running,
+            sibling_slots=frozenset(siblings),
+        )
+
+    def _sink(
+        self,
+        routers: Routers,
+        sink: str,
+        topics: set[str],
+        found: tuple[Known, Inspection],
+    ) -> list[Finding]:
+        known, inspection = found
+        config = routers.configs[sink]
+        kept = {
+            name.removeprefix(document_name(sink, "")): document
+            for name, document in known.topics.items()
+            if name.startswith(document_name(sink, ""))
+        }
+        if inspection.server is None:  # which tables there are cannot be told
+            topics = topics | kept.keys()
+        if sink not in self._clusters:
+            self._clusters[sink] = Cluster(client_properties(config.producer))
+        wanted = WantedSink(
+            sink,
+            config.producer,
+            creation(config),
+            sorted(topics),
+            kept,
+            oldest_commit=_oldest_commit(known, inspection),
+        )
+        return kafka_checks.inspect(wanted, self._clusters[sink])
+
+
+def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
+    """Give a time before which no change waits; None: nothing waits, or not known."""
+    position, server = known.position, inspection.server
+    if position is None or server is None:
+        return None
+    waits = position.resume + _PAGE_HEADER < server.flush_lsn
+    return known.current_at if waits else None
+
+
+def _partition_keys(
+    routers: Routers, tables: Iterable[TableFacts]
+) -> Iterator[Finding]:
+    for table, problem in routers.problems(tables):
+        yield Finding.of(
+            problem,
+            "partition-key",
+            f"table {table.full_name}",
+            "a record without its whole key would go to another partition than the"
+            " rest of its row's records",
+        )
+
+
+def _topics(
+    routers: Routers, sink: str, tables: Iterable[TableFacts]
+) -> tuple[set[str], list[Finding]]:
+    """Name the topics of the tables, and the tables that can have none."""
+    topics, findings = set(), []
+    for table in tables:
+        try:
+            topic = routers[sink].topic(table.schema, table.name)
+        except ConfigError as error:
+            subject = f"table {table.full_name}"
+            findings.append(Finding.of(error, "topic-name", subject))
+        else:
+            topics |= {topic} if topic is not None else set()
+    return topics, findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Finish:
+    """Makes findings what is shown: commands complete, no secret anywhere."""
+
+    secrets: Secrets
+    command: Callable[[str], str]
+
+    def source(self, report: SourceReport) -> SourceReport:
+        return replace(report, findings=self.all(report.findings))
+
+    def all(self, findings: Iterable[Finding]) -> list[Finding]:
+        return [self._one(finding) for finding in findings]
+
+    def _one(self, finding: Finding) -> Finding:
+        scrub = self.secrets.scrub
+        repair = finding.repair
+        then = repair.then
+        if _COMMAND.fullmatch(then):
+            then = self.command(then)
+        lines = repair.command.splitlines()
+        return replace(
+            finding,
+            subject=scrub(finding.subject),
+            what=scrub(finding.what),
+            why=scrub(finding.why),
+            repair=Repair(
+                sql=scrub(repair.sql),
+                command=scrub("\n".join(map(self.command, lines))),
+                then=scrub(then),
+            ),
+        )

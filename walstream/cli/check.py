@@ -1,0 +1,94 @@
+"""`walstream check`: what is wrong, before `run` meets it."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from walstream import logs
+from walstream.checking import ADAPTER, Report, check, refused
+from walstream.cli.output import console, print_findings, print_json, print_schema
+from walstream.cli.run import ConfigFile
+from walstream.config import Secrets, load
+from walstream.errors import ConfigError
+from walstream.finding import Finding, Severity
+
+
+def check_command(
+    file: ConfigFile = None,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as JSON.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
+    ] = False,
+) -> None:
+    """Say what would stop run, and what somebody would be sorry for, with the repair.
+
+    Ends with 0 when run would start, else with the code that run would end with; 5:
+    it would wait.
+
+    Example: walstream check -c walstream.toml
+    """
+    if schema:
+        print_schema(ADAPTER)
+        return
+    logs.configure("error", Secrets().scrub)
+    try:
+        config = load(file)
+    except ConfigError as error:
+        report = refused(error)
+    else:
+        logs.configure("error", config.secrets.scrub)
+        report = check(config)
+    if as_json:
+        print_json(ADAPTER, report)
+    else:
+        print_report(report, only=Severity.STOP if quiet else None)
+    raise typer.Exit(report.exit_code)
+
+
+def print_report(report: Report, only: Severity | None = None) -> None:
+    """Print what was found, by source, and what `run` would do."""
+    out = console()
+    _print_part(out, report.findings, only)
+    for source in report.sources:
+        out.print(
+            Text(f"{source.name}  ", "bold").append(source.server, "not bold dim")
+        )
+        if not _print_part(out, source.findings, only):
+            out.print(Text("  ✓ nothing found", style="green"))
+    _print_verdict(out, report)
+
+
+def _print_part(out: Console, findings: list[Finding], only: Severity | None) -> bool:
+    shown = [found for found in findings if only in {None, found.severity}]
+    print_findings(out, shown, lambda command: command)
+    if shown:
+        out.print()
+    return bool(shown)
+
+
+def _print_verdict(out: Console, report: Report) -> None:
+    findings = [*report.findings, *(f for s in report.sources for f in s.findings)]
+    counts = ", ".join(
+        f"{count} {severity}{'s' * (count > 1)}"
+        for severity in Severity
+        if (count := sum(found.severity is severity for found in findings))
+    )
+    style = "bold green" if report.ok else "bold red"
+    out.print(Text(verdict(report), style).append(f"  ({counts})" if counts else ""))
+
+
+def verdict(report: Report) -> str:
+    """Say in a line what `run` would do."""
+    if report.ok:
+        return "run would start"
+    if report.exit_code == 5:  # noqa: PLR2004 - as Transient has it
+        return "run would wait and try again (5)"
+    return f"run would end with {report.exit_code}"

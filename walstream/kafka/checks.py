@@ -1,0 +1,250 @@
+"""What an operator should know of one Kafka sink before it is run.
+
+What stops `run` comes first, in the order in which `run` meets it. The same finding of
+many topics is one, which names the first of them.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from walstream.errors import (
+    PermissionLacking,
+    Repair,
+    TopicLost,
+    Transient,
+    WalstreamError,
+)
+from walstream.finding import Finding, Severity, note, warning
+from walstream.kafka import kept
+from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
+from walstream.kafka.kept import Document
+from walstream.kafka.outbox import Outbox
+from walstream.kafka.producer import producer_properties
+from walstream.kafka.remark import Remark, Tools, grouped
+from walstream.kafka.topic_config import remarks_of
+from walstream.kafka.topics import DEFAULT_LIMIT, Creation
+
+_RIGHTS = ("DESCRIBE", "WRITE")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSink:
+    """One sink of one source, and what the state folder knows of its topics."""
+
+    name: str
+    producer: Mapping[str, Any]
+    creation: Creation
+    topics: Collection[str]  # those that the captured tables would go to
+    kept: Mapping[str, Document] = field(default_factory=dict)  # by topic
+    oldest_commit: float | None = None  # of what waits; unix seconds, about
+
+
+def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
+    """Look at the brokers and the topics; never raises WalstreamError."""
+    findings: list[Finding] = []
+    try:
+        brokers = cluster.brokers()
+        seen = cluster.topics(wanted.topics)
+        missing = sorted(set(wanted.topics) - seen.keys())
+        may_create = wanted.creation.allowed
+        refused = cluster.refusals(missing, wanted.creation) if may_create else {}
+    except WalstreamError as error:
+        findings.append(_of_brokers(error, cluster))
+    else:
+        tools = Tools.of(wanted.producer, cluster.address)
+        findings += grouped(
+            [
+                *_unseen(seen, tools),
+                *_not_there(missing, wanted, tools),
+                *_refused(refused, tools),
+                *_seen(seen, wanted, brokers, tools),
+            ]
+        )
+        findings += _to_create(sorted(set(missing) - refused.keys()), wanted, brokers)
+    findings += _of_properties(wanted)
+    order = list(Severity)
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
+
+
+def _of_brokers(error: WalstreamError, cluster: Cluster) -> Finding:
+    subject = f"brokers {cluster.address}"
+    if isinstance(error, PermissionLacking):
+        return Finding.of(error, "kafka-login", subject)
+    if isinstance(error, Transient):
+        why = "run would wait for them; changes stay in PostgreSQL's WAL meanwhile"
+        return Finding.of(error, "brokers-unreachable", subject, why)
+    return Finding.of(error, "producer-properties", subject)
+
+
+def _of_properties(wanted: WantedSink) -> Iterator[Finding]:
+    """Make the producer that `run` would make: librdkafka reads its properties."""
+    try:
+        properties = producer_properties(wanted.producer, DEFAULT_LIMIT, DEFAULT_LIMIT)
+        Outbox(wanted.name, properties).close(0.0)
+    except WalstreamError as error:
+        yield Finding.of(error, "producer-properties", f"sink {wanted.name}")
+
+
+def _unseen(
+    seen: Mapping[str, FoundTopic | WalstreamError], tools: Tools
+) -> Iterator[tuple[str, Remark]]:
+    """Name those that the brokers do not show."""
+    for name, error in seen.items():
+        if isinstance(error, WalstreamError):
+            denied = isinstance(error, PermissionLacking)
+            what = "may not be described by the producer's user" if denied else ""
+            yield (
+                name,
+                Remark.of(
+                    error,
+                    "topic-rights",
+                    what=what,
+                    repair=tools.grant(*_RIGHTS) if denied else Repair(),
+                ),
+            )
+
+
+def _not_there(
+    missing: Iterable[str], wanted: WantedSink, tools: Tools
+) -> Iterator[tuple[str, Remark]]:
+    if wanted.creation.allowed:
+        return
+    for name in missing:
+        yield (
+            name,
+            Remark(
+                "topic-missing",
+                Severity.STOP,
+                "does not exist, and create_topics is false",
+                "run would end here, before anything is delivered",
+                tools.create(wanted.creation),
+                TopicLost.exit_code,
+            ),
+        )
+
+
+def _refused(
+    refused: Mapping[str, WalstreamError], tools: Tools
+) -> Iterator[tuple[str, Remark]]:
+    """Name those that the brokers would not create."""
+    for name, error in refused.items():
+        denied = isinstance(error, PermissionLacking)
+        what = str(error.args[0]).replace(f"creating topic {name!r}: ", "")
+        yield (
+            name,
+            Remark.of(
+                error,
+                "topic-creation",
+                what=f"cannot be created: {what}",
+                repair=tools.grant("CREATE", *_RIGHTS) if denied else Repair(),
+            ),
+        )
+
+
+def _seen(
+    seen: Mapping[str, FoundTopic | WalstreamError],
+    wanted: WantedSink,
+    brokers: Brokers,
+    tools: Tools,
+) -> Iterator[tuple[str, Remark]]:
+    """Judge the topics that are there; `run` looks at the partitions first."""
+    topics = [topic for topic in seen.values() if isinstance(topic, FoundTopic)]
+    age_s = wanted.oldest_commit and max(0.0, time.time() - wanted.oldest_commit)
+    judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
+        lambda topic: _since(topic, wanted.kept.get(topic.name)),
+        lambda topic: _rights(topic, tools),
+        lambda topic: _replicas(topic, brokers),
+        lambda topic: remarks_of(topic, wanted.creation, age_s, tools),
+    )
+    for judge in judges:
+        for topic in topics:
+            for remark in judge(topic):
+                yield topic.name, remark
+
+
+def _since(topic: FoundTopic, before: Document | None) -> Iterator[Remark]:
+    """Compare a topic with what was kept of it."""
+    found = kept.document(topic.partitions, topic.identity)
+    before = before or found
+    if what := kept.moved(found, before):
+        yield Remark(
+            "topic-partitions",
+            Severity.STOP,
+            what,
+            kept.ACCEPT_HINT,
+            kept.ACCEPT,
+            TopicLost.exit_code,
+        )
+    if kept.created_again(found, before):
+        yield Remark(
+            "topic-created-again",
+            Severity.WARNING,
+            kept.CREATED_AGAIN,
+            "run goes on with the new topic; readers miss what the old one held",
+        )
+
+
+def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
+    if topic.allowed is not None and not {"WRITE", "ALL"} & set(topic.allowed):
+        yield Remark(
+            "topic-rights",
+            Severity.STOP,
+            "may not be written to by the producer's user",
+            "the first record would be refused, and run would end",
+            tools.grant(*_RIGHTS),
+            PermissionLacking.exit_code,
+        )
+
+
+def _replicas(topic: FoundTopic, brokers: Brokers) -> Iterator[Remark]:
+    if topic.replicas == 1 < brokers.count:
+        yield Remark(
+            "topic-replication",
+            Severity.WARNING,
+            f"has 1 replica, and there are {brokers.count} brokers",
+            "while its one broker is away nothing is delivered; with its disk the"
+            " records are lost, and PostgreSQL does not have them any more",
+            Repair(then="kafka-reassign-partitions.sh, with a plan of more replicas"),
+        )
+
+
+def _to_create(
+    names: list[str], wanted: WantedSink, brokers: Brokers
+) -> Iterator[Finding]:
+    """Say of topics that are not there yet what they will be."""
+    creation = wanted.creation
+    if not creation.allowed or not names:
+        return
+    subject = names[0] if len(names) == 1 else f"{len(names)} topics"
+    partitions = _number(creation.partitions, brokers.partitions, "partition")
+    replicas = _number(creation.replication, brokers.replicas, "replica")
+    shown = "" if len(names) == 1 else f" ({', '.join(names[:3])}, …)"
+    yield note(
+        "topics-to-create",
+        subject if len(names) > 1 else f"topic {subject}",
+        f"will be created by run{shown}, with {partitions} and {replicas}",
+        f"topic_partitions and topic_replication of [sinks.{wanted.name}] decide; a"
+        " later change of the partitions moves keys",
+    )
+    if (creation.replication or brokers.replicas) == 1 < brokers.count:
+        yield warning(
+            "topic-replication",
+            f"sink {wanted.name}",
+            f"topics will be created with 1 replica, and there are {brokers.count}"
+            " brokers",
+            "while its one broker is away nothing is delivered to a topic",
+            Repair(
+                then=f"set topic_replication = {min(3, brokers.count)} in"
+                f" [sinks.{wanted.name}]"
+            ),
+        )
+
+
+def _number(configured: int, default: int | None, what: str) -> str:
+    if not configured and default is None:
+        return f"the broker's default of {what}s"
+    number = configured or default
+    source = "" if configured else " (the broker's default)"
+    return f"{number} {what}{'' if number == 1 else 's'}{source}"

@@ -1,0 +1,226 @@
+"""Looks at a cluster as a producer's user sees it: brokers, topics, rights.
+
+Only asks, and changes nothing. What the answers mean is `checks`' business. A cluster
+that did not answer once is not asked again.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.kafka.failure import failure
+from walstream.kafka.topics import Creation, creation_error
+
+_TIMEOUT_S: Final = 8.0
+_GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
+_POLL_S: Final = 0.05
+_AT_ONCE: Final = 500  # topics in one request
+_TELLING: Final = (  # of what librdkafka says while a request waits, the causes
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+    KafkaError._SSL,  # noqa: SLF001 - likewise
+    KafkaError._RESOLVE,  # noqa: SLF001 - likewise
+    KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
+)
+_NOISE: Final = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state \w+\)$")
+_READY: Final = KafkaError.TOPIC_ALREADY_EXISTS
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """The brokers, and what they give to a topic that does not say."""
+
+    count: int
+    partitions: int | None = None  # None: may not be read
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    name: str
+    identity: str
+    partitions: int
+    replicas: int  # the fewest of any partition
+    allowed: Collection[str] | None  # WRITE, DESCRIBE, ...; None: not told
+    config: Mapping[str, str] | None  # None: may not be read
+
+
+class Cluster:
+    """The brokers behind a producer's properties."""
+
+    def __init__(self, producer: Mapping[str, Any]) -> None:
+        """Ask with `producer`, as `client_properties` gave it."""
+        self._properties = dict(producer)
+        self._admin: AdminClient | None = None
+        self._heard: dict[int, KafkaError] = {}  # by code
+        self._heard_at = 0.0
+        self._brokers: Brokers | WalstreamError | None = None
+
+    @property
+    def address(self) -> str:
+        """The bootstrap servers, as written."""
+        properties = self._properties
+        servers = properties.get("bootstrap.servers")
+        return str(servers or properties.get("metadata.broker.list", ""))
+
+    def brokers(self) -> Brokers:
+        """Count them; raise why none answers."""
+        if self._brokers is None:
+            try:
+                self._brokers = self._look()
+            except WalstreamError as error:
+                self._brokers = error
+            except KafkaException as error:
+                self._brokers = failure(error.args[0], "asking the brokers")
+        if isinstance(self._brokers, WalstreamError):
+            raise self._brokers
+        return self._brokers
+
+    def _look(self) -> Brokers:
+        asked = self._connected().describe_cluster(request_timeout=_TIMEOUT_S)
+        nodes = self._wait(asked, "asking the brokers").nodes
+        resource = ConfigResource(ResourceType.BROKER, str(nodes[0].id))
+        (config,) = self._configs([resource]).values()
+        if config is None:
+            return Brokers(len(nodes))
+        return Brokers(
+            len(nodes),
+            int(config["num.partitions"]),
+            int(config["default.replication.factor"]),
+        )
+
+    def topics(self, names: Iterable[str]) -> dict[str, FoundTopic | WalstreamError]:
+        """Describe those that are there, or say why one cannot be seen."""
+        found: dict[str, FoundTopic | WalstreamError] = {}
+        for part in _parts(sorted(names)):
+            found |= self._describe(part)
+        return found
+
+    def _describe(self, names: list[str]) -> dict[str, FoundTopic | WalstreamError]:
+        asked = self._connected().describe_topics(
+            TopicCollection(names),
+            include_authorized_operations=True,
+            request_timeout=_TIMEOUT_S,
+        )
+        configs = self._configs(
+            [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        )
+        found: dict[str, FoundTopic | WalstreamError] = {}
+        for name, answer in asked.items():
+            try:
+                topic = self._wait(answer, f"topic {name!r}")
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    found[name] = failure(error.args[0], f"topic {name!r}")
+                continue
+            allowed = topic.authorized_operations
+            found[name] = FoundTopic(
+                name,
+                identity=str(topic.topic_id),
+                partitions=len(topic.partitions),
+                replicas=min(
+                    (len(one.replicas) for one in topic.partitions), default=0
+                ),
+                allowed=None if allowed is None else {one.name for one in allowed},
+                config=configs[name],
+            )
+        return found
+
+    def _configs(self, resources: list[Any]) -> dict[str, Mapping[str, str] | None]:
+        """Read configurations by name; None where that is not allowed, or not there."""
+        asked = self._connected().describe_configs(
+            resources, request_timeout=_TIMEOUT_S
+        )
+        found: dict[str, Mapping[str, str] | None] = {}
+        for resource, answer in asked.items():
+            try:
+                entries = self._wait(answer, "reading configurations")
+            except KafkaException:
+                found[resource.name] = None
+            else:
+                found[resource.name] = {
+                    name: entry.value
+                    for name, entry in entries.items()
+                    if entry.value is not None
+                }
+        return found
+
+    def refusals(
+        self, names: Iterable[str], creation: Creation
+    ) -> dict[str, WalstreamError]:
+        """Say why topics could not be created: asked of the brokers, not done."""
+        refused = {}
+        for part in _parts(sorted(names)):
+            asked = self._connected().create_topics(
+                [creation.topic(name) for name in part],
+                validate_only=True,
+                request_timeout=_TIMEOUT_S,
+            )
+            for name, answer in asked.items():
+                try:
+                    self._wait(answer, f"creating topic {name!r}")
+                except KafkaException as error:
+                    if error.args[0].code() != _READY:
+                        refused[name] = creation_error(name, error)
+        return refused
+
+    def _connected(self) -> AdminClient:
+        if self._admin is None:
+            try:
+                hearing: Any = {**self._properties, "error_cb": self._hear}
+                self._admin = AdminClient(
+                    hearing, logger=logging.getLogger("librdkafka")
+                )
+            except KafkaException as error:
+                raise ConfigError(
+                    f"producer properties: {error.args[0].str()}",
+                    hint="correct it: librdkafka's CONFIGURATION.md lists all",
+                ) from error
+        return self._admin
+
+    def _hear(self, error: KafkaError) -> None:
+        if not self._heard:
+            self._heard_at = time.monotonic()
+        self._heard.setdefault(error.code(), error)
+
+    def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
+        """Wait for an answer; give up early where every broker refuses."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not answer.done():
+            self._connected().poll(_POLL_S)
+            now = time.monotonic()
+            refused = self._brokers is None and self._heard
+            if now > deadline or (refused and now > self._heard_at + _GIVE_UP_S):
+                raise self._unanswered(doing)
+        try:
+            return answer.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._TIMED_OUT:  # noqa: SLF001 - likewise
+                raise self._unanswered(doing) from error
+            raise
+
+    def _unanswered(self, doing: str) -> WalstreamError:
+        """Say why no broker answers, as far as librdkafka told."""
+        for code in _TELLING:
+            if code in self._heard:
+                error = failure(self._heard[code], doing)
+                text = _NOISE.sub("", self._heard[code].str())
+                return type(error)(f"{doing}: {text}", hint=error.hint)
+        return Transient(f"{doing}: no answer", hint="walstream tries again by itself")
+
+
+def _parts(names: list[str]) -> Iterable[list[str]]:
+    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))

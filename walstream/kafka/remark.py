@@ -1,0 +1,132 @@
+"""What is said of topics, one by one, made into findings that name several at once.
+
+A thousand topics with the same fault are one finding. A command names the first few of
+them: each line of it is for one topic.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from walstream.errors import NO_REPAIR, Repair, WalstreamError
+from walstream.finding import Finding, Severity
+from walstream.kafka.topics import Creation
+
+_NAMED: Final = 3
+_TOPIC: Final = "{topic}"
+_LOGIN: Final = "admin.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is said of one topic; "{topic}" stands for its name in the command."""
+
+    code: str
+    severity: Severity
+    what: str  # what the topic does: "has 1 replica"
+    why: str
+    repair: Repair = NO_REPAIR
+    exit_code: int = 0
+
+    @classmethod
+    def of(cls, error: WalstreamError, code: str, *, what: str, repair: Repair) -> Self:
+        """Make the remark of what would stop `run` with this error."""
+        return cls(
+            code,
+            Severity.STOP,
+            what or str(error.args[0]),
+            error.hint,
+            repair,
+            error.exit_code,
+        )
+
+
+def grouped(remarks: Iterable[tuple[str, Remark]]) -> list[Finding]:
+    """Make one finding of equal remarks, in the order of the first of each."""
+    topics: dict[Remark, list[str]] = {}
+    for topic, remark in remarks:
+        topics.setdefault(remark, []).append(topic)
+    return [_finding(remark, names) for remark, names in topics.items()]
+
+
+def _finding(remark: Remark, names: Sequence[str]) -> Finding:
+    shown = ", ".join(names[:_NAMED])
+    more = len(names) - _NAMED
+    several = len(names) > 1
+    return Finding(
+        remark.code,
+        f"topic{'s' * several} {shown}{f' and {more} more' if more > 0 else ''}",
+        f"{'each ' * several}{remark.what}",
+        remark.why,
+        remark.severity,
+        _repair(remark.repair, names),
+        remark.exit_code,
+    )
+
+
+def _repair(repair: Repair, names: Sequence[str]) -> Repair:
+    if _TOPIC not in repair.command:
+        return repair
+    lines = [repair.command.replace(_TOPIC, name) for name in names[:_NAMED]]
+    more = len(names) - _NAMED
+    rest = f"the same for the other {more}" if more > 0 else ""
+    then = "; ".join(filter(None, (rest, repair.then)))
+    return replace(repair, command="\n".join(lines), then=then)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Kafka's own commands, which repair topics."""
+
+    servers: str
+    user: str = ""  # of a login with a name; ACLs are given to it
+    secured: bool = False
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any], servers: str) -> Self:
+        """Read from a producer's properties who it is to the brokers."""
+        protocol = str(properties.get("security.protocol", "plaintext")).lower()
+        named = protocol.startswith("sasl")
+        user = str(properties.get("sasl.username", "")) if named else ""
+        return cls(servers, user, secured=protocol != "plaintext")
+
+    def set(self, then: str = "", **settings: object) -> Repair:
+        """Set keys of a topic's configuration; `_` stands for their dots."""
+        pairs = ",".join(
+            f"{key.replace('_', '.')}={value}" for key, value in settings.items()
+        )
+        what = f"--alter --entity-type topics --entity-name {_TOPIC}"
+        return self._repair("kafka-configs.sh", f"{what} --add-config {pairs}", then)
+
+    def create(self, creation: Creation) -> Repair:
+        """Create a topic as the sink would."""
+        what = f"--create --topic {_TOPIC}"
+        if creation.partitions:
+            what += f" --partitions {creation.partitions}"
+        if creation.replication:
+            what += f" --replication-factor {creation.replication}"
+        for key, value in creation.config.items():
+            what += f" --config {shlex.quote(f'{key}={value}')}"
+        return self._repair("kafka-topics.sh", what, "walstream run")
+
+    def grant(self, *operations: str) -> Repair:
+        """Allow the producer's user to do this with a topic."""
+        if not self.user:
+            rights = " and ".join(operations)
+            return Repair(then=f"allow {rights} to the producer's user")
+        what = f"--add --allow-principal {shlex.quote(f'User:{self.user}')}"
+        for operation in operations:
+            name = "".join(part.capitalize() for part in operation.split("_"))
+            what += f" --operation {name}"
+        return self._repair(
+            "kafka-acls.sh", f"{what} --topic {_TOPIC}", "walstream run"
+        )
+
+    def _repair(self, tool: str, what: str, then: str) -> Repair:
+        command = f"{tool} --bootstrap-server {shlex.quote(self.servers)} {what}"
+        if self.secured:
+            command += f" --command-config {_LOGIN}"
+            login = f"{_LOGIN} holds the login of one who may do that"
+            then = "; ".join(filter(None, (login, then)))
+        return Repair(command=command, then=then)

@@ -1,0 +1,110 @@
+"""A source's routers, one for each of its sinks, and what they ask of its tables."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from walstream.config import Config
+from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.errors import ConfigError, Repair
+from walstream.postgres.catalog import TableFacts
+from walstream.routing import Router, Rules, TopicMapping
+
+
+class Routers:
+    """The routers of one source, by sink."""
+
+    def __init__(self, config: Config, source: str) -> None:
+        self.configs: Mapping[str, KafkaSinkConfig] = {
+            name: found
+            for name in config.sources[source].sinks
+            if isinstance(found := config.sinks[name], KafkaSinkConfig)
+        }
+        self._routers = {
+            name: Router(source, _rules(found)) for name, found in self.configs.items()
+        }
+
+    def __getitem__(self, sink: str) -> Router:
+        return self._routers[sink]
+
+    def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """Collect the partition key columns of all sinks for a table."""
+        mappings = [router.mapping(schema, table) for router in self._routers.values()]
+        return tuple(
+            sorted(
+                {
+                    column
+                    for mapping in mappings
+                    if mapping
+                    for column in mapping.partition_key or ()
+                }
+            )
+        )
+
+    def problems(
+        self, captured: Iterable[TableFacts]
+    ) -> Iterator[tuple[TableFacts, ConfigError]]:
+        """Name the partition keys that some record could not have."""
+        for table in captured:
+            for column in self.partition_key(table.schema, table.name):
+                for problem in _partition_key_problems(table, column):
+                    yield table, problem
+
+
+def _rules(config: KafkaSinkConfig) -> Rules:
+    return Rules(
+        mappings={
+            table: TopicMapping(
+                mapped.name,
+                None if mapped.partition_key is None else tuple(mapped.partition_key),
+            )
+            for table, mapped in config.topics.items()
+        },
+        template=config.topic,
+        fallback=config.fallback_topic,
+        key=config.key,
+    )
+
+
+def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:
+    """Say why a column cannot be a partition key, and the cure."""
+    subject = f"partition_key column {column!r} of table {table.full_name!r}"
+    if column not in table.columns:
+        columns = ", ".join(table.columns)
+        yield ConfigError(
+            f"{subject} is not in the table", hint=f"its columns are {columns}"
+        )
+        return
+    if column not in table.not_null:
+        yield _curable(
+            f"{subject} may be null",
+            f"ALTER TABLE {_quoted(table.schema, table.name)}"
+            f" ALTER {_quoted(column)} SET NOT NULL;",
+        )
+    whole = table.full and table.old_rows_whole
+    if not whole and column not in table.identity:
+        yield _curable(
+            f"{subject} is not in the replica identity: deletes would not carry it",
+            _make_full(table),
+        )
+
+
+def _make_full(table: TableFacts) -> str:
+    name = _quoted(table.schema, table.name)
+    if table.kind != "p":
+        return f"ALTER TABLE {name} REPLICA IDENTITY FULL;"
+    # it does not recurse, and the old row is logged as the leaf's identity says
+    tree = "'" + name.replace("'", "''") + "'"
+    each = (
+        f"FOR part IN SELECT relid FROM pg_partition_tree({tree})"  # noqa: S608 - quoted
+        " LOOP EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', part); END LOOP;"
+    )
+    return f"DO $full$ DECLARE part regclass; BEGIN {each} END $full$;"
+
+
+def _curable(what: str, sql: str) -> ConfigError:
+    return ConfigError(
+        what, hint=f"run: {sql}", repair=Repair(sql=sql, then="walstream run")
+    )
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
