@@ -12,12 +12,16 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewPartitions,
     NewTopic,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -229,3 +233,16 @@ class TopicAdmin:
         entry = ConfigEntry(key, text, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
         self._admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def deny_groups(self) -> None:
+        """Take every right on groups from those who are not known by name."""
+        rule = AclBinding(
+            ResourceType.GROUP,
+            "*",
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            AclOperation.ALL,
+            AclPermissionType.DENY,
+        )
+        self._admin.create_acls([rule])[rule].result(30)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from tests.fix_kafka import KafkaServer
+from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
-from walstream.errors import TopicLost, WalstreamError
+from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.reader import Bounds, Partition, Record, TopicReader
 
 STAMP_MS = 1_700_000_000_000
@@ -105,3 +105,95 @@ def test_offset_that_is_gone_is_an_error_and_no_jump(
     reader.assign({Partition(topic, 1): 99})
     with pytest.raises(WalstreamError, match=topic):
         reader.poll(30)
+
+
+def test_error_of_one_partition_takes_no_record_of_another_with_it(
+    reader: TopicReader, topic: str
+) -> None:
+    reader.assign({Partition(topic, 0): 99, Partition(topic, 1): 0})
+    offsets: list[int] = []
+    errors = 0
+    deadline = time.monotonic() + 30
+    while not (errors and offsets == [0, 1, 2]):
+        assert time.monotonic() < deadline
+        try:
+            offsets += [record.offset for record in reader.poll(0.1)]
+        except TopicLost:
+            errors += 1
+
+
+def test_partitions_come_and_go_while_others_are_read(
+    reader: TopicReader, topic: str
+) -> None:
+    reader.assign({Partition(topic, 0): 0})
+    reader.add({Partition(topic, 1): 1})
+    ends = {Partition(topic, 1): Bounds(0, 3)}
+    assert [record.offset for record in read_all(reader, ends)] == [1, 2]
+    reader.drop([Partition(topic, 1)])
+    reader.add({Partition(topic, 1): 2})
+    assert [record.offset for record in read_all(reader, ends)] == [2]
+
+
+def test_bounds_of_many_partitions_are_asked_for_at_once(
+    reader: TopicReader, kafka: KafkaServer, topic_prefix: str
+) -> None:
+    many = f"{topic_prefix}many"
+    TopicAdmin(kafka.bootstrap).create(many, 100)
+    wait_until(lambda: reader.topics().get(many) == 100, 30, "topic is known")
+    assert set(reader.bounds([many]).values()) == {Bounds(0, 0)}
+
+
+def test_an_open_transaction_is_no_part_of_the_topic_yet(
+    reader: TopicReader, kafka: KafkaServer, topic: str
+) -> None:
+    partition = Partition(topic, 0)
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": topic}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    assert producer.flush(30) == 0
+    assert reader.bounds([topic])[partition] == Bounds(0, 0)
+    producer.commit_transaction(30)
+    ends = {partition: Bounds(0, 2)}  # with the marker, which comes a little later
+    wait_until(lambda: reader.bounds([topic]).items() >= ends.items(), 30, "it ends")
+    reader.assign({partition: 0})
+    assert [record.value for record in read_all(reader, ends)] == [b"open"]
+
+
+def test_why_no_broker_answers_is_told() -> None:
+    with TopicReader({"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.5) as reader:
+        with pytest.raises(Transient, match=r"127\.0\.0\.1:1.*refused") as raised:
+            reader.topics()
+        assert "brokers run" in raised.value.hint
+
+
+def test_property_that_the_client_cannot_take_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"security\.protocol"):
+        TopicReader({"bootstrap.servers": "h", "security.protocol": "wrong"})
+
+
+@pytest.mark.fault_long
+def test_rights_on_a_group_are_not_needed(own_kafka: OwnKafka) -> None:
+    """No group is used, but librdkafka asks for one."""
+    bootstrap = own_kafka(
+        {
+            "authorizer.class.name": (
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            ),
+            "allow.everyone.if.no.acl.found": "true",
+        }
+    ).bootstrap
+    admin = TopicAdmin(bootstrap)
+    admin.create("t")
+    admin.deny_groups()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    with TopicReader({"bootstrap.servers": bootstrap}) as reader:
+        reader.assign({Partition("t", 0): 0})
+        deadline = time.monotonic() + 5  # it is refused within the first second
+        while time.monotonic() < deadline:
+            assert reader.poll(0.1) == []
+        producer.produce("t", b"x")
+        assert producer.flush(30) == 0
+        assert [record.value for record in reader.poll(30)] == [b"x"]
