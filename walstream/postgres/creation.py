@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from walstream.errors import WalstreamError
+from walstream.errors import PermissionLacking, WalstreamError
 from walstream.postgres import rights, room
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
@@ -22,5 +22,6 @@ def obstacles(
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Give all that stands in the way, each with a code, the first met first."""
     for obstacle in capture.obstacles(connection, rights.look(connection), facts):
-        yield "publication", obstacle
+        lacks_right = isinstance(obstacle, PermissionLacking)
+        yield f"publication-{'right' if lacks_right else 'missing'}", obstacle
     yield from room.lacking(connection, slot=True)

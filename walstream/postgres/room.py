@@ -44,7 +44,7 @@ def _slots(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
     if taken < most:
         return
     if lost:
-        repair = Repair(command=f"walstream slots drop {lost[0]}")
+        repair = drop(lost[0])
         hint = f"slot {lost[0]!r} is of no use any more: its WAL is gone"
     else:
         repair = _raise("max_replication_slots", most)
@@ -70,6 +70,11 @@ def _senders(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
                 repair=_raise("max_wal_senders", most),
             ),
         )
+
+
+def drop(slot: str) -> Repair:
+    """Drop a slot of the source's server."""
+    return Repair(command=f"walstream slots drop {slot} --source {{source}}")
 
 
 def _raise(setting: str, now: int) -> Repair:

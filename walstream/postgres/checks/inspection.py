@@ -1,37 +1,120 @@
 """Asks a server all questions, and turns what would stop `run` into findings."""
 
-from walstream.errors import WalstreamError
-from walstream.finding import Finding
-from walstream.postgres import catalog
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import psycopg
+
+from walstream.errors import PermissionLacking, Transient, WalstreamError
+from walstream.finding import Finding, Severity, note
+from walstream.postgres import catalog, publication
 from walstream.postgres import server as servers
-from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
-from walstream.postgres.checks.wanted import Inspection, Wanted
-from walstream.postgres.connection import session
-from walstream.postgres.start import decide
+from walstream.postgres.checks import (
+    beginning,
+    blocker,
+    clock,
+    holding,
+    published,
+    reading,
+    setting,
+    table,
+)
+from walstream.postgres.checks.wanted import Inspection, Seen, Wanted
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+
+_WAITS: Final = "run would wait for it; changes stay in PostgreSQL's WAL meanwhile"
+# In the order in which `run` meets what they look at.
+_PARTS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
+    beginning.look,
+    setting.look,
+    clock.look,
+    holding.look,
+    blocker.look,
+    published.look,
+    table.look,
+    reading.look,
+)
 
 
 def inspect(wanted: Wanted) -> Inspection:
     """Look at the server; never raises WalstreamError: it becomes a finding."""
-    source = wanted.source
-    findings: list[Finding] = []
-    captured: dict[str, catalog.TableFacts] = {}
-    server = None
-    code = "connection"
+    looking = _Looking(wanted)
     try:
-        with session(source.dsn) as connection:
-            code = "server"
-            server = servers.look(connection)
-            resuming = wanted.stored.position is not None
-            servers.check(server, source.encoding, resuming=resuming)
-            facts = catalog.tables(connection)
-            capture = Capture(
-                source.dsn, source.publication, source.tables, keep=lambda _: None
-            )
-            captured = capture.captured(connection, facts)
-            code = "slot"
-            slot = slots.find(connection, source.slot)
-            decide(wanted.name, wanted.stored, slot, server, adopt=wanted.adopt_slot)
+        with session(wanted.source.dsn) as connection:
+            looking.at(connection)
     except WalstreamError as error:
-        findings.append(Finding.of(error, code, "server"))
-    return Inspection(findings, captured, server)
+        looking.findings.append(_unreachable(error))
+    order = list(Severity)
+    findings = sorted(
+        (
+            replace(finding, repair=finding.repair.of_source(wanted.name))
+            for finding in looking.findings
+        ),
+        key=lambda finding: order.index(finding.severity),
+    )
+    return Inspection(findings, looking.captured, looking.server)
+
+
+def _unreachable(error: WalstreamError) -> Finding:
+    code = "login" if isinstance(error, PermissionLacking) else "connection"
+    why = _WAITS if isinstance(error, Transient) else ""
+    return Finding.of(error, code, "server", why)
+
+
+class _Looking:
+    """One inspection, as far as it has come."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.findings: list[Finding] = []
+        self.captured: dict[str, catalog.TableFacts] = {}
+        self.server: Server | None = None
+
+    def at(self, connection: Connection) -> None:
+        try:
+            self.server = server = servers.look(connection)
+        except WalstreamError as error:
+            self.findings.append(Finding.of(error, "server-version", "server"))
+            return
+        resuming = self.wanted.stored.position is not None
+        encoding = self.wanted.source.encoding
+        for code, problem in servers.problems(server, encoding, resuming=resuming):
+            self.findings.append(Finding.of(problem, code, "server"))
+        if server.in_recovery:
+            return
+        seen = self._see(connection, server)
+        self.captured = seen.captured
+        for part in _PARTS:
+            self._part(part, seen)
+
+    def _see(self, connection: Connection, server: Server) -> Seen:
+        source = self.wanted.source
+        capture = Capture(
+            source.dsn, source.publication, source.tables, keep=lambda _: None
+        )
+        facts = catalog.tables(connection)
+        return Seen(
+            self.wanted,
+            connection,
+            server,
+            facts,
+            capture,
+            publication.find(connection, capture.names),
+            capture.captured(connection, facts),
+        )
+
+    def _part(self, part: Callable[[Seen], Iterator[Finding]], seen: Seen) -> None:
+        """Look at one part; what may not be asked leaves the others whole."""
+        try:
+            self.findings.extend(part(seen))
+        except psycopg.Error as error:
+            if seen.connection.broken:
+                raise
+            name = part.__module__.rpartition(".")[2]
+            said = error.diag.message_primary or type(error).__name__
+            self.findings.append(
+                note("not-asked", name, f"could not be looked at: {said}", "")
+            )

@@ -1,0 +1,83 @@
+"""What `run` would do first: the start table, the publications, room for the slot."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from walstream.errors import SlotLost, WalstreamError
+from walstream.finding import Finding, note
+from walstream.postgres import creation, room, timeline
+from walstream.postgres import slot as slots
+from walstream.postgres.checks.wanted import Seen
+from walstream.postgres.slot import Slot
+from walstream.postgres.start import Step, decide
+
+_WAITS: Final = "run would wait for it, and try again by itself"
+
+
+def look(seen: Seen) -> Iterator[Finding]:
+    """Follow the start table; `seen.step` is what comes of it."""
+    wanted = seen.wanted
+    slot = slots.find(seen.connection, seen.source.slot)
+    try:
+        decision = decide(
+            wanted.name, wanted.stored, slot, seen.server, adopt=wanted.adopt_slot
+        )
+    except WalstreamError as error:
+        code = "slot-lost" if isinstance(error, SlotLost) else "history"
+        yield Finding.of(error, code, f"slot {seen.source.slot}")
+        return
+    seen.step = decision.step
+    if decision.step is Step.WAIT:
+        seen.step = Step.ADOPT if wanted.stored.position is None else Step.STREAM
+        if slot is not None and not wanted.running:
+            adopt = wanted.adopt_slot
+            held = room.in_use(seen.connection, slot, adopt=adopt)
+            yield Finding.of(held, "slot-in-use", f"slot {slot.name}", _WAITS)
+    yield from _publications(seen)
+    yield from _room(seen, slot)
+    yield from _timeline(seen)
+
+
+def _publications(seen: Seen) -> Iterator[Finding]:
+    subject = f"publication {seen.capture.name}"
+    try:
+        if seen.step is Step.STREAM:
+            seen.capture.recall(seen.wanted.publications)
+            _, taken_out = seen.capture.examine(seen.connection)
+            for name in taken_out:
+                yield note(
+                    "taken-out",
+                    f"table {name}",
+                    "was taken out of the publication",
+                    "its changes do not come any more",
+                )
+        elif seen.step is Step.ADOPT:
+            seen.capture.present(seen.connection)
+    except WalstreamError as error:
+        yield Finding.of(error, "publication-lost", subject)
+
+
+def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:
+    """Name what a first start lacks, or a stream that nobody has begun."""
+    if seen.step is Step.CREATE:
+        lacking = creation.obstacles(seen.connection, seen.capture, seen.facts)
+    elif slot is None or slot.active_pid is None:
+        lacking = room.lacking(seen.connection, slot=False)
+    else:
+        return
+    for code, error in lacking:
+        why = _WAITS if error.retryable else ""
+        subject = f"publication {seen.capture.name}"
+        said = f"{error.hint}; {why}" if error.hint and why else error.hint or why
+        yield Finding.of(error, code, "server" if error.retryable else subject, said)
+
+
+def _timeline(seen: Seen) -> Iterator[Finding]:
+    position = seen.wanted.stored.position
+    if seen.step is not Step.STREAM or position is None:
+        return
+    try:
+        timeline.check(seen.source.dsn, seen.wanted.name, position, seen.server)
+    except WalstreamError as error:
+        code = "connection" if error.retryable else "history"
+        yield Finding.of(error, code, f"slot {position.slot}")

@@ -1,0 +1,176 @@
+"""Tables that do not come, or not whole: patterns, identities, unlogged ones."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from walstream.errors import Repair
+from walstream.finding import Finding, note, warning
+from walstream.postgres import identity, publication
+from walstream.postgres.capture import set_logged
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.checks.wanted import Seen, statements
+from walstream.postgres.phrase import because, few, tables, which
+from walstream.postgres.publication import Publication
+from walstream.postgres.start import Step
+from walstream.routing import matches
+
+_NEAR: Final = 0.8  # of 1: how like a name must be to be meant
+
+
+def look(seen: Seen) -> Iterator[Finding]:
+    """Look at all tables that match or are published."""
+    yield from of_patterns(seen.wanted.name, seen.source.tables, seen.facts)
+    everywhere = publication.find(seen.connection)
+    yield from of_failing_updates(everywhere.values(), seen.facts)
+    failing = failing_updates(everywhere.values(), seen.facts)
+    yield from of_identities(seen, failing)
+    yield from of_unlogged(wanted_tables(seen), seen.facts)
+    yield from of_roots(seen.captured, seen.facts)
+
+
+def wanted_tables(seen: Seen) -> dict[str, TableFacts]:
+    """Give what matches or is published; a partition goes with its root."""
+    matching = {
+        name: table
+        for name, table in seen.facts.items()
+        if any(matches(pattern, name) for pattern in seen.source.tables)
+    }
+    wanted = {**matching, **seen.captured}
+    return {name: one for name, one in wanted.items() if one.root not in wanted}
+
+
+def of_patterns(
+    source: str, patterns: Iterable[str], facts: Mapping[str, TableFacts]
+) -> Iterator[Finding]:
+    """Name patterns that match nothing."""
+    for pattern in patterns:
+        if any(matches(pattern, name) for name in facts):
+            continue
+        near = _nearest(pattern, facts)
+        meant = f"; is {near!r} meant?" if near else ""
+        yield warning(
+            "pattern",
+            f"pattern {pattern}",
+            f"matches no table{meant}",
+            "patterns are case-sensitive, and match `schema.table`; a table that is"
+            " created later is taken in",
+            Repair(then=f"correct `tables` in [sources.{source}]"),
+        )
+
+
+def _nearest(pattern: str, names: Iterable[str]) -> str | None:
+    folded = {name.casefold(): name for name in names}
+    near = get_close_matches(pattern.casefold(), folded, n=1, cutoff=_NEAR)
+    return folded[near[0]] if near else None
+
+
+def failing_updates(
+    publications: Iterable[Publication], facts: Mapping[str, TableFacts]
+) -> dict[str, tuple[TableFacts, str]]:
+    """Give the tables whose rows cannot be updated now, and the publication."""
+    found = {}
+    for made in publications:
+        if made.operations.isdisjoint({"update", "delete"}):
+            continue
+        for name, table in facts.items():
+            lacks = table.kind == "r" and not (table.full or table.identity)
+            if lacks and table.persistence == "p" and _reaches(made, table, facts):
+                found[name] = (table, made.name)
+    return found
+
+
+def _reaches(
+    made: Publication, table: TableFacts, facts: Mapping[str, TableFacts]
+) -> bool:
+    """Tell whether a publication reaches a table, by itself or by its root."""
+    root = facts.get(table.root or "")
+    return made.holds(table) or (root is not None and made.holds(root))
+
+
+def of_failing_updates(
+    publications: Iterable[Publication], facts: Mapping[str, TableFacts]
+) -> Iterator[Finding]:
+    """Say it loudly: it is the application that fails."""
+    failing = failing_updates(publications, facts)
+    if failing:
+        reasons = {name: identity.reason(one) for name, (one, _) in failing.items()}
+        guilty = {made for _, made in failing.values()}
+        yield warning(
+            "updates-fail",
+            tables(failing),
+            f"the application's UPDATE and DELETE FAIL NOW: {because(reasons)}",
+            f"publication {few(guilty)} publishes updates, and without a replica"
+            " identity PostgreSQL refuses them",
+            statements(identity.cure(table) for table, _ in failing.values()),
+        )
+
+
+def of_identities(seen: Seen, failing: Mapping[str, object]) -> Iterator[Finding]:
+    """Name tables of which only inserts come, or nothing."""
+    lacking = {
+        name: table
+        for name, table in wanted_tables(seen).items()
+        if table.persistence == "p" and not table.identified and name not in failing
+    }
+    if not lacking:
+        return
+    culprits = {
+        name: one
+        for table in lacking.values()
+        for name, one in identity.culprits(table, seen.facts).items()
+        if name not in failing
+    }
+    reasons = {name: identity.reason(one) for name, one in culprits.items()}
+    there = seen.capture.names[1] in seen.found or not seen.source.tables
+    captured = there or seen.step in {Step.CREATE, None}
+    what = "only inserts are" if captured else "nothing is"
+    yield warning(
+        "identity",
+        tables(lacking),
+        f"{what} captured: {because(reasons)}",
+        "without a replica identity PostgreSQL cannot say which row an update or a"
+        " delete was about",
+        statements(identity.cure(one) for one in culprits.values()),
+    )
+
+
+def of_unlogged(
+    wanted: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
+) -> Iterator[Finding]:
+    """Name tables, and leaves of partition roots, that write no WAL."""
+    unlogged = {
+        one.full_name: one
+        for table in wanted.values()
+        for one in (table, *identity.leaves(table, facts))
+        if one.persistence == "u"
+    }
+    if unlogged:
+        yield warning(
+            "unlogged",
+            tables(unlogged),
+            f"cannot be captured{which(unlogged)}",
+            "PostgreSQL writes no WAL for an unlogged table",
+            statements(map(set_logged, unlogged.values())),
+        )
+
+
+def of_roots(
+    captured: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
+) -> Iterator[Finding]:
+    """Name roots under FULL whose leaves are not."""
+    partial = {
+        name: [one for one in identity.leaves(table, facts) if not one.full]
+        for name, table in captured.items()
+        if table.kind == "p" and table.full and not table.leaves_full
+    }
+    if partial:
+        leaves = [one for lacking in partial.values() for one in lacking]
+        yield note(
+            "partition-identity",
+            tables(partial),
+            f"REPLICA IDENTITY FULL, but not of {len(leaves)} partitions"
+            f"{which(partial)}",
+            "an old row is as whole as its partition's identity: theirs hold the key",
+            statements(identity.identify(one, "FULL") for one in leaves),
+        )
