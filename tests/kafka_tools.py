@@ -9,6 +9,7 @@ kafka-acls.sh: these ask the same of the same brokers.
 import argparse
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,38 @@ def main() -> None:
     parser.add_argument("--allow-principal")
     parser.add_argument("--operation", action="append", default=[])
     told = parser.parse_args()
-    admin = AdminClient(
-        {"bootstrap.servers": told.bootstrap_server, **_login(told.command_config)}
-    )
+    admin = client(told.bootstrap_server, told.command_config)
     for done in (_topics if told.tool == "topics" else _acls)(admin, told):
         try:
             done.result(_WAIT_S)
         except KafkaException as error:
             sys.exit(str(error))
+
+
+def client(bootstrap: str, login: str | None = None) -> Any:
+    """Open one that is logged in as a file of Kafka's own tools says."""
+    return AdminClient({"bootstrap.servers": bootstrap, **_login(login)})
+
+
+def allow(
+    admin: Any, principal: str, topic: str, operations: Iterable[AclOperation]
+) -> list[Any]:
+    """Grant rights on one topic; give what to wait for."""
+    asked = admin.create_acls(
+        [
+            AclBinding(
+                ResourceType.TOPIC,
+                topic,
+                ResourcePatternType.LITERAL,
+                principal,
+                "*",
+                operation,
+                AclPermissionType.ALLOW,
+            )
+            for operation in operations
+        ]
+    )
+    return list(asked.values())
 
 
 def _login(file: str | None) -> dict[str, Any]:
@@ -73,20 +98,8 @@ def _topics(admin: Any, told: argparse.Namespace) -> Any:
 def _acls(admin: Any, told: argparse.Namespace) -> Any:
     assert told.add
     names = {one.name.replace("_", "").lower(): one for one in AclOperation}
-    return admin.create_acls(
-        [
-            AclBinding(
-                ResourceType.TOPIC,
-                told.topic,
-                ResourcePatternType.LITERAL,
-                told.allow_principal,
-                "*",
-                names[operation.lower()],
-                AclPermissionType.ALLOW,
-            )
-            for operation in told.operation
-        ]
-    ).values()
+    wanted = [names[operation.lower()] for operation in told.operation]
+    return allow(admin, told.allow_principal, told.topic, wanted)
 
 
 if __name__ == "__main__":

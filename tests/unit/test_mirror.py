@@ -6,6 +6,7 @@ _SERVERS = "asks real servers: tests/integration, tests/fault"
 WITHOUT = {
     "walstream/checking.py": _SERVERS,
     "walstream/cli/check.py": _SERVERS,
+    "walstream/cli/init.py": _SERVERS,
     "walstream/cli/positions.py": _SERVERS,
     "walstream/cli/run.py": _SERVERS,
     "walstream/kafka/cluster.py": _SERVERS,
@@ -34,6 +35,7 @@ WITHOUT = {
     "walstream/postgres/slot.py": _SERVERS,
     "walstream/postgres/slots.py": _SERVERS,
     "walstream/postgres/timeline.py": _SERVERS,
+    "walstream/postgres/survey.py": _SERVERS,
     "walstream/resetting.py": _SERVERS,
     "walstream/rewinding.py": _SERVERS,
     "walstream/run.py": "starts processes: tests/fault",

@@ -9,7 +9,7 @@ refused here without a word of it.
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -72,6 +72,49 @@ def secrets(dsn: str) -> set[str]:
             if is_secret_key(key):
                 found.add(value)
     return found - {""}
+
+
+def extract(dsn: str, place: Callable[[str], str]) -> tuple[str, dict[str, str]]:
+    """Put `place(key)` where each secret stands; give the secrets as they stood.
+
+    They are spelt as the connection string spells them, so that each fits in again.
+    """
+    found: dict[str, str] = {}
+    written, end = "", 0
+    for name, start, stop in _secret_spans(dsn):
+        key = name if name not in found else f"{name}{len(found) + 1}"
+        found[key] = dsn[start:stop]
+        written += _plain(dsn[end:start]) + place(key)
+        end = stop
+    return written + _plain(dsn[end:]), found
+
+
+def _secret_spans(dsn: str) -> Iterator[tuple[str, int, int]]:
+    """Find the secrets in their order: key, begin and end."""
+    scheme = URI_SCHEME.match(dsn)
+    if not scheme:
+        for pair in _PAIR.finditer(dsn):
+            group = "plain" if pair["quoted"] is None else "quoted"
+            if is_secret_key(pair["key"]) and pair[group]:
+                yield pair["key"], *pair.span(group)
+        return
+    credentials, rest = _split_credentials(dsn[scheme.end() :])
+    user, _, password = (credentials or "").partition(":")
+    if password:
+        start = scheme.end() + len(user) + 1
+        yield "password", start, start + len(password)
+    query = rest.partition("?")[2]
+    start = len(dsn) - len(query)
+    for pair_text in query.split("&"):
+        key, _, value = pair_text.partition("=")
+        if value and is_secret_key(key):
+            yield key, start + len(key) + 1, start + len(pair_text)
+        start += len(pair_text) + 1
+
+
+def _plain(text: str) -> str:
+    """Write a text that the configuration reads as it stands."""
+    return text.replace("${", "$${")
 
 
 def servers(

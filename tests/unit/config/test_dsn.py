@@ -143,3 +143,32 @@ def test_libpqs_environment_decides_where_the_dsn_is_silent() -> None:
 def test_a_service_file_is_not_guessed_at() -> None:
     assert dsn.servers({"service": "x"}, {}) is None
     assert dsn.servers({}, {"PGSERVICE": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "place", "secrets"),
+    [
+        ("postgresql://h/d", "postgresql://h/d", []),
+        ("postgresql://u@h/d", "postgresql://u@h/d", []),
+        ("postgresql://u:p%40@h/d?x=1", "postgresql://u:<password>@h/d?x=1", ["p%40"]),
+        (
+            "postgresql://u:a@h/d?password=b&x=1&sslpassword=c",
+            "postgresql://u:<password>@h/d?password=<password2>&x=1&sslpassword=<sslpassword>",
+            ["a", "b", "c"],
+        ),
+        (
+            "host=h password = 'a b'  user=u",
+            "host=h password = '<password>'  user=u",
+            ["a b"],
+        ),
+        ("password='' host=h", "password='' host=h", []),
+        ("host=h passfile=/x", "host=h passfile=/x", []),
+        ("dbname=${x} password=${y}", "dbname=$${x} password=<password>", ["${y}"]),
+    ],
+)
+def test_secrets_are_taken_out_and_fit_in_again(
+    written: str, place: str, secrets: list[str]
+) -> None:
+    text, found = dsn.extract(written, lambda key: f"<{key}>")
+    assert text == place
+    assert list(found.values()) == secrets

@@ -1,0 +1,149 @@
+"""Logins and ACLs: `check` says what the producer's user lacks, as `run` ends."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AclOperation,
+    NewTopic,
+)
+
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.fix_walstream import Runs
+from tests.kafka_tools import allow, client
+from tests.operator import Operator, codes, findings, found
+from tests.running import Walstream
+from tests.services import needs_own_servers
+from tests.waiting import wait_until
+from walstream.local import LocalKafka
+
+_PASSWORD: Final = "aPpPw"  # noqa: S105 - of a broker that ends with the tests
+_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SETTINGS: Final = {
+    # the listener keeps its name: only what is spoken there is another
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        f'{_PLAIN} username="admin" password="admin" user_admin="admin"'
+        f' user_app="{_PASSWORD}";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",  # the latter is the controller's
+}
+_ADMIN: Final = f"""\
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config={_PLAIN} username="admin" password="admin";
+"""
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """Start a broker that asks who one is, and what one may."""
+    needs_own_servers()
+    with ExitStack() as stack:
+        yield stack.enter_context(LocalKafka(settings=_SETTINGS))
+
+
+@pytest.fixture
+def database(postgres18: PostgresServer) -> Iterator[Database]:
+    with temporary_database(postgres18) as fresh:
+        fresh.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        yield fresh
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    made = Operator(tmp_path / "operator")
+    (made.folder / "admin.properties").write_text(_ADMIN)
+    return made
+
+
+def logged_in(runs: Runs, database: Database, password: str = _PASSWORD) -> Walstream:
+    login: dict[str, Any] = {
+        "bootstrap.servers": runs.bootstrap,
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "app",
+        "sasl.password": password,
+    }
+    return runs(database.dsn, sink={"producer": login})
+
+
+def test_a_wrong_password_is_found_and_not_shown(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    report = operator.check(logged_in(runs, database, "wRoNgPw"))
+    assert found(report, "kafka-login")["exit_code"] == report["exit_code"] == 4
+    assert "wRoNgPw" not in json.dumps(report)
+
+
+@pytest.mark.fault_long
+def test_a_wrong_password_ends_run(runs: Runs, database: Database) -> None:
+    walstream = logged_in(runs, database, "wRoNgPw").start()
+    walstream.ends_with(4, "Authentication failed", timeout_s=60)
+    assert "wRoNgPw" not in walstream.text
+
+
+def test_rights_are_granted_as_printed_until_it_streams(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    walstream = logged_in(runs, database)
+    report = operator.check(walstream)
+    assert "may not be described" in found(report, "topic-rights")["what"]
+    assert report["exit_code"] == 4
+    walstream.start().ends_with(4, "TOPIC_AUTHORIZATION_FAILED")
+
+    operator.run(found(report, "topic-rights")["repair"]["command"])
+    report = wait_for(operator, walstream, "topic-creation")
+    assert report["exit_code"] == 4
+    walstream.start().ends_with(4, "creating topic")
+
+    operator.run(found(report, "topic-creation")["repair"]["command"])
+    report = wait_for(operator, walstream, "topics-to-create")
+    assert report["ok"], findings(report)
+    walstream.start().streaming()
+    walstream.until("configuration cannot be read")
+    assert walstream.terminate() == 0
+
+    report = operator.check(walstream)
+    operator.run(found(report, "topic-configuration")["repair"]["command"])
+    wait_until(
+        lambda: not codes(operator.check(walstream)) & {"topic-configuration"},
+        10,
+        "its configuration may be read",
+    )
+
+
+def test_a_topic_that_may_only_be_seen_ends_run(
+    runs: Runs, database: Database, operator: Operator
+) -> None:
+    topic = f"{runs.prefix}public.t"
+    admin = client(runs.bootstrap, str(operator.folder / "admin.properties"))
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    (granted,) = allow(admin, "User:app", topic, [AclOperation.DESCRIBE])
+    granted.result(30)
+    walstream = logged_in(runs, database)
+    report = wait_for(operator, walstream, "topic-configuration")
+    assert "may not be written" in found(report, "topic-rights")["what"]
+    assert report["exit_code"] == 4
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (1)")
+    walstream.ends_with(4, "AUTHORIZATION_FAILED")
+
+
+def wait_for(operator: Operator, walstream: Walstream, code: str) -> dict[str, Any]:
+    """Check until it is found: brokers hear of a right a moment later."""
+    reports: list[dict[str, Any]] = []
+
+    def look() -> bool:
+        reports.append(operator.check(walstream))
+        return code in codes(reports[-1])
+
+    wait_until(look, 20, f"{code} is found")
+    return reports[-1]

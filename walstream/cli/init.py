@@ -1,0 +1,153 @@
+"""`walstream init`: from an empty folder to a configuration, and what check thinks."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from walstream import logs
+from walstream.checking import check, refused
+from walstream.cli.check import print_report
+from walstream.cli.output import console
+from walstream.config import Secrets, load
+from walstream.config.load import DEFAULT_FILES
+from walstream.errors import ConfigError
+from walstream.initial import (
+    DEFAULT_BROKERS,
+    VARIABLE,
+    Wishes,
+    Written,
+    default_dsn,
+    next_steps,
+    refuse,
+    unproven,
+)
+from walstream.initial import init as write_configuration
+
+_NAMED = "-c"
+
+
+def init(  # noqa: PLR0913 - one for each option
+    context: typer.Context,
+    *,
+    dsn: Annotated[
+        str,
+        typer.Option(envvar=VARIABLE, help="PostgreSQL: postgresql://USER@HOST/NAME."),
+    ] = "",
+    brokers: Annotated[
+        str,
+        typer.Option(
+            envvar="WALSTREAM_BROKERS", help=f"Kafka; {DEFAULT_BROKERS} if not said."
+        ),
+    ] = "",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="What to write.")
+    ] = DEFAULT_FILES[0],
+    source: Annotated[str, typer.Option(help="The source's name.")] = "app",
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Tables, as schema.table with * and ?."),
+    ] = None,
+    schema: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="All tables of a schema.")
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Allow servers elsewhere without verified TLS."
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a file that is there.")
+    ] = False,
+) -> None:
+    """Write a first walstream.toml for a database and a broker, and check it.
+
+    Asks at a terminal for what is not said. A password goes into a file of its own.
+
+    Example: walstream init --dsn postgresql://app@localhost/app
+    """
+    logs.configure("error", Secrets().scrub)
+    refuse(output, source, force=force)
+    dsn, brokers = _servers(dsn, brokers)
+    wishes = Wishes(
+        output,
+        dsn,
+        brokers,
+        source,
+        patterns=[*(tables or ()), *(f"{name}.*" for name in schema or ())],
+        from_variable=_is_from_environment(context, "dsn"),
+        insecure=_agreed(dsn, brokers, insecure=insecure),
+        force=force,
+    )
+    written = write_configuration(wishes)
+    _tell(wishes, written)
+
+
+def _is_from_environment(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "ENVIRONMENT"
+
+
+def _servers(dsn: str, brokers: str) -> tuple[str, str]:
+    """Ask for what was not said, where somebody can answer."""
+    asks = sys.stdin.isatty()
+    if not dsn and not asks:
+        raise ConfigError(
+            "which database?",
+            hint=f"add --dsn postgresql://USER@HOST/DATABASE, or set {VARIABLE}",
+        )
+    dsn = dsn or typer.prompt("PostgreSQL", default=default_dsn(), value_proc=_read)
+    if not brokers and asks:
+        brokers = typer.prompt("Kafka", default=DEFAULT_BROKERS)
+    return dsn, brokers or DEFAULT_BROKERS
+
+
+def _read(typed: str) -> str:
+    """Take a connection string, or say what is wrong with it and ask again."""
+    try:
+        unproven(typed, DEFAULT_BROKERS)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
+    return typed
+
+
+def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
+    """Ask whether a server elsewhere may go unproven: never decided by itself."""
+    problems = [one for part in unproven(dsn, brokers) for one in part]
+    if insecure or not problems or not sys.stdin.isatty():
+        return insecure
+    for problem in problems:
+        typer.echo(f"  {problem}")
+    return typer.confirm("Go on without verified TLS (insecure = true)?")
+
+
+def _tell(wishes: Wishes, written: Written) -> None:
+    """Say what was written, what check thinks of it, and what comes next."""
+    out = console()
+    out.print(f"{wishes.output} is written: {_tables(written)}", soft_wrap=True)
+    for path in written.secrets:
+        out.print(f"{path} holds its password; only you can read it", soft_wrap=True)
+    out.print()
+    named = wishes.output != DEFAULT_FILES[0]
+    try:
+        config = load(wishes.output if named else None, os.environ)
+    except ConfigError as error:
+        print_report(refused(error))
+    else:
+        logs.configure("error", config.secrets.scrub)
+        print_report(check(config))
+    suffix = f" {_NAMED} {shlex.quote(str(wishes.output))}" if named else ""
+    out.print()
+    for command in next_steps(written.topic):
+        out.print(Text("  $ ", "dim").append(command + suffix, "green"), soft_wrap=True)
+
+
+def _tables(written: Written) -> str:
+    if written.unseen:
+        return f"its tables are a guess ({written.unseen})"
+    return f"{written.tables} table{'' if written.tables == 1 else 's'} found"

@@ -1,0 +1,144 @@
+"""The text of a first walstream.toml: few keys, each with the model's own sentence."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from walstream.config.model import Config
+from walstream.config.sink import KafkaSink, MappedTopic
+from walstream.config.source import PostgresSource
+
+_WIDTH: Final = 86
+_MOST: Final = 40  # tables that are listed
+_SINK: Final = "kafka"
+_HEAD: Final = """\
+walstream's configuration, made by walstream init. `walstream config` shows every key
+with what is in effect, docs/configuration.md explains them, `walstream check` says what
+is missing before `walstream run`."""
+_BACKFILL: Final = "This version streams only: run refuses any other value."
+_SECRETS: Final = (
+    "What stands in ${…} is read from the environment or from a file: keep secrets out"
+    " of here."
+)
+_SPELLING: Final = "The file holds it as a connection string spells it: @ as %40."
+_TLS: Final = (
+    "A server off this machine needs verified TLS: sslmode=verify-full in the dsn, or"
+    " insecure = true."
+)
+_KAFKA_TLS: Final = (
+    'Brokers off this machine need verified TLS: "security.protocol" = "ssl" or'
+    ' "sasl_ssl" here, or insecure = true above.'
+)
+_OWN_TOPIC: Final = "A topic of its own for one table, and the columns of its key:"
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """What a first configuration says; all texts as they are, but for `dsn`."""
+
+    source: str
+    dsn: str  # with its ${…}; a plain ${ is written $${
+    brokers: str
+    state: str  # folder
+    tables: Sequence[str]  # patterns
+    found: Sequence[str] = ()  # what is there, a line for each table
+    example: str = "public.orders"  # a table
+    insecure_source: bool = False
+    insecure_sink: bool = False
+
+    @property
+    def slot(self) -> str:
+        """Name slot and publication: another source has others."""
+        return "walstream" if self.source == "app" else self._named
+
+    @property
+    def _named(self) -> str:
+        return f"walstream_{self.source.replace('-', '_')}"[:56]
+
+
+def write(starter: Starter) -> str:
+    """Write the file."""
+    return "".join(f"{line}\n" for line in _lines(starter))
+
+
+def _lines(starter: Starter) -> Iterator[str]:
+    yield from _comment(_HEAD, wrap=False)
+    yield ""
+    yield from _key(Config, "state", starter.state)
+    yield ""
+    yield from _source(starter)
+    yield ""
+    yield from _sink(starter)
+
+
+def _source(starter: Starter) -> Iterator[str]:
+    yield f"[sources.{starter.source}]"
+    yield from _key(PostgresSource, "kind", "postgres")
+    remarks = [_SECRETS] if "${" in starter.dsn.replace("$${", "") else []
+    if "${file:" in starter.dsn:
+        remarks.append(_SPELLING)
+    if not starter.insecure_source:
+        remarks.append(_TLS)
+    yield from _key(PostgresSource, "dsn", starter.dsn, *remarks)
+    if starter.insecure_source:
+        yield from _key(PostgresSource, "insecure", value=True)
+    yield from _key(PostgresSource, "slot", starter.slot)
+    yield from _key(PostgresSource, "publication", starter.slot)
+    yield from _key(PostgresSource, "tables", list(starter.tables))
+    for line in _found(starter.found):
+        yield f"#   {line}"
+    yield from _key(PostgresSource, "backfill", "never", _BACKFILL)
+    yield from _key(PostgresSource, "sinks", [_SINK])
+
+
+def _found(tables: Sequence[str]) -> Iterator[str]:
+    yield from tables[:_MOST]
+    if len(tables) > _MOST:
+        yield f"and {len(tables) - _MOST} more"
+
+
+def _sink(starter: Starter) -> Iterator[str]:
+    yield f"[sinks.{_SINK}]"
+    yield from _key(KafkaSink, "kind", "kafka")
+    yield from _key(KafkaSink, "topic", "{schema}.{table}")
+    yield from _key(KafkaSink, "topic_partitions", 0)
+    yield from _key(KafkaSink, "topic_replication", 0)
+    if starter.insecure_sink:
+        yield from _key(KafkaSink, "insecure", value=True)
+    yield ""
+    yield from _comment(_OWN_TOPIC)
+    yield f"# [sinks.{_SINK}.topics.{_text(starter.example)}]"
+    for key, value in (("name", '"a_topic"'), ("partition_key", '["a_column"]')):
+        yield f"# {key} = {value}  # {_described(MappedTopic, key)}"
+    yield ""
+    yield from _comment(_described(KafkaSink, "producer"))
+    if not starter.insecure_sink:
+        yield from _comment(_KAFKA_TLS)
+    yield f"[sinks.{_SINK}.producer]"
+    yield from _comment("The brokers to ask first, with commas between.")
+    yield f'"bootstrap.servers" = {_text(starter.brokers)}'
+
+
+def _key(model: type[BaseModel], key: str, value: Any, *remarks: str) -> Iterator[str]:
+    yield from _comment(_described(model, key))
+    for remark in remarks:
+        yield from _comment(remark)
+    yield f"{key} = {_text(value)}"
+
+
+def _described(model: type[BaseModel], key: str) -> str:
+    return model.model_fields[key].description or ""
+
+
+def _comment(text: str, *, wrap: bool = True) -> list[str]:
+    lines = textwrap.wrap(text, _WIDTH) if wrap else text.splitlines()
+    return [f"# {line}" for line in lines]
+
+
+def _text(value: Any) -> str:
+    """Write it as JSON does, whose texts are TOML's but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
