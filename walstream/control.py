@@ -12,12 +12,13 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import structlog
 
+from walstream.config import Config
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lock import FolderLock, holder
 
@@ -26,6 +27,7 @@ _LONGEST: Final = 4096  # bytes of a request
 _MOST: Final = 32  # connections at a time
 _ANSWER_S: Final = 3.0
 _RETRY_S: Final = 0.05
+_KILLED_S: Final = 15.0
 _log = structlog.get_logger()
 
 
@@ -232,6 +234,13 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
                 f" {answer['error']}"
             )
         yield True
+
+
+def lent(config: Config, source: str) -> AbstractContextManager[bool]:
+    """Have a source to oneself, as `borrowed` gives it: for one who may wait."""
+    # a worker that drains for longer is killed by then
+    wait_s = config.shutdown_timeout + _KILLED_S
+    return borrowed(Path(config.state), source, wait_s)
 
 
 def _connect(folder: Path, timeout_s: float) -> socket.socket:

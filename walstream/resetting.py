@@ -5,14 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from walstream.config import Config, PostgresSource
-from walstream.errors import (
-    ConfigError,
-    HistoryError,
-    SlotLost,
-    StateDamaged,
-    Transient,
-)
-from walstream.lock import FolderLock
+from walstream.control import lent
+from walstream.errors import HistoryError, SlotLost, StateDamaged
 from walstream.lsn import show
 from walstream.positions import LmdbPositions, discard
 from walstream.postgres import server as servers
@@ -20,49 +14,50 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
+from walstream.postgres.slots import released
 from walstream.postgres.start import Stored, decide
+from walstream.stored import stored_of
 
 
 def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     """Drop the slot, forget the position; give what was done, in a sentence.
 
-    `consent` is asked with what will be lost. Where the server's history changed, or
+    `consent` is asked with what will be lost, before anything is stopped: a running
+    instance lends the source, and begins anew. Where the server's history changed, or
     that cannot be told, the source's epoch grows: its consumers have to agree.
     """
-    source = config.sources.get(name)
-    if not isinstance(source, PostgresSource):
-        known = ", ".join(sorted(config.sources)) or "none"
-        raise ConfigError(
-            f"there is no postgres source {name!r}", hint=f"configured are: {known}"
-        )
-    folder = Path(config.state)
-    lock = FolderLock(folder)
-    lock.acquire(wait_s=0.0)
+    source = config.postgres_source(name)
+    folder = Path(config.state) / name
+    with session(source.dsn) as connection:
+        servers.look(connection)  # is it there at all?
+    if not consent(
+        f"Source {name!r} ({_at(folder)}) forgets its position, and slot"
+        f" {source.slot!r} is dropped: changes from there to the next start will not"
+        " be in Kafka."
+    ):
+        return "nothing was changed"
+    with lent(config, name) as running:
+        _reset(folder, name, source)
+    if running:
+        return f"source {name!r} is reset, and begins anew"
+    return f"source {name!r} is reset; the next run begins anew"
+
+
+def _at(folder: Path) -> str:
+    """Say where a source is, before anything is stopped."""
     try:
-        return _reset(folder / name, name, source, consent)
-    finally:
-        lock.release()
+        with LmdbPositions.beside(folder) as positions:
+            position = positions.position() if positions else None
+    except StateDamaged:
+        return "its state is damaged"
+    return show(position.resume) if position else "no position"
 
 
-def _reset(
-    folder: Path, name: str, source: PostgresSource, consent: Callable[[str], bool]
-) -> str:
-    stored, epoch = _stored(folder)
+def _reset(folder: Path, name: str, source: PostgresSource) -> None:
+    stored, epoch = _stored(folder, source)
     with session(source.dsn) as connection:
         server = servers.look(connection)
-        slot = slots.find(connection, source.slot)
-        if slot is not None and slot.active_pid is not None:
-            raise Transient(
-                f"slot {slot.name!r} is in use by"
-                f" {slots.holder(connection, slot.active_pid)}",
-                hint="stop that one first",
-            )
-        at = show(stored.position.resume) if stored.position else "no position"
-        if not consent(
-            f"Source {name!r} ({at}) forgets its position, and slot {source.slot!r} is"
-            " dropped: changes from there to the next start will not be in Kafka."
-        ):
-            return "nothing was changed"
+        slot = released(connection, source.slot)
         if epoch is None:
             epoch = int(time.time())  # lost with the state: above any that was counted
         elif _history_changed(name, stored, slot, server):
@@ -71,7 +66,6 @@ def _reset(
     discard(folder)
     with LmdbPositions(folder) as positions:
         positions.write({"epoch": {"number": epoch}})
-    return f"source {name!r} is reset; the next run begins anew"
 
 
 def _history_changed(
@@ -92,13 +86,11 @@ def _history_changed(
     return False
 
 
-def _stored(folder: Path) -> tuple[Stored, int | None]:
+def _stored(folder: Path, source: PostgresSource) -> tuple[Stored, int | None]:
     """Read what can still be believed; a damaged state says nothing."""
     try:
         with LmdbPositions(folder) as positions:
-            intent = positions.read("intent")
             epoch = (positions.read("epoch") or {}).get("number", 0)
-            stored = Stored(positions.position(), intent is not None)
-            return stored, epoch
+            return stored_of(positions, source.slot), epoch
     except StateDamaged:
         return Stored(), None

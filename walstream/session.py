@@ -30,10 +30,11 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
-from walstream.postgres.start import Decision, Step, Stored, decide
+from walstream.postgres.start import Decision, Step, decide
 from walstream.postgres.stream import open_stream
 from walstream.sinks import SinkSet
 from walstream.stop import Stop
+from walstream.stored import stored_of
 
 _CLOSE_WAIT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -94,12 +95,7 @@ class Session:
             return self._stream(server, position, sinks=sinks, keys=keys, facts=facts)
 
     def _decide(self, connection: Connection, server: Server) -> Decision:
-        intent = self._positions.read("intent")
-        stored = Stored(
-            position=self._positions.position(),
-            intent=intent is not None and intent["slot"] == self._source.slot,
-            consistent_point=(intent or {}).get("consistent_point"),
-        )
+        stored = stored_of(self._positions, self._source.slot)
         slot = slots.find(connection, self._source.slot)
         self._gauge.see(slots.health(connection, self._source.slot))
         self._slot_start = (slot.confirmed_flush_lsn or 0) if slot else 0

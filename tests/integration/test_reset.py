@@ -8,6 +8,7 @@ from tests.fix_postgres import Database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
 from tests.running import Walstream
+from tests.waiting import wait_until
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"
@@ -69,23 +70,36 @@ def test_after_damage_the_epoch_is_another(
         assert walstream.terminate() == 0
 
 
-def test_nothing_is_reset_without_consent_or_beside_a_run(
+def test_nothing_is_reset_or_stopped_without_consent(
     database: Database, runs: Runs, reader: Reader
 ) -> None:
     database.execute(_TABLE)
     walstream = runs(database.dsn)
     with walstream:
-        refused = reset(walstream, "app", "--yes")
-        assert refused.returncode == 2
-        assert f"in use by process {walstream.pid}" in refused.stderr
+        asked = reset(walstream, "app")
+        assert asked.returncode == 2
+        assert "--yes" in asked.stderr
+        unknown = reset(walstream, "nope", "--yes")
+        assert unknown.returncode == 2
+        assert "configured are: app" in unknown.stderr
+        database.execute(_INSERT)
+        reader.count(1)
         assert walstream.terminate() == 0
-    asked = reset(walstream, "app")
-    assert asked.returncode == 2
-    assert "--yes" in asked.stderr
-    unknown = reset(walstream, "nope", "--yes")
-    assert unknown.returncode == 2
-    assert "configured are: app" in unknown.stderr
+    assert len(walstream.said("streaming")) == 1
+
+
+def test_a_running_instance_begins_anew(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(_TABLE)
+    walstream = runs(database.dsn)
     with walstream:
         database.execute(_INSERT)
         reader.count(1)
+        done = reset(walstream, "app", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert "is reset, and begins anew" in done.stdout
+        wait_until(lambda: len(walstream.said("slot created")) == 2, 30, "a new slot")
+        database.execute(_INSERT)
+        reader.count(2)
         assert walstream.terminate() == 0

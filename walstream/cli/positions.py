@@ -4,27 +4,228 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from walstream import logs
+from walstream.cli.output import (
+    console,
+    print_findings,
+    print_json,
+    print_schema,
+    size,
+    table,
+)
 from walstream.cli.run import ConfigFile
-from walstream.config import load
+from walstream.config import Config, load
 from walstream.errors import ConfigError
+from walstream.finding import Finding
+from walstream.lsn import parse, show
 from walstream.resetting import reset as reset_source
+from walstream.rewinding import Rewind
+from walstream.rewinding import rewind as rewind_source
+from walstream.standing import SCHEMA, Outcome, Standing, look
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
+
+_STYLES = {Outcome.STOP: ("✗", "bold red"), Outcome.WAIT: ("!", "yellow")}
+_FINE = ("✓", "green")
+
+SourceName = Annotated[str, typer.Argument(help="The source's name.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.callback()
 def _positions() -> None:
-    """Look at, or forget, what is kept of each source's progress."""
+    """Look at, set back, or forget what is kept of each source's progress."""
+
+
+@app.command("show")
+def show_positions(
+    source: Annotated[
+        str, typer.Argument(help="Only this source.", show_default=False)
+    ] = "",
+    file: ConfigFile = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
+    ] = False,
+) -> None:
+    """Show what the state folder, the slot, the server and the topics say.
+
+    Side by side, with what walstream run would do, and how far back a rewind can reach.
+
+    Example: walstream positions show app
+    """
+    if schema:
+        print_schema(SCHEMA)
+        return
+    config = load(file)
+    logs.configure(config.log_level, config.secrets.scrub)
+    found = look(config, source)
+    if as_json:
+        print_json(SCHEMA, found)
+        return
+    out = console()
+    if not found.sources:
+        out.print("no postgres source is configured")
+    for index, standing in enumerate(found.sources):
+        if index:
+            out.print()
+        _print(out, standing, config)
+
+
+def _print(out: Console, standing: Standing, config: Config) -> None:
+    sign, style = _STYLES.get(standing.verdict.outcome, _FINE)
+    head = Text(f"source {standing.source}: ", style="bold")
+    out.print(head + Text(f"{sign} {standing.verdict.text}", style=style))
+    if standing.verdict.problem is not None:
+        print_findings(out, [standing.verdict.problem], config.command)
+    out.print(_sides(standing))
+    if (window := standing.window) is not None:
+        out.print(
+            f"a rewind can reach {show(window.oldest)} to {show(window.newest)}:"
+            f" {size(window.size_bytes)}"
+        )
+    findings: list[Finding] = [*standing.topics.problems, *standing.notes]
+    print_findings(out, findings, config.command)
+
+
+def _sides(standing: Standing) -> Table:
+    """Put the same facts of each side on one line."""
+    state, slot, server = standing.state, standing.slot, standing.server
+    last = standing.topics.last
+    made = table("", "state folder", "slot", "server", "topics")
+    made.add_row(
+        "position",
+        _at("resume", state.resume if state else None),
+        _at("confirmed", slot.confirmed_lsn if slot else None),
+        _at("flushed", server.flush_lsn if server else None),
+        f"last {show(last.lsn)}, {last.seq_id}" if last else "",
+    )
+    made.add_row(
+        "before it",
+        _at("previous", state.previous_resume if state else None),
+        _at("restart", slot.restart_lsn if slot else None),
+        _at("kept from", server.kept_from if server else None),
+    )
+    if state is not None and state.intent is not None and state.resume is None:
+        begun = _at("slot at", state.intent.consistent_point) or "no slot yet"
+        made.add_row("first start", begun)
+    for name, *cells in _belongings(standing):
+        if any(cells):
+            made.add_row(name, *cells)
+    made.add_row("state", *_states(standing))
+    return made
+
+
+def _at(what: str, lsn: int | None) -> str:
+    return "" if lsn is None else f"{what} {show(lsn)}"
+
+
+def _belongings(standing: Standing) -> list[tuple[str, str, str, str]]:
+    """Say what the position belongs to."""
+    state, slot, server = standing.state, standing.slot, standing.server
+    rows = [
+        (
+            name,
+            _text(getattr(state, field, None)),
+            "",
+            _text(getattr(server, field, None)),
+        )
+        for name, field in (
+            ("system", "system_identifier"),
+            ("timeline", "timeline"),
+        )
+    ]
+    rows.append(
+        (
+            "database",
+            _text(state.database if state else None),
+            _text(slot.database if slot else None),
+            _text(server.database if server else None),
+        )
+    )
+    rows.append(
+        ("slot", _text(state.slot if state else None), slot.name if slot else "", "")
+    )
+    return rows
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _states(standing: Standing) -> tuple[str, str, str, str]:
+    """Say how each side is."""
+    state, slot, server = standing.state, standing.slot, standing.server
+    ends = standing.topics.topics
+    if state is None:
+        folder = "cannot be read"
+    elif state.resume is None and state.intent is None:
+        folder = "no position"
+    else:
+        folder = f"epoch {state.epoch}, tables: {state.key_tables}"
+    held = "none"
+    if slot is not None:
+        held = f"{slot.invalidation or slot.wal_status}, holds {size(slot.held_bytes)}"
+        held += f", read by pid {slot.reader.pid}" if slot.reader else ", not read"
+    version = f"PostgreSQL {server.version}" if server else "not known"
+    missing = sum(1 for end in ends if end.problem)
+    topics = f"topics: {len(ends)}" + (f", {missing} not read" if missing else "")
+    if standing.topics.problems:
+        topics = "not known"
+    return folder, held, version, topics
+
+
+@app.command()
+def rewind(
+    source: SourceName,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="LSN", help="Where to begin again: 0/16B3748."),
+    ],
+    file: ConfigFile = None,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Set a source's position back: what came after LSN is sent to Kafka again.
+
+    As far as its slot still has it: walstream positions show says how far. Readers get
+    the same changes under the same (lsn, seq_id).
+
+    Example: walstream positions rewind app --to 0/16B3748
+    """
+    config = load(file)
+    logs.configure(config.log_level, config.secrets.scrub)
+    try:
+        lsn = parse(to)
+    except ValueError as error:
+        raise ConfigError(
+            f"--to: {error}",
+            hint="walstream positions show says which LSNs can be reached",
+        ) from None
+
+    def consent(planned: Rewind) -> bool:
+        return _agreed(
+            f"Source {planned.source!r} goes back from {show(planned.resume)} to"
+            f" {show(planned.to)}: {size(planned.resume - planned.to)} of WAL are read"
+            " again, and readers get the same changes again, under the same (lsn,"
+            " seq_id).",
+            yes=yes,
+        )
+
+    typer.echo(rewind_source(config, source, lsn, consent))
 
 
 @app.command()
 def reset(
-    source: Annotated[str, typer.Argument(help="The source's name.")],
+    source: SourceName,
     file: ConfigFile = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Forget a source's position and drop its slot: the next run begins anew.
 
@@ -32,13 +233,14 @@ def reset(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    typer.echo(reset_source(config, source, lambda what: _agreed(what, yes=yes)))
 
-    def consent(what: str) -> bool:
-        typer.echo(what)
-        if yes:
-            return True
-        if not sys.stdin.isatty():
-            raise ConfigError("nobody is here to agree", hint="add --yes")
-        return typer.confirm("Go on?")
 
-    typer.echo(reset_source(config, source, consent))
+def _agreed(what: str, *, yes: bool) -> bool:
+    """Say what will be, and ask where somebody is there to answer."""
+    typer.echo(what)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError("nobody is here to agree", hint="add --yes")
+    return typer.confirm("Go on?")

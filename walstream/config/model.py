@@ -20,7 +20,8 @@ from walstream.config.field import (
 )
 from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
-from walstream.config.source import Source
+from walstream.config.source import PostgresSource, Source
+from walstream.errors import ConfigError
 
 
 class Http(Section):
@@ -89,6 +90,25 @@ class Config(Section):
         if not self._file or not text.startswith("walstream "):
             return text
         return f"{text} -c {shlex.quote(self._file)}"
+
+    @property
+    def postgres_sources(self) -> dict[str, PostgresSource]:
+        """Pick the sources that are PostgreSQL's, in the order of their names."""
+        return {
+            name: source
+            for name, source in sorted(self.sources.items())
+            if isinstance(source, PostgresSource)
+        }
+
+    def postgres_source(self, name: str) -> PostgresSource:
+        """Find one of them; raise ConfigError that names those there are."""
+        found = self.postgres_sources
+        if name not in found:
+            raise ConfigError(
+                f"there is no postgres source {name!r}",
+                hint=f"configured are: {', '.join(found) or 'none'}",
+            )
+        return found[name]
 
     def to_json(self) -> str:
         """Write everything, secrets in plain: for a pipe, never for a file or a log."""

@@ -45,19 +45,21 @@ class Slot:
         return "wal_status lost" if self.wal_status == "lost" else None
 
 
+def invalidation(version: int) -> sql.SQL:
+    """Write the column that says why a slot is of no more use."""
+    if version >= _HAS_INVALIDATION_REASON:
+        return sql.SQL("invalidation_reason")
+    if version >= _HAS_CONFLICTING:
+        return sql.SQL("CASE WHEN conflicting THEN 'conflicting' END")
+    return sql.SQL("NULL")
+
+
 def find(connection: Connection, name: str) -> Slot | None:
     """Look a slot up by its name."""
-    version = connection.info.server_version
-    if version >= _HAS_INVALIDATION_REASON:
-        invalidation = sql.SQL("invalidation_reason")
-    elif version >= _HAS_CONFLICTING:
-        invalidation = sql.SQL("CASE WHEN conflicting THEN 'conflicting' END")
-    else:
-        invalidation = sql.SQL("NULL")
     query = sql.SQL(
         "SELECT slot_name, slot_type, plugin, database, active_pid, wal_status, {},"
         " confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s"
-    ).format(invalidation)
+    ).format(invalidation(connection.info.server_version))
     row = connection.execute(query, (name,)).fetchone()
     if row is None:
         return None
@@ -99,7 +101,7 @@ def health(connection: Connection, name: str) -> Health | None:
 def holder(connection: Connection, pid: int) -> str:
     """Describe who holds a slot."""
     row = connection.execute(
-        "SELECT usename, application_name, client_addr::text"
+        "SELECT usename, application_name, host(client_addr)"
         " FROM pg_stat_activity WHERE pid = %s",
         (pid,),
     ).fetchone()

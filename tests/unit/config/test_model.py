@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from walstream.config import Config
+from walstream.errors import ConfigError
 
 Load = Callable[..., Config]
 
@@ -40,3 +41,14 @@ def test_the_empty_model_holds_every_default() -> None:
     assert config.http.listen == "127.0.0.1:8321"
     assert config.spark.master == "local[*,4]"
     assert config.secrets.values == frozenset()
+
+
+def test_a_source_that_is_no_postgres_source_is_refused_with_those_there_are(
+    load_text: Load, valid: str
+) -> None:
+    config = load_text(valid)
+    (name,) = config.postgres_sources
+    assert config.postgres_source(name) is config.sources[name]
+    with pytest.raises(ConfigError, match="no postgres source 'nope'") as refused:
+        config.postgres_source("nope")
+    assert refused.value.hint == f"configured are: {name}"

@@ -1,0 +1,282 @@
+"""`walstream slots`: what each slot holds, whose it is, and dropping one."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from tests.fix_postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.fix_walstream import Runs
+from tests.running import toml
+from tests.verbs import Terminal, as_json, is_plain, published, verb
+from tests.waiting import wait_until
+from walstream.postgres.connection import Connection, connect
+from walstream.slots import SCHEMA
+
+_WAL = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))"
+_LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
+_PHYSICAL = "SELECT pg_create_physical_replication_slot(%s, true)"
+
+
+@pytest.fixture
+def newest(newest_postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(newest_postgres) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def poor_role(database: Database) -> Iterator[str]:
+    """Make a role with LOGIN REPLICATION, and nothing else."""
+    name = f"poor_{database.name}"
+    database.execute(sql.SQL("CREATE ROLE {} LOGIN REPLICATION").format(named(name)))
+    yield name
+    database.execute(sql.SQL("DROP ROLE {}").format(named(name)))
+
+
+class Physical:
+    """Makes physical slots, and drops those that are left."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Database, str]] = []
+
+    def __call__(self, database: Database, name: str = "") -> str:
+        slot = name or f"physical_{token_hex(6)}"
+        database.fetch(_PHYSICAL, slot)
+        self._made.append((database, slot))
+        return slot
+
+    def close(self) -> None:
+        for database, slot in self._made:
+            if exists(database, slot):
+                database.fetch("SELECT pg_drop_replication_slot(%s)", slot)
+
+
+@pytest.fixture
+def physical() -> Iterator[Physical]:
+    made = Physical()
+    yield made
+    made.close()
+
+
+def named(name: str) -> sql.Identifier:
+    return sql.Identifier(name)
+
+
+def exists(database: Database, slot: str) -> bool:
+    query = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
+    return bool(database.fetch(query, slot))
+
+
+def listed(configuration: Path | None, *arguments: str) -> dict[str, dict[str, Any]]:
+    """Give the slots of all servers by their names."""
+    servers = as_json(configuration, "slots", "slots", *arguments)["servers"]
+    return {slot["name"]: slot for server in servers for slot in server["slots"]}
+
+
+def configured(folder: Path, **sources: tuple[str, str]) -> Path:
+    """Configure sources by name, each of a DSN and a slot."""
+    file = folder / "walstream.toml"
+    document = {
+        "state": str(folder / "state"),
+        "http": {"listen": ""},
+        "sources": {
+            name: {
+                "kind": "postgres",
+                "dsn": dsn,
+                "slot": slot,
+                "backfill": "never",
+                "tables": [f"{name}.*"],
+                "sinks": ["kafka"],
+            }
+            for name, (dsn, slot) in sources.items()
+        },
+        "sinks": {
+            "kafka": {
+                "kind": "kafka",
+                "topic": "{source}.{table}",
+                "producer": {"bootstrap.servers": "localhost:1"},
+            }
+        },
+    }
+    file.write_text(toml(document))
+    return file
+
+
+def test_the_published_schema_is_the_one_of_the_code() -> None:
+    assert published("slots") == SCHEMA.json_schema(mode="serialization")
+
+
+def test_a_poor_role_sees_every_slot_those_that_hold_most_first(
+    database: Database, poor_role: str, physical: Physical
+) -> None:
+    first_name = physical(database)
+    database.fetch(_WAL)
+    database.fetch(_LOGICAL, database.name)
+    dsn = make_conninfo(database.dsn, user=poor_role)
+
+    slots = listed(None, "--dsn", dsn)
+    first, second = slots[first_name], slots[database.name]
+    assert list(slots).index(first_name) < list(slots).index(database.name)
+    assert first["held_bytes"] > second["held_bytes"] + 100_000
+    assert (first["kind"], first["lag_bytes"]) == ("physical", None)
+    assert (second["plugin"], second["database"]) == ("pgoutput", database.name)
+    assert second["sources"] == []
+    assert second["reader"] is None
+    assert (second["inactive_since"] is None) == (database.server.version < 17)
+    assert (second["failover"] is None) == (database.server.version < 17)
+
+    done = verb(None, "slots", "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    assert is_plain(done.stdout)
+    assert f"pgoutput, database {database.name}" in done.stdout
+    assert "nobody reads it" in done.stdout
+
+
+def test_without_a_configuration_the_variable_names_the_server(
+    newest: Database, tmp_path: Path
+) -> None:
+    variable = {"WALSTREAM_DSN": newest.dsn}
+    newest.fetch(_LOGICAL, newest.name)
+    done = verb(None, "slots", folder=tmp_path, environment=variable)
+    assert newest.name in done.stdout, done.stderr
+    configured(tmp_path, app=("host=127.0.0.1 port=1", "x"))
+    done = verb(None, "slots", folder=tmp_path, environment=variable)
+    assert newest.name not in done.stdout  # it is there for the configuration
+    assert done.returncode == 5
+    assert "source app" in done.stdout
+    assert is_plain(done.stdout.replace("\u2717", "x"))
+
+
+def test_a_server_that_is_named_is_shown_beside_a_broken_configuration(
+    newest: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "walstream.toml").write_text("oops = 1\n")
+    newest.fetch(_LOGICAL, newest.name)
+    done = verb(None, "slots", "--dsn", newest.dsn, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert newest.name in done.stdout
+    assert "whose slots these are is not known" in done.stderr
+    assert verb(None, "slots", folder=tmp_path).returncode == 2
+
+
+def test_a_slot_of_ours_is_let_go_by_the_command_that_is_printed(
+    newest: Database, runs: Runs
+) -> None:
+    newest.execute("CREATE TABLE t (id serial PRIMARY KEY)")
+    walstream = runs(newest.dsn)
+    slot = walstream.slot
+    with walstream:
+        found = listed(walstream.configuration)[slot]
+        assert found["sources"] == ["app"]
+        assert found["reader"]["application"] == "walstream"
+        refused = verb(walstream.configuration, "slots", "drop", slot, "--yes")
+        assert refused.returncode == 5
+        assert f"pid {found['reader']['pid']}" in refused.stderr
+        (end,) = re.findall(r"stop that first: (kill \d+)", refused.stderr)
+        subprocess.run(["bash", "-ec", end], check=True)
+        assert walstream.wait() == 0
+
+    asked = verb(walstream.configuration, "slots", "drop", slot)
+    assert asked.returncode == 2
+    assert "exit code 3 until walstream positions reset app" in asked.stdout
+    assert "--yes" in asked.stderr
+    assert exists(newest, slot)
+
+
+@pytest.fixture
+def foreign(newest: Database) -> Iterator[Connection]:
+    """Hold the slot that is named after the database, as another program does."""
+    newest.fetch(_LOGICAL, newest.name)
+    newest.execute("CREATE PUBLICATION p")
+    connection = connect(newest.dsn, replication=True)
+    command = (
+        f'START_REPLICATION SLOT "{newest.name}" LOGICAL 0/0'
+        " (proto_version '1', publication_names 'p')"
+    )
+    connection.pgconn.exec_(command.encode())
+    yield connection
+    connection.close()
+
+
+def test_a_slot_of_others_is_let_go_by_the_statement_that_is_printed(
+    newest: Database, foreign: Connection
+) -> None:
+    assert not foreign.closed
+    drop = ("slots", "drop", newest.name, "--dsn", newest.dsn)
+    refused = verb(None, *drop, "--yes")
+    assert refused.returncode == 5
+    (end,) = re.findall(r"end its session: (SELECT .*;)", refused.stderr)
+    assert newest.fetch(end) == [(True,)]
+    free = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
+    wait_until(lambda: newest.fetch(free, newest.name), 10, "it is let go")
+
+    unknown = verb(None, "slots", "drop", "nope", "--dsn", newest.dsn, "--yes")
+    assert unknown.returncode == 2
+    assert newest.name in unknown.stderr
+    done = verb(None, *drop, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not exists(newest, newest.name)
+
+
+def test_at_a_terminal_the_name_has_to_be_typed(
+    newest: Database, physical: Physical
+) -> None:
+    slot = physical(newest)
+    drop = ("slots", "drop", slot, "--dsn", newest.dsn)
+    code, text = Terminal(None, *drop).types("y", at="to drop it").ends()
+    assert (code, exists(newest, slot)) == (0, True), text
+    assert "nothing was changed" in text
+    code, text = Terminal(None, *drop).types(slot, at="to drop it").ends()
+    assert (code, exists(newest, slot)) == (0, False), text
+    assert f"slot '{slot}' is dropped" in text
+
+
+def test_of_two_servers_with_one_name_the_source_has_to_be_said(
+    postgres15: PostgresServer,
+    postgres18: PostgresServer,
+    physical: Physical,
+    tmp_path: Path,
+) -> None:
+    old, new = Database(postgres15), Database(postgres18)
+    twin = physical(old)
+    physical(new, twin)
+    file = configured(
+        tmp_path, old=(old.dsn, "x"), new=(new.dsn, "y"), newer=(new.dsn, twin)
+    )
+    servers = as_json(file, "slots", "slots")["servers"]
+    assert [one["sources"] for one in servers] == [["new", "newer"], ["old"]]
+    slots = [slot for one in servers for slot in one["slots"] if slot["name"] == twin]
+    assert [slot["sources"] for slot in slots] == [["newer"], []]
+    refused = verb(file, "slots", "drop", twin, "--yes")
+    assert refused.returncode == 2
+    assert "--source, one of: new, old" in refused.stderr
+    done = verb(file, "slots", "drop", twin, "--yes", "--source", "old")
+    assert done.returncode == 0, done.stderr
+    assert (exists(old, twin), exists(new, twin)) == (False, True)
+
+
+def test_a_lost_slot_says_so_and_holds_nothing(own_postgres: OwnPostgres) -> None:
+    server = own_postgres(
+        18, max_slot_wal_keep_size="1MB", min_wal_size="32MB", max_wal_size="32MB"
+    )
+    database = Database(server)
+    database.fetch(_PHYSICAL, "lost")
+    for _ in range(4):
+        database.fetch(_WAL)
+        database.execute("SELECT pg_switch_wal()")
+    database.execute("CHECKPOINT")
+    text = verb(None, "slots", "--dsn", server.dsn()).stdout
+    said = " ".join(text.split())
+    assert "1 slot holds 0 B" in said
+    assert "cannot be read any more: wal_removed" in said

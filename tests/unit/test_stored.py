@@ -1,0 +1,64 @@
+"""What the state folder says, and how far back a source can go."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from walstream.keys import KeyHistory, KeySet
+from walstream.ports import Position
+from walstream.positions import LmdbPositions
+from walstream.postgres.slot import Slot
+from walstream.stored import stored_of, window
+
+POSITION = Position(500, 7, 1, "shop", "s")
+SLOT = Slot("s", "logical", "pgoutput", "shop", None, "reserved", None, 100)
+
+
+@pytest.fixture
+def positions(tmp_path: Path) -> Iterator[LmdbPositions]:
+    with LmdbPositions(tmp_path / "app") as opened:
+        yield opened
+
+
+def test_an_intent_counts_for_its_own_slot_alone(positions: LmdbPositions) -> None:
+    assert stored_of(positions, "s").intent is False
+    positions.write({"intent": {"slot": "s"}})
+    assert stored_of(positions, "s").intent is True
+    assert stored_of(positions, "other").intent is False
+
+
+def test_what_was_begun_and_reached_is_read(positions: LmdbPositions) -> None:
+    positions.write({"intent": {"slot": "s", "consistent_point": 9}})
+    positions.store(POSITION)
+    stored = stored_of(positions, "s")
+    assert (stored.consistent_point, stored.position) == (9, POSITION)
+
+
+def test_it_reaches_from_what_the_slot_has_to_the_position(
+    positions: LmdbPositions,
+) -> None:
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    assert (found.oldest, found.newest, found.size_bytes) == (100, 500, 400)
+    assert [found.holds(lsn) for lsn in (99, 100, 500, 501)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) -> None:
+    history = KeyHistory([KeySet(0), KeySet(200, ("a",)), KeySet(300, ("b",))])
+    positions.write({"keys/s.whole": history.to_json()})
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    assert found.oldest == 100
+    history.forget_below(250)
+    positions.write({"keys/s.cut": history.to_json()})
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    assert found.oldest == 200
+    assert window(positions, replace(POSITION, resume=150), SLOT) is None

@@ -1,0 +1,278 @@
+"""`walstream slots`: every slot of the servers, and dropping one."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from walstream import logs
+from walstream.cli.output import (
+    console,
+    duration,
+    print_findings,
+    print_json,
+    print_schema,
+    size,
+    table,
+)
+from walstream.cli.run import ConfigFile
+from walstream.config import Config, load
+from walstream.config.load import DEFAULT_FILES
+from walstream.errors import ConfigError
+from walstream.lsn import show
+from walstream.postgres.slots import SlotFacts
+from walstream.slots import (
+    SCHEMA,
+    Loss,
+    ServerSlots,
+    Slots,
+    Where,
+    look,
+    repair_of,
+)
+from walstream.slots import drop as drop_slot
+
+app = typer.Typer()
+
+Source = Annotated[
+    str, typer.Option("--source", metavar="NAME", help="Only this source's server.")
+]
+Dsn = Annotated[
+    str,
+    typer.Option(
+        "--dsn",
+        envvar="WALSTREAM_DSN",
+        show_envvar=True,
+        help="Only this server; without a configuration the variable counts too.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options that both forms of the command take."""
+
+    file: Path | None
+    source: str
+    dsn: str
+
+    @classmethod
+    def of(
+        cls, context: typer.Context, file: Path | None, source: str, dsn: str
+    ) -> "_Asked":
+        given = context.get_parameter_source("dsn")
+        configured = file is not None or any(path.exists() for path in DEFAULT_FILES)
+        if given is not None and given.name == "ENVIRONMENT" and configured:
+            dsn = ""  # it is there for the configuration
+        before = context.parent.obj if context.parent else None
+        if isinstance(before, _Asked):  # walstream slots -c FILE drop NAME
+            file, source = file or before.file, source or before.source
+            dsn = dsn or before.dsn
+        return cls(file, source, dsn)
+
+    def where(self) -> Where:
+        """Find the servers. With --dsn a broken configuration is told of, no more."""
+        if self.source and self.dsn:
+            raise ConfigError("--source and --dsn name two servers", hint="give one")
+        config = None
+        alone = self.dsn and not any(path.exists() for path in DEFAULT_FILES)
+        if self.file or not alone:
+            try:
+                config = load(self.file)
+            except ConfigError as error:
+                if not self.dsn:
+                    raise
+                typer.echo(f"whose slots these are is not known: {error}", err=True)
+        return Where(config, self.dsn, self.source)
+
+
+@app.callback(invoke_without_command=True)
+def slots(  # noqa: PLR0913 - a command's options
+    context: typer.Context,
+    file: ConfigFile = None,
+    source: Source = "",
+    dsn: Dsn = "",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
+    ] = False,
+) -> None:
+    """Show every slot of the servers: what it holds, who reads it, whose it is.
+
+    Example: walstream slots --dsn postgresql://postgres@localhost/app
+    """
+    if schema:
+        print_schema(SCHEMA)
+        return
+    asked = _Asked.of(context, file, source, dsn)
+    if context.invoked_subcommand is not None:
+        context.obj = asked
+        return
+    where = asked.where()
+    found = look(where)
+    if as_json:
+        print_json(SCHEMA, found)
+    else:
+        _print(console(), found, where.config)
+    codes = [one.problem.exit_code for one in found.servers if one.problem]
+    raise typer.Exit(max(codes, default=0))
+
+
+def _print(out: Console, found: Slots, config: Config | None) -> None:
+    if not found.servers:
+        out.print("no postgres source is configured")
+    for index, server in enumerate(found.servers):
+        if index:
+            out.print()
+        if server.problem is not None:
+            print_findings(
+                out,
+                [server.problem],
+                config.command if config else str,
+            )
+            continue
+        out.print(_headline(server), style="bold")
+        if server.slots:
+            _print_slots(out, server.slots, found.at)
+
+
+def _headline(server: ServerSlots) -> str:
+    name = _name(server)
+    if not server.slots:
+        return f"{name} has no slots"
+    held = size(max(slot.held_bytes for slot in server.slots))
+    count = len(server.slots)
+    return f"{name}: {count} slot{'s' * (count > 1)} hold{'s' * (count == 1)} {held}"
+
+
+def _name(server: ServerSlots) -> str:
+    name = f"PostgreSQL {server.version}"
+    if server.standby:
+        name += " (a standby)"
+    if server.sources:
+        plural = "s" * (len(server.sources) > 1)
+        name += f" of source{plural} {', '.join(server.sources)}"
+    return name
+
+
+def _print_slots(out: Console, found: list[SlotFacts], at: datetime) -> None:
+    numbers = ("holds", "behind")
+    made = table("slot", *numbers, "WAL", "source", "what it is", right=numbers)
+    made.columns[0].overflow = "fold"  # a name is there to be copied
+    for slot in found:
+        lost = slot.invalidation is not None
+        made.add_row(
+            slot.name,
+            size(slot.held_bytes),
+            "-" if slot.lag_bytes is None else size(slot.lag_bytes),
+            Text(slot.wal_status or "-", style="bold red" if lost else ""),
+            ", ".join(slot.sources) or "-",
+            "\n".join(_lines(slot, at)),
+        )
+    out.print(made)
+
+
+def _lines(slot: SlotFacts, at: datetime) -> Iterator[str]:
+    flags = [
+        name
+        for name in ("temporary", "failover", "synced")
+        if getattr(slot, name) is True
+    ]
+    yield ", ".join([slot.what, *flags])
+    yield _read_by(slot, at)
+    if slot.invalidation:
+        yield f"cannot be read any more: {slot.invalidation}"
+    elif slot.safe_wal_size is not None:
+        yield f"given up after {size(slot.safe_wal_size)} more"
+
+
+def _read_by(slot: SlotFacts, at: datetime) -> str:
+    reader = slot.reader
+    if reader is not None:
+        who = f"{reader.application or 'no name'} of {reader.user or '?'}"
+        place = f" at {reader.address}" if reader.address else ""
+        return f"read by {who}{place}, pid {reader.pid}"
+    if slot.inactive_since is None:
+        return "nobody reads it"
+    since = duration(max(0.0, (at - slot.inactive_since).total_seconds()))
+    return f"nobody reads it, for {since}"
+
+
+@app.command()
+def drop(  # noqa: PLR0913 - a command's options
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The slot's name.")],
+    file: ConfigFile = None,
+    source: Source = "",
+    dsn: Dsn = "",
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Drop a slot that nobody reads, logical or physical.
+
+    Says what is lost first. On a terminal its name has to be typed.
+
+    Example: walstream slots drop old_debezium
+    """
+    where = _Asked.of(context, file, source, dsn).where()
+    config = where.config
+    if config is not None:
+        logs.configure(config.log_level, config.secrets.scrub)
+
+    def consent(loss: Loss) -> bool:
+        for line in _losses(loss):
+            typer.echo(line)
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise ConfigError("nobody is here to agree", hint="add --yes")
+        typed: str = typer.prompt("Type the slot's name to drop it")
+        return typed.strip() == name
+
+    loss = drop_slot(where, name, consent)
+    if loss is None:
+        typer.echo("nothing was changed")
+        return
+    typer.echo(_done(loss, config))
+
+
+def _losses(loss: Loss) -> Iterator[str]:
+    slot = loss.slot
+    read = (
+        _read_by(slot, datetime.now(slot.inactive_since.tzinfo))
+        if (slot.inactive_since)
+        else "nobody reads it"
+    )
+    yield f"Slot {slot.name!r} ({slot.what}) of {_name(loss.server)}:"
+    yield f"  it holds {size(slot.held_bytes)} of WAL; {read}"
+    if slot.invalidation:
+        yield f"  it cannot be read any more: {slot.invalidation}"
+    else:
+        yield "  whoever read it misses all that was written since then"
+    for dependent in loss.dependents:
+        if dependent.problem:
+            yield f"  source {dependent.source} may depend on it: {dependent.problem}"
+            continue
+        at = f" ({show(dependent.resume)})" if dependent.resume else ""
+        yield (
+            f"  the position of source {dependent.source}{at} depends on it: source"
+            f" {dependent.source} will stop with exit code 3 until walstream positions"
+            f" reset {dependent.source}"
+        )
+
+
+def _done(loss: Loss, config: Config | None) -> str:
+    said = f"slot {loss.slot.name!r} is dropped"
+    if loss.slot.held_bytes:
+        said += f"; {size(loss.slot.held_bytes)} of WAL may go"
+    command = config.command if config else str
+    for repair in repair_of(loss.dependents):
+        said += f"; now: {command(repair.command)}"
+    return said

@@ -1,0 +1,100 @@
+"""What is known of a source from each side, as `positions show --json` prints it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from walstream.finding import Finding
+from walstream.kafka.last import LastOp, TopicEnd
+from walstream.postgres.slots import SlotFacts
+from walstream.shown import ShownLsn, SystemIdentifier
+from walstream.stored import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A first start that was begun."""
+
+    slot: str
+    consistent_point: ShownLsn | None  # null: the slot was not created yet
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What the state folder says; empty before the first start."""
+
+    process: str | None = None  # that streams the source now
+    resume: ShownLsn | None = None
+    previous_resume: ShownLsn | None = None
+    system_identifier: SystemIdentifier | None = None
+    timeline: int | None = None
+    database: str | None = None
+    slot: str | None = None
+    epoch: int = 0
+    key_tables: int = 0  # of which the keys are known
+    topics: int = 0
+    intent: Intent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    version: str
+    system_identifier: SystemIdentifier
+    timeline: int
+    database: str
+    flush_lsn: ShownLsn
+    kept_from: ShownLsn  # its WAL, for sure
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What the topics' ends say."""
+
+    last: LastOp | None  # of this source, the furthest
+    topics: list[TopicEnd]
+    problems: list[Finding]
+
+
+class Outcome(StrEnum):
+    STREAM = "stream"  # it would, from `lsn`
+    STREAMING = "streaming"  # a running instance does
+    CREATE = "create"  # publication and slot, then stream
+    ADOPT = "adopt"  # the slot of a start that was cut short
+    WAIT = "wait"  # and try again, until that is over
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `run` would do."""
+
+    outcome: Outcome
+    text: str
+    lsn: ShownLsn | None = None  # from where it streams
+    problem: Finding | None = None  # of `wait` and `stop`
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All that is known of one source."""
+
+    source: str
+    verdict: Verdict
+    state: StateFacts | None  # null: it cannot be believed, or not be read
+    slot: SlotFacts | None
+    server: ServerFacts | None
+    window: Window | None  # that a rewind can reach
+    topics: TopicFacts
+    notes: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    at: datetime
+    sources: list[Standing]
+
+
+SCHEMA: Final = TypeAdapter(Standings)

@@ -1,0 +1,48 @@
+"""What the state folder says of a source: for the start table, and for a rewind."""
+
+from dataclasses import dataclass
+
+from walstream.keys import KeyHistory
+from walstream.lsn import Lsn
+from walstream.ports import Position
+from walstream.positions import LmdbPositions
+from walstream.postgres.slot import Slot
+from walstream.postgres.start import Stored
+from walstream.shown import ShownLsn
+
+
+def stored_of(positions: LmdbPositions, slot: str) -> Stored:
+    """Read what the start table asks; `slot` is the one that the source names."""
+    intent = positions.read("intent")
+    return Stored(
+        position=positions.position(),
+        intent=intent is not None and intent["slot"] == slot,
+        consistent_point=(intent or {}).get("consistent_point"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From where a source can be streamed once more: any LSN between the two."""
+
+    oldest: ShownLsn
+    newest: ShownLsn  # the position
+    size_bytes: int
+
+    def holds(self, lsn: Lsn) -> bool:
+        return self.oldest <= lsn <= self.newest
+
+
+def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window | None:
+    """Find how far back it reaches; None: the position itself is out of reach.
+
+    The slot sends nothing below its confirmed LSN. A server's crash may lower that, to
+    where the keys of some table are forgotten: names would not be the same there.
+    """
+    oldest = slot.confirmed_flush_lsn or 0
+    for name in positions.names("keys/"):
+        history = KeyHistory.from_json(positions.read(name) or [])
+        oldest = max(oldest, history.known_from)
+    if oldest > position.resume:
+        return None
+    return Window(oldest, position.resume, position.resume - oldest)
