@@ -24,7 +24,6 @@ from walstream.kafka.kept import document_name
 from walstream.kafka.producer import client_properties
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
-from walstream.postgres.start import Stored
 from walstream.routers import Routers
 from walstream.sinks import creation
 from walstream.state_check import Known
@@ -124,7 +123,7 @@ class _Checker:
     def source(self, name: str, source: PostgresSource) -> SourceReport:
         known, damage = Known(), list[Finding]()
         if self.folder is not None:
-            known, damage = state_check.look_at_source(self.folder / name)
+            known, damage = state_check.look_at_source(self.folder / name, source.slot)
         inspection = inspect(self._wanted(name, source, known))
         server = [
             finding
@@ -145,7 +144,6 @@ class _Checker:
         return SourceReport(name, mask_value("dsn", source.dsn), code, findings)
 
     def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
-        intent = known.intent
         siblings = (
             other.slot
             for key, other in self.config.sources.items()
@@ -154,11 +152,7 @@ class _Checker:
         return Wanted(
             name,
             source,
-            Stored(
-                position=known.position,
-                intent=intent is not None and intent["slot"] == source.slot,
-                consistent_point=(intent or {}).get("consistent_point"),
-            ),
+            known.stored,
             known.publications,
             self.running,
             sibling_slots=frozenset(siblings),
@@ -195,7 +189,7 @@ class _Checker:
 
 def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
     """Give a time before which no change waits; None: nothing waits, or not known."""
-    position, server = known.position, inspection.server
+    position, server = known.stored.position, inspection.server
     if position is None or server is None:
         return None
     waits = position.resume + _PAGE_HEADER < server.flush_lsn
