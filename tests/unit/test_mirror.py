@@ -29,7 +29,6 @@ WITHOUT = {
     "walstream/postgres/checks/wanted.py": "records",
     "walstream/postgres/companion.py": _SERVERS,
     "walstream/postgres/creation.py": _SERVERS,
-    "walstream/postgres/rights.py": _SERVERS,
     "walstream/postgres/room.py": _SERVERS,
     "walstream/postgres/server.py": _SERVERS,
     "walstream/postgres/slot.py": _SERVERS,
