@@ -18,6 +18,7 @@ from walstream.cli.output import (
     print_findings,
     print_json,
     print_schema,
+    print_wrapped,
     size,
     table,
 )
@@ -164,33 +165,35 @@ def _name(server: ServerSlots) -> str:
 
 def _print_slots(out: Console, found: list[SlotFacts], at: datetime) -> None:
     numbers = ("holds", "behind")
-    made = table("slot", *numbers, "WAL", "source", "what it is", right=numbers)
+    made = table("slot", *numbers, "source", "what it is", right=numbers)
     made.columns[0].overflow = "fold"  # a name is there to be copied
     for slot in found:
-        lost = slot.invalidation is not None
         made.add_row(
             slot.name,
             size(slot.held_bytes),
             "-" if slot.lag_bytes is None else size(slot.lag_bytes),
-            Text(slot.wal_status or "-", style="bold red" if lost else ""),
             ", ".join(slot.sources) or "-",
-            "\n".join(_lines(slot, at)),
+            Text("\n").join(_lines(slot, at)),
         )
     out.print(made)
 
 
-def _lines(slot: SlotFacts, at: datetime) -> Iterator[str]:
+def _lines(slot: SlotFacts, at: datetime) -> Iterator[Text]:
     flags = [
         name
         for name in ("temporary", "failover", "synced")
         if getattr(slot, name) is True
     ]
-    yield ", ".join([slot.what, *flags])
-    yield _read_by(slot, at)
+    yield Text(", ".join([slot.what, *flags]))
+    yield Text(_read_by(slot, at))
     if slot.invalidation:
-        yield f"cannot be read any more: {slot.invalidation}"
+        text = f"WAL {slot.wal_status}: cannot be read any more, {slot.invalidation}"
+        yield Text(text, style="bold red")
     elif slot.safe_wal_size is not None:
-        yield f"given up after {size(slot.safe_wal_size)} more"
+        left = size(slot.safe_wal_size)
+        yield Text(f"WAL {slot.wal_status}, given up after {left} more")
+    elif slot.wal_status:
+        yield Text(f"WAL {slot.wal_status}")
 
 
 def _read_by(slot: SlotFacts, at: datetime) -> str:
@@ -228,7 +231,7 @@ def drop(  # noqa: PLR0913 - a command's options
 
     def consent(loss: Loss) -> bool:
         for line in _losses(loss):
-            typer.echo(line)
+            print_wrapped(line)
         if yes:
             return True
         if not sys.stdin.isatty():
