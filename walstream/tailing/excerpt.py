@@ -26,7 +26,10 @@ def excerpt(
     if longest is not None and end - start > longest + _SPARED:
         end = start + longest
     piece = text[start:end]
-    shown = _quote(piece) if quotable and _misleads(piece) else escape(piece)
+    # a space where a text was cut is no edge of it
+    edged = piece.lstrip() if start else piece
+    edged = edged.rstrip() if end < len(text) else edged
+    shown = _quote(piece) if quotable and _misleads(edged) else escape(piece)
     line = [Piece(shown, style)]
     if start:
         line.insert(0, Piece(f"(+{start})…", "dim"))

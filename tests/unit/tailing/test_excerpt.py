@@ -50,6 +50,13 @@ def test_excerpt_from_the_middle_counts_both_sides() -> None:
     assert shown("x" * 200, start=50) == "(+50)…" + "x" * 60 + "…(+90)"
 
 
+def test_space_at_a_cut_is_no_reason_for_quotes() -> None:
+    assert shown("four " * 100, 15) == "four four four …(+485)"
+    assert shown(" four" * 100, 15, 485) == "(+485)… four four four"
+    assert shown(" four" * 100, 15) == '" four four four"…(+485)'
+    assert shown("four " * 3) == '"four four four "'
+
+
 @pytest.mark.parametrize(
     ("one", "other", "start"),
     [
