@@ -7,6 +7,7 @@ WITHOUT = {
     "walstream/checking.py": _SERVERS,
     "walstream/cli/check.py": _SERVERS,
     "walstream/cli/init.py": _SERVERS,
+    "walstream/cli/options.py": "options alone: tests/unit/cli/test_main.py",
     "walstream/cli/positions.py": _SERVERS,
     "walstream/cli/run.py": _SERVERS,
     "walstream/kafka/cluster.py": _SERVERS,

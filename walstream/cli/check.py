@@ -8,8 +8,8 @@ from rich.text import Text
 
 from walstream import logs
 from walstream.checking import ADAPTER, Report, check, refused
+from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
-from walstream.cli.run import ConfigFile
 from walstream.config import Secrets, load
 from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
@@ -29,9 +29,7 @@ def check_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as JSON.")
     ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    schema: PrintSchema = False,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
     ] = False,

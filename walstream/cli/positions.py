@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     print_findings,
@@ -19,7 +20,6 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.cli.run import ConfigFile
 from walstream.config import Config, load
 from walstream.errors import ConfigError
 from walstream.finding import Finding
@@ -52,10 +52,8 @@ def show_positions(
     ] = "",
     file: ConfigFile = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    as_json: AsJson = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show what the state folder, the slot, the server and the topics say.
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
@@ -22,7 +23,6 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.cli.run import ConfigFile
 from walstream.config import Config, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
@@ -100,10 +100,8 @@ def slots(  # noqa: PLR0913 - a command's options
     source: Source = "",
     dsn: Dsn = "",
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    as_json: AsJson = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show every slot of the servers: what it holds, who reads it, whose it is.
 

@@ -14,8 +14,8 @@ import typer
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_schema
-from walstream.cli.run import ConfigFile
 from walstream.config import load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
@@ -76,9 +76,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     full: Annotated[
         bool, typer.Option("--full", help="Shorten nothing, leave nothing out.")
     ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show the changes in topics as they come, or those that are there.
 
