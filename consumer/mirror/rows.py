@@ -60,7 +60,7 @@ class Rows:
         make = statement.update_one
         what = (columns, where)
         query = self._query("update", what, lambda: make(self.shape, columns, where))
-        return self._run(query, [*(row[name] for name in columns), *parameters])
+        return self._run(query, [*parameters, *(row[name] for name in columns)])
 
     def delete_alike(self, old: Row) -> bool:
         """Delete one row that looks like `old`."""

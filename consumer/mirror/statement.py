@@ -62,7 +62,7 @@ def has_key(shape: Shape) -> str:
 
 
 def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
-    """UPDATE one of the rows that look like this."""
+    """UPDATE one of the rows that look like this; its parameters come first."""
     return (
         f"WITH one AS ({_one(shape, where)}) UPDATE {_table(shape)} AS t"
         f" SET {_sets(columns)} FROM one"
