@@ -249,7 +249,7 @@ def _array_parts(text: str) -> Iterator[str | None]:
             yield re.sub(r"\\(.)", r"\1", part["quoted"], flags=re.DOTALL)
         else:
             yield None if part["bare"] == "NULL" else part["bare"]
-        if text[part.end()] not in ",}":
+        if text[part.end()] != ("," if part.end() < end else "}"):
             raise Unfit("the text is no array")
         at = part.end() + 1
 
