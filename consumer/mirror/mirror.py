@@ -80,14 +80,13 @@ class PostgresMirror:
 
     def handle_message(self, tx: Transaction, op: Op, /) -> None:
         """Apply one op."""
-        if not self._wanted(op.table.full_name):
-            return
         try:
             if not self._checked:
                 self._check(tx)
             if op.record.headers and self._row_positions is not False:
-                position.note_epoch(tx, op)
-            _APPLY[op.kind](self, Rows(tx, self._shape(tx, op)), op)
+                position.note_source(tx, op)
+            if self._wanted(op.table.full_name):
+                _APPLY[op.kind](self, Rows(tx, self._shape(tx, op)), op)
         except psycopg.Error as error:
             self._shapes.pop(op.table.full_name, None)
             raised = translate(error, self._patience, op)

@@ -4,8 +4,8 @@ All ops of a row lie in one partition, in order, as long as the record's key is 
 row's key. With another `partition_key`, or with `split_key_updates = false`, they lie
 in several; then each row's position is kept beside it, and an older op takes no effect.
 
-A position is (epoch, lsn, seq_id). The epoch is that of the header `walstream-source`:
-it grows when the source's history changed, after which LSNs may start lower.
+A position is (generation, lsn, seq_id). The generation counts the sources that a topic
+had, by the header `walstream-source`: another one's LSNs may start lower.
 """
 
 import json
@@ -18,49 +18,60 @@ from consumer.op import Op
 
 Connection = psycopg.Connection[Any]
 
+_THERE: Final = """
+SELECT FROM pg_class WHERE oid = to_regclass('replication_mirror_row')
+   AND to_regclass('replication_mirror_source') IS NOT NULL
+"""
 # one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_mirror_row'))"
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS replication_mirror_row (
-  relation text NOT NULL, key text NOT NULL, epoch int8 NOT NULL,
+  relation text NOT NULL, key text NOT NULL, generation int8 NOT NULL,
   lsn numeric(20) NOT NULL, seq_id numeric(20) NOT NULL, PRIMARY KEY (relation, key));
-CREATE TABLE IF NOT EXISTS replication_mirror_epoch (
-  topic text NOT NULL, partition int4 NOT NULL, epoch int8 NOT NULL,
-  PRIMARY KEY (topic, partition))
+CREATE TABLE IF NOT EXISTS replication_mirror_source (
+  topic text NOT NULL, partition int4 NOT NULL, source text NOT NULL,
+  generation int8 NOT NULL, PRIMARY KEY (topic, partition, source))
 """
 _NOTE: Final = """
 INSERT INTO replication_mirror_row AS r
-SELECT %s, %s, coalesce((SELECT epoch FROM replication_mirror_epoch
-                          WHERE topic = %s AND partition = %s), 0), %s, %s
+SELECT %(relation)s, %(key)s,
+       coalesce((SELECT max(generation) FROM replication_mirror_source
+                  WHERE topic = %(topic)s AND partition = %(partition)s), 0),
+       %(lsn)s, %(seq_id)s
 ON CONFLICT (relation, key) DO UPDATE
-   SET epoch = EXCLUDED.epoch, lsn = EXCLUDED.lsn, seq_id = EXCLUDED.seq_id
- WHERE (r.epoch, r.lsn, r.seq_id) < (EXCLUDED.epoch, EXCLUDED.lsn, EXCLUDED.seq_id)
+   SET generation = EXCLUDED.generation, lsn = EXCLUDED.lsn, seq_id = EXCLUDED.seq_id
+ WHERE (r.generation, r.lsn, r.seq_id)
+       < (EXCLUDED.generation, EXCLUDED.lsn, EXCLUDED.seq_id)
 """
 _FORGET: Final = "DELETE FROM replication_mirror_row WHERE relation = %s"
-_ANY: Final = (
-    "SELECT FROM replication_mirror_row WHERE relation = %s LIMIT 1"  # kept before?
-)
-_EPOCH: Final = """
-INSERT INTO replication_mirror_epoch VALUES (%s, %s, %s)
-ON CONFLICT (topic, partition) DO UPDATE SET epoch = EXCLUDED.epoch
+_ANY: Final = "SELECT FROM replication_mirror_row WHERE relation = %s LIMIT 1"
+# the partitions of a topic meet the same source one after the other
+_SOURCE: Final = """
+INSERT INTO replication_mirror_source
+SELECT %(topic)s, %(partition)s, %(source)s, coalesce(
+         (SELECT min(generation) FROM replication_mirror_source
+           WHERE topic = %(topic)s AND source = %(source)s),
+         (SELECT max(generation) + 1 FROM replication_mirror_source
+           WHERE topic = %(topic)s), 1)
+ON CONFLICT DO NOTHING
 """
 _SOURCE_HEADER: Final = "walstream-source"
 
 
 def prepare(connection: Connection) -> None:
-    """Create the tables; the connection is in autocommit."""
+    """Create the tables where they are missing; the connection is in autocommit."""
+    if connection.execute(_THERE).rowcount > 0:
+        return
     with connection.transaction():
         connection.execute(_LOCK)
         connection.execute(_TABLES)
 
 
-def note_epoch(connection: Connection, op: Op) -> None:
-    """Keep the epoch that this record begins in its partition, if it begins one."""
+def note_source(connection: Connection, op: Op) -> None:
+    """Keep the source that this record names for its partition, if it names one."""
     for name, text in op.record.headers:
         if name == _SOURCE_HEADER and text is not None:
-            epoch = text.decode().rpartition("/")[2]
-            place = (op.record.topic, op.record.partition, int(epoch))
-            connection.execute(_EPOCH, place)
+            connection.execute(_SOURCE, {**_place(op), "source": text.decode()})
 
 
 def kept(connection: Connection, relation: str) -> bool:
@@ -73,13 +84,14 @@ def note(connection: Connection, op: Op, key: Mapping[str, str | None]) -> bool:
 
     Holds the row's position locked until the transaction ends.
     """
-    place = (op.record.topic, op.record.partition)
-    name = json.dumps(list(key.values()))
-    position = (op.lsn, op.seq_id)
-    noted = connection.execute(
-        _NOTE, (op.table.full_name, name, *place, *position), prepare=True
-    )
-    return noted.rowcount > 0
+    parameters = {
+        **_place(op),
+        "relation": op.table.full_name,
+        "key": json.dumps(list(key.values())),
+        "lsn": op.lsn,
+        "seq_id": op.seq_id,
+    }
+    return connection.execute(_NOTE, parameters, prepare=True).rowcount > 0
 
 
 def forget(connection: Connection, relation: str) -> None:
@@ -104,3 +116,7 @@ def same_key(op: Op, key: Mapping[str, str | None]) -> bool:
         "".join(text or "" for text in texts).encode(),
         op.table.full_name.encode(),
     )
+
+
+def _place(op: Op) -> dict[str, object]:
+    return {"topic": op.record.topic, "partition": op.record.partition}
