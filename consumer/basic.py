@@ -87,10 +87,11 @@ class BasicWork:
 
     def handle(self, messages: list[Message]) -> None:
         lane, handler = self._lane, self._options.handler
+        place = lane.place
         handled = skipped = 0
         try:
             for message in messages:
-                record = record_of(message)
+                record = record_of(message, place)
                 op = self._op(record)
                 if op is None:
                     skipped += 1

@@ -24,7 +24,9 @@ from consumer.lane import Lane, Place, Work
 from consumer.settings import max_poll_interval_s
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 
-_CHUNK: Final = 1000  # messages taken from librdkafka at once
+# Messages taken from librdkafka at once: many, since the thread may wait for Python's
+# lock each time that it comes back.
+_CHUNK: Final = 5000
 _POLL_S: Final = 0.1
 _STORE_INTERVAL_S: Final = 0.2
 _PATIENCE_S: Final = 0.5  # with a full inbox, before its partition is paused
@@ -98,12 +100,13 @@ class Fetcher:
         self._woken.set()
 
     def _fetch(self) -> None:
-        # consume() alone would wait for as many as a chunk
-        first = self._consumer.poll(_POLL_S)
-        if first is None:
-            return
+        # waiting, consume() would wait for as many as a chunk
+        messages = self._consumer.consume(_CHUNK, timeout=0)
+        if not messages:
+            first = self._consumer.poll(_POLL_S)
+            messages = [] if first is None else [first]
         chunks: dict[tuple[str | None, int | None], list[Message]] = {}
-        for message in (first, *self._consumer.consume(_CHUNK - 1, timeout=0)):
+        for message in messages:
             if message.error() is not None:
                 _meet(message)
                 continue

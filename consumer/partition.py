@@ -86,9 +86,9 @@ class IdempotentWork:
         """Do the next batch; give the number of messages that are done with."""
         session = self._session
         now = session.known.now
-        plan = Planner(now.position, now.source, session.index_of, self._alone).plan(
-            messages, start, self._options.batch
-        )
+        plan = Planner(
+            self._lane.place, now.position, now.source, session.index_of, self._alone
+        ).plan(messages, start, self._options.batch)
         if plan.foreign is not None:
             sought = session.meet_source(plan.foreign, _offset(messages[start]))
             return None if sought else 0

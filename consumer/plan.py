@@ -12,6 +12,7 @@ from typing import Final
 
 from confluent_kafka import Message
 
+from consumer.lane import Place
 from consumer.op import Op, Record
 from consumer.position import Chunk, Position, place_in_snapshot
 from consumer.reading import op_of, record_of, source_of
@@ -37,6 +38,7 @@ class Plan:
 class Planner:
     """What to know for telling which ops take effect."""
 
+    place: Place
     position: Position
     source: str | None
     index_of: Callable[[Chunk], int]  # the last row of this chunk that took effect
@@ -47,7 +49,7 @@ class Planner:
         """Look at the messages from `start` on, until there are `limit` ops."""
         plan = Plan()
         for message in islice(messages, start, None):
-            record = record_of(message)
+            record = record_of(message, self.place)
             if not self._add(plan, record):
                 break
             plan.taken += 1

@@ -1,32 +1,32 @@
 """Kafka's messages as records and ops."""
 
-from typing import Final, cast
+from typing import Any, Final
 
-from confluent_kafka import Message
-
+from consumer.lane import Place
 from consumer.op import Op, Record
 from walstream.formats.op import decode
 
 _SOURCE_HEADER: Final = "walstream-source"
 
 
-def record_of(message: Message) -> Record:
-    """Read a message that is no error: of such a one nothing but key, value is None."""
+def record_of(message: Any, place: Place) -> Record:
+    """Read a partition's message, which is no error."""
+    # Any: of an error nearly everything may be None; and each call costs
     headers = message.headers()
     return Record(
-        cast("str", message.topic()),
-        cast("int", message.partition()),
-        cast("int", message.offset()),
+        place[0],
+        place[1],
+        message.offset(),
         message.key(),
         message.value(),
         message.timestamp()[1],
-        tuple(cast("list[tuple[str, bytes | None]]", headers)) if headers else (),
+        tuple(headers) if headers else (),
     )
 
 
 def op_of(record: Record) -> Op:
     """Decode a record's value; raise WalstreamError for what is no op."""
-    return Op.of(decode(record.value or b""), record)
+    return Op(decode(record.value or b""), record)
 
 
 def source_of(record: Record) -> str | None:
