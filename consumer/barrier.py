@@ -75,7 +75,7 @@ class Barrier:
         locked = tx.execute(_LOCK, (self._lock,)).fetchone()
         if not locked or not locked[0]:
             return Turn.BUSY
-        if tx.execute(_WAS_RUN, (*self._name, self._name[-1])).fetchone():
+        if tx.execute(_WAS_RUN, (*self._name, self._name[-1])).rowcount:
             return Turn.PASS
         tx.execute(_ARRIVE, (*self._name, self._place.partition))
         arrived = {row[0] for row in tx.execute(_ARRIVED, self._asked).fetchall()}

@@ -99,6 +99,12 @@ class Fetcher:
     def wake(self) -> None:
         self._woken.set()
 
+    def stop(self) -> None:
+        """Let no lane begin another op: sooner than `run` sees that it is to stop."""
+        for lane in list(self._lanes.values()):
+            lane.stop()
+        self.wake()
+
     def _fetch(self) -> None:
         # waiting, consume() would wait for as many as a chunk
         messages = self._consumer.consume(_CHUNK, timeout=0)

@@ -34,11 +34,13 @@ class Member(ABC):
         self._wish = threading.Event()
         self._at_rest = threading.Event()
         self._at_rest.set()
+        self._runner = 0  # the thread's ident
         self._fetcher: Fetcher | None = None
 
     def run(self) -> None:
         """Handle ops until `stop`, SIGTERM or SIGINT (in the main thread)."""
         self._at_rest.clear()
+        self._runner = threading.get_ident()
         try:
             with self._signals():
                 self._prepare()
@@ -51,8 +53,9 @@ class Member(ABC):
         """Ask `run` to return, from any thread; it finishes the ops in hand."""
         self._wish.set()
         fetcher = self._fetcher
-        if fetcher is not None:
-            fetcher.wake()
+        # in a signal handler, the thread that runs may hold the locks in question
+        if fetcher is not None and threading.get_ident() != self._runner:
+            fetcher.stop()
 
     def lag(self) -> dict[Place, int]:
         """Tell how many records each assigned partition has yet to handle."""
