@@ -23,13 +23,17 @@ from consumer.handler import (
 )
 from consumer.idempotent import IdempotentConsumer
 from consumer.lane import Place
+from consumer.message import BadMessage, RowMessage, verify
 from consumer.metrics import Measure, Metrics
+from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op, Record
+from consumer.seen import Seen, SeenInLmdb, SeenInMemory, SeenInPostgres
 from consumer.values import AbsentColumn, Values
 from walstream.op import Kind, Table
 
 __all__ = [
     "AbsentColumn",
+    "BadMessage",
     "BarrierTimeout",
     "BasicApplication",
     "BasicConsumer",
@@ -42,14 +46,22 @@ __all__ = [
     "Kind",
     "Measure",
     "Metrics",
+    "MirrorError",
     "Op",
     "Place",
     "PoisonRecord",
+    "PostgresMirror",
     "Record",
     "Retry",
+    "RowMessage",
+    "Seen",
+    "SeenInLmdb",
+    "SeenInMemory",
+    "SeenInPostgres",
     "Table",
     "TopicReplaced",
     "Transaction",
     "TransactionEnded",
     "Values",
+    "verify",
 ]
