@@ -24,7 +24,7 @@ def main() -> None:
     kafka, topic, dsn = sys.argv[1:]
     settings = {
         "bootstrap.servers": kafka,
-        "group.id": "rows",
+        "group.id": f"rows of {topic}",
         "auto.offset.reset": "earliest",
         "enable.auto.offset.store": False,
     }

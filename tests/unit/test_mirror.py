@@ -4,6 +4,9 @@ from tests.cover_own import ROOT, modules, unit_test_of
 
 _SERVERS = "asks real servers: tests/integration, tests/fault"
 WITHOUT = {
+    "consumer/mirror/mirror.py": _SERVERS,
+    "consumer/mirror/rows.py": _SERVERS,
+    "consumer/mirror/shape.py": _SERVERS,
     "walstream/cli/main.py": "names the verbs: tests/unit/cli",
     "walstream/cli/positions.py": _SERVERS,
     "walstream/cli/run.py": _SERVERS,
