@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 TABLES = """
     CREATE TABLE item (id int, n bigint);
-    CREATE TABLE applied (lsn numeric, seq_id numeric, partition int);
+    CREATE TABLE applied (lsn numeric, seq_id numeric, partition int, at bigserial);
 """
 
 
@@ -25,7 +25,7 @@ def apply(tx: Transaction, op: Op) -> None:
     else:
         tx.execute("INSERT INTO item VALUES (%s, %s)", (op.new["id"], op.new["n"]))
     tx.execute(
-        "INSERT INTO applied VALUES (%s, %s, %s)",
+        "INSERT INTO applied (lsn, seq_id, partition) VALUES (%s, %s, %s)",
         (op.lsn, op.seq_id, op.record.partition),
     )
 
@@ -39,6 +39,7 @@ class Setting:
         self.topic = topic
         self.group = f"g_{topic}"
         self.runs: list[Running] = []
+        self.sent = 0  # as far as the test counts
         self.measures: dict[Measure, float] = dict.fromkeys(Measure, 0)
 
     def make(self, partitions: int = 1) -> Feed:
@@ -47,12 +48,13 @@ class Setting:
         return Feed(self.kafka.bootstrap, self.topic)
 
     def consumer(self, handler: Any = apply, **options: Any) -> IdempotentConsumer:
+        kafka = {"bootstrap.servers": self.kafka.bootstrap, "fetch.wait.max.ms": 10}
         return IdempotentConsumer(
             handler,
             self.database.dsn,
             group=self.group,
             topics=[self.topic],
-            kafka={"bootstrap.servers": self.kafka.bootstrap, "fetch.wait.max.ms": 10},
+            kafka=kafka | options.pop("kafka", {}),
             metrics=self.measure,
             **options,
         )
