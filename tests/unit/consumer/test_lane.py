@@ -71,6 +71,7 @@ def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
     former, work = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
     former.inbox.put([Message(offset=1, value=b"x")])
     former.start(work)
+    wait_until(lambda: "1 messages" in work.seen, 10, "it handles")
     former.stop()
     lane, later = Lane(_PLACE, lambda: None), Noting()
     lane.start(later, former)

@@ -4,8 +4,9 @@ from consumer.schema import reset
 
 
 def test_the_reset_is_sql_to_be_run_as_it_stands() -> None:
+    where = " WHERE group_id = 'g''' AND topic = 't';"
     assert reset("g'", "t").sql.splitlines() == [
-        f"DELETE FROM replication_consumer_{name}"
-        " WHERE group_id = 'g''' AND topic = 't';"
-        for name in ("state", "snapshot", "barrier")
+        "DELETE FROM replication_consumer_state" + where,
+        "DELETE FROM replication_consumer_snapshot" + where,
+        "DELETE FROM replication_consumer_barrier" + where,
     ]
