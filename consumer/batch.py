@@ -110,7 +110,7 @@ class Batch:
                 handler(tx, op)
             except Exception as error:
                 raise Raised(op, error) from error
-            if tx.info.transaction_status is not TransactionStatus.INTRANS:
+            if tx.pgconn.transaction_status != TransactionStatus.INTRANS:
                 raise Raised(op, _ended(tx, op))
             if time.monotonic() >= deadline or stopping():
                 return count

@@ -110,8 +110,10 @@ class Lane:
         self._sought.set()
 
     def _run(self, work: Work, after: "Lane | None") -> None:
-        while after is not None and not self.stopping and not after.join(_IDLE_S):
-            _log.warning("the former handler of %s still runs", self.place)
+        if after is not None and not after.join(_IDLE_S):
+            _log.warning("%s waits for its former handler to return", self.place)
+            while not self.stopping and not after.join(_IDLE_S):
+                pass
         try:
             try:
                 work.begin()

@@ -16,6 +16,8 @@ from tests.waiting import wait_until
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _PARTITIONS = 4
+# A member that leaves while it joins stays in the group until this is over.
+_SESSION = {"session.timeout.ms": 6000}
 
 
 @pytest.fixture
@@ -50,7 +52,8 @@ def joins(setting: Setting, changes: int) -> None:
         for _ in range(changes):
             if len(running) < 2 or (len(running) < 3 and choose.random() < 0.5):
                 one = all_of_them.enter_context(ExitStack())
-                one.enter_context(setting.running(batch=choose.choice((1, 7, 100))))
+                batch = choose.choice((1, 7, 100))
+                one.enter_context(setting.running(batch=batch, kafka=_SESSION))
                 running.append(one)
             else:
                 running.pop(choose.randrange(len(running))).close()
@@ -62,7 +65,7 @@ def joins(setting: Setting, changes: int) -> None:
                 feed.flush()
         feed.flush()
         if not running:
-            all_of_them.enter_context(setting.running())
+            all_of_them.enter_context(setting.running(kafka=_SESSION))
         wait_until(
             lambda: setting.failed() or setting.count() >= setting.sent, 60, "all came"
         )
