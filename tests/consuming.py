@@ -45,7 +45,8 @@ class Setting:
     def make(self, partitions: int = 1) -> Feed:
         TopicAdmin(self.kafka.bootstrap).create(self.topic, partitions)
         self.database.execute(TABLES)
-        return Feed(self.kafka.bootstrap, self.topic)
+        self.feed = Feed(self.kafka.bootstrap, self.topic)
+        return self.feed
 
     def consumer(self, handler: Any = apply, **options: Any) -> IdempotentConsumer:
         kafka = {"bootstrap.servers": self.kafka.bootstrap, "fetch.wait.max.ms": 10}
