@@ -88,17 +88,20 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     client = _client(file, sink, brokers)
     ended = Ending(sys.stdout.fileno())
     span = Span(from_beginning=from_beginning, until_end=until_end)
-    printer = _Printer(as_json=as_json, full=full)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
         changes = _changes(follower.batches(ended), Choice(key, table or ()))
-        try:
-            for change in islice(changes, limit):
-                printer.print(change)
-        except BrokenPipeError:  # who read has enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except OSError as error:
-            raise WalstreamError(f"writing the output: {error.strerror}") from error
+        _print(islice(changes, limit), _Printer(as_json=as_json, full=full))
+
+
+def _print(changes: Iterable[Change], printer: "_Printer") -> None:
+    try:
+        for change in changes:
+            printer.print(change)
+    except BrokenPipeError:  # who read has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise WalstreamError(f"writing the output: {error.strerror}") from error
 
 
 def _client(file: Path | None, sink: str | None, brokers: str | None) -> Client:

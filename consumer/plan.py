@@ -1,0 +1,110 @@
+"""What one batch is to do: the ops that did not take effect yet, decoded.
+
+A plan ends before whatever cannot share a batch: a Truncate, a poisonous record, a
+record of another source, an op that has to be handled alone. As the first of a plan,
+such a one is all of it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from confluent_kafka import Message
+
+from consumer.lane import Place
+from consumer.op import Op, Record
+from consumer.position import Chunk, Position, place_in_snapshot
+from consumer.reading import op_of, record_of, source_of
+from walstream.errors import WalstreamError
+from walstream.op import Kind
+
+_UNKNOWN: Final = -1
+
+
+@dataclass(slots=True)
+class Plan:
+    """The beginning of some messages."""
+
+    ops: list[Op] = field(default_factory=list)
+    taken: int = 0  # messages, with what was skipped
+    next_offset: int = _UNKNOWN  # after all that was taken
+    skipped: int = 0
+    poison: tuple[Record, WalstreamError] | None = None  # the first one, alone
+    foreign: str | None = None  # the source that the first one names, alone
+
+
+@dataclass(slots=True)
+class Planner:
+    """What to know for telling which ops take effect."""
+
+    place: Place
+    position: Position
+    source: str | None
+    index_of: Callable[[Chunk], int]  # the last row of this chunk that took effect
+    alone: range = range(0)  # offsets
+    _chunks: dict[Chunk, int] = field(default_factory=dict)
+
+    def plan(self, messages: Sequence[Message], start: int, limit: int) -> Plan:
+        """Look at the messages from `start` on, until there are `limit` ops."""
+        plan = Plan()
+        for message in islice(messages, start, None):
+            record = record_of(message, self.place)
+            if not self._add(plan, record):
+                break
+            plan.taken += 1
+            plan.next_offset = record.offset + 1
+            if len(plan.ops) >= limit or self._ends(plan, record):
+                break
+        return plan
+
+    def _add(self, plan: Plan, record: Record) -> bool:
+        """Take a record in, or tell that the plan ends before it."""
+        first = plan.taken == 0
+        if record.headers and self._is_foreign(record):
+            if first:
+                plan.foreign = source_of(record)
+            return False
+        if record.value is None:
+            plan.skipped += 1
+            return True
+        try:
+            op = op_of(record)
+        except WalstreamError as error:
+            if first:
+                plan.poison = (record, error)
+            return first
+        if self._passed(op):
+            plan.skipped += 1
+            return True
+        if plan.ops and (op.kind is Kind.TRUNCATE or record.offset in self.alone):
+            return False
+        self._pass(op)
+        plan.ops.append(op)
+        return True
+
+    def _ends(self, plan: Plan, record: Record) -> bool:
+        """Whether nothing may follow this record, which was taken."""
+        return plan.poison is not None or (
+            bool(plan.ops)
+            and (plan.ops[-1].kind is Kind.TRUNCATE or record.offset in self.alone)
+        )
+
+    def _is_foreign(self, record: Record) -> bool:
+        named = source_of(record)
+        return named is not None and named != self.source
+
+    def _passed(self, op: Op) -> bool:
+        if not op.snapshot:
+            return self.position.passed(op.lsn, op.seq_id)
+        chunk, index = place_in_snapshot(op.lsn, op.seq_id)
+        if chunk not in self._chunks:
+            self._chunks[chunk] = self.index_of(chunk)
+        return index <= self._chunks[chunk]
+
+    def _pass(self, op: Op) -> None:
+        if op.snapshot:
+            chunk, index = place_in_snapshot(op.lsn, op.seq_id)
+            self._chunks[chunk] = index
+        else:
+            self.position = Position(op.lsn, op.seq_id)
