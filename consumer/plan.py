@@ -15,8 +15,9 @@ from confluent_kafka import Message
 from consumer.lane import Place
 from consumer.op import Op, Record
 from consumer.position import Chunk, Position, place_in_snapshot
-from consumer.reading import op_of, record_of, source_of
+from consumer.reading import record_of, source_of
 from walstream.errors import WalstreamError
+from walstream.formats.op import decode
 from walstream.op import Kind
 
 _UNKNOWN: Final = -1
@@ -32,6 +33,7 @@ class Plan:
     skipped: int = 0
     poison: tuple[Record, WalstreamError] | None = None  # the first one, alone
     foreign: str | None = None  # the source that the first one names, alone
+    last: bool = False  # nothing may follow
 
 
 @dataclass(slots=True)
@@ -48,13 +50,14 @@ class Planner:
     def plan(self, messages: Sequence[Message], start: int, limit: int) -> Plan:
         """Look at the messages from `start` on, until there are `limit` ops."""
         plan = Plan()
+        place, ops, alone = self.place, plan.ops, self.alone
         for message in islice(messages, start, None):
-            record = record_of(message, self.place)
+            record = record_of(message, place)
             if not self._add(plan, record):
                 break
             plan.taken += 1
             plan.next_offset = record.offset + 1
-            if len(plan.ops) >= limit or self._ends(plan, record):
+            if len(ops) >= limit or plan.last or (alone and record.offset in alone):
                 break
         return plan
 
@@ -69,42 +72,36 @@ class Planner:
             plan.skipped += 1
             return True
         try:
-            op = op_of(record)
+            op = decode(record.value)
         except WalstreamError as error:
             if first:
-                plan.poison = (record, error)
+                plan.poison, plan.last = (record, error), True
             return first
-        if self._passed(op):
+        truncates = op.kind is Kind.TRUNCATE
+        if plan.ops and (truncates or (self.alone and record.offset in self.alone)):
+            return False
+        if not self._pass(op.lsn, op.seq_id, snapshot=op.snapshot):
             plan.skipped += 1
             return True
-        if plan.ops and (op.kind is Kind.TRUNCATE or record.offset in self.alone):
-            return False
-        self._pass(op)
-        plan.ops.append(op)
+        plan.ops.append(Op(op, record))
+        plan.last = truncates
         return True
-
-    def _ends(self, plan: Plan, record: Record) -> bool:
-        """Whether nothing may follow this record, which was taken."""
-        return plan.poison is not None or (
-            bool(plan.ops)
-            and (plan.ops[-1].kind is Kind.TRUNCATE or record.offset in self.alone)
-        )
 
     def _is_foreign(self, record: Record) -> bool:
         named = source_of(record)
         return named is not None and named != self.source
 
-    def _passed(self, op: Op) -> bool:
-        if not op.snapshot:
-            return self.position.passed(op.lsn, op.seq_id)
-        chunk, index = place_in_snapshot(op.lsn, op.seq_id)
+    def _pass(self, lsn: int, seq_id: int, *, snapshot: bool) -> bool:
+        """Go on to this op; False: it took effect already."""
+        if not snapshot:
+            if self.position.passed(lsn, seq_id):
+                return False
+            self.position = Position(lsn, seq_id)
+            return True
+        chunk, index = place_in_snapshot(lsn, seq_id)
         if chunk not in self._chunks:
             self._chunks[chunk] = self.index_of(chunk)
-        return index <= self._chunks[chunk]
-
-    def _pass(self, op: Op) -> None:
-        if op.snapshot:
-            chunk, index = place_in_snapshot(op.lsn, op.seq_id)
-            self._chunks[chunk] = index
-        else:
-            self.position = Position(op.lsn, op.seq_id)
+        if index <= self._chunks[chunk]:
+            return False
+        self._chunks[chunk] = index
+        return True

@@ -34,7 +34,7 @@ def on_both(kafka: KafkaServer, database: Database, topic_prefix: str) -> Settin
 
 
 def test_instances_that_join_and_leave_apply_each_op_once(setting: Setting) -> None:
-    joins(setting, 6)
+    joins(setting, 4)
 
 
 @pytest.mark.fault_long

@@ -123,7 +123,7 @@ def test_a_handler_may_block_longer_than_the_poll_interval(basics: Basics) -> No
     def handle(op: Op) -> None:
         basics.note(op)
         if op.new["id"] == "0":
-            threading.Event().wait(7.5)
+            threading.Event().wait(6.6)
 
     limits = {"max.poll.interval.ms": 6000, "session.timeout.ms": 6000}
     with basics.consumer(handle, kafka=limits) as consumer:
