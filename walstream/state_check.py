@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.errors import Repair, Transient, WalstreamError
+from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.finding import Finding, note, warning
 from walstream.lock import holder, unwritable
 from walstream.positions import LmdbPositions
@@ -39,7 +39,7 @@ def user_of(folder: Path) -> str | None:
     """Name the process that uses a folder; None: nobody, or it cannot be told."""
     try:
         return holder(folder)
-    except OSError:
+    except (OSError, PermissionLacking):
         return None
 
 

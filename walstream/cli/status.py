@@ -41,7 +41,8 @@ def status(
 ) -> None:
     """Show state, lag, rates, held WAL and the last error of every source and sink.
 
-    Ends with 0 when all is well, else with the code that `run` ended with or waits for.
+    Ends with 0 when all is well, else with the code that `run` ended with, or with 5
+    for what waits or holds too much WAL.
 
     Example: walstream status --watch
     """
