@@ -24,6 +24,7 @@ import psutil
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.waiting import wait_until
+from walstream.streaming import streaming
 
 SOURCE: Final = "app"
 SINK: Final = "kafka"
@@ -108,6 +109,12 @@ class Walstream:
     def streaming(self) -> Self:
         """Wait until it streams; fail with its log when it ends instead."""
         return self.until("streaming", _START_S)
+
+    def streaming_said(self) -> Self:
+        """Wait until the instance itself says so: its workers report each second."""
+        folder = self.state.parent
+        wait_until(lambda: SOURCE in streaming(folder).workers, 10, "it says so")
+        return self
 
     def until(self, text: str, timeout_s: float = _START_S) -> Self:
         """Wait until some entry of this start's log holds the text."""

@@ -27,6 +27,7 @@ from walstream.postgres.checks import Inspection, Wanted, inspect
 from walstream.routers import Routers
 from walstream.sinks import creation
 from walstream.state_check import Known
+from walstream.streaming import Streaming, streaming
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 # What the start table says of a folder that cannot be read is of no use.
@@ -66,8 +67,8 @@ def check(config: Config) -> Report:
         *(_risk(risk) for risk in supported.risks(config)),
     ]
     usable = not any(finding.code == "state-unwritable" for finding in whole)
-    running = state_check.user_of(folder) is not None
-    checker = _Checker(config, folder if usable else None, running=running)
+    ours = streaming(folder)
+    checker = _Checker(config, folder if usable else None, ours)
     sources = [
         checker.source(name, source)
         for name, source in config.sources.items()
@@ -117,7 +118,7 @@ class _Checker:
 
     config: Config
     folder: Path | None  # None: nothing can be kept there
-    running: bool
+    ours: Streaming
     _clusters: dict[str, Cluster] = field(default_factory=dict)
 
     def source(self, name: str, source: PostgresSource) -> SourceReport:
@@ -154,7 +155,7 @@ class _Checker:
             source,
             known.stored,
             known.publications,
-            self.running,
+            name in self.ours.workers,
             sibling_slots=frozenset(siblings),
         )
 

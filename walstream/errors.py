@@ -33,7 +33,7 @@ class Repair:
 
 NO_REPAIR: Final = Repair()
 RESET: Final = Repair(
-    command="walstream positions reset {source}", then="walstream run"
+    command="walstream positions reset {source}", then="walstream run, unless it runs"
 )
 
 

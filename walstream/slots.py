@@ -1,6 +1,5 @@
 """The slots of the servers that are configured: whose they are, and dropping one."""
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,7 +18,6 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.finding import Finding
-from walstream.lock import holder
 from walstream.lsn import Lsn
 from walstream.positions import LmdbPositions
 from walstream.postgres import server as servers
@@ -27,6 +25,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.slots import SlotFacts, every
 from walstream.shown import SystemIdentifier
+from walstream.streaming import streaming
 
 _GIVEN: Final = ""  # in place of a source's name: the DSN of the command line
 
@@ -245,15 +244,12 @@ def _check_droppable(where: Where, server: ServerSlots, slot: SlotFacts) -> None
     )
 
 
-def _running(where: Where, slot: SlotFacts) -> str | None:
+def _running(where: Where, slot: SlotFacts) -> int | None:
     """Give the process of the instance that reads a slot for one of our sources."""
     if where.config is None:
         return None
-    state = Path(where.config.state)
-    with contextlib.suppress(OSError):  # another user's folder
-        if any(holder(state / source) for source in slot.sources):
-            return holder(state)
-    return None
+    ours = streaming(Path(where.config.state))
+    return ours.instance if ours.workers.keys() & set(slot.sources) else None
 
 
 def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Dependent]:

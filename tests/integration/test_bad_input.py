@@ -190,7 +190,8 @@ def test_a_slot_in_use_is_waited_for_and_can_be_taken_over(
     second.until("trying again")
     said = second.said("trying again")[0]
     assert f"pid {pid} (walstream of postgres at 127.0.0.1" in said["error"]
-    assert said["repair"].startswith("walstream run --adopt-slot --take-over -c ")
+    assert said["repair"] == f"SELECT pg_terminate_backend({pid});"
+    assert "walstream run --adopt-slot --take-over" in said["then"]
     assert second.terminate(5) == 0
 
     second.start("--adopt-slot", "--take-over")

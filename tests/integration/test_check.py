@@ -53,6 +53,7 @@ def test_before_beside_and_after_a_run_it_would_start(
     with walstream:
         database.execute("INSERT INTO t VALUES (1)")
         reader.count(1)
+        walstream.streaming_said()
         beside = operator.check(walstream)
         assert beside["ok"], findings(beside)
         assert f"process {walstream.pid}" in found(beside, "state-in-use")["what"]

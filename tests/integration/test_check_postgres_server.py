@@ -114,6 +114,7 @@ def test_slots_that_are_lost_or_hold_much_are_dropped_as_printed(
     idle = look(database.dsn, alarm_retained_wal=MIB)
     finding = one(idle, "idle-slot", Severity.WARNING)
     assert "(physical) holds 4" in finding.what
+    assert not finding.repair.command  # its reader may only be down
     assert not of(look(database.dsn), "idle-slot")
     sibling = look(database.dsn, alarm_retained_wal=MIB, sibling_slots={"other"})
     assert not of(sibling, "idle-slot")
@@ -123,7 +124,7 @@ def test_slots_that_are_lost_or_hold_much_are_dropped_as_printed(
     found = look(database.dsn)
     lost = one(found, "lost-slot", Severity.WARNING)
     full = one(found, "free-slot", Severity.STOP, 5)
-    assert full.repair == lost.repair == finding.repair
+    assert full.repair == lost.repair
     command(walstream, lost.repair)
     after = look(database.dsn)
     assert not of(after, "lost-slot")

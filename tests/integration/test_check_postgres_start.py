@@ -1,5 +1,6 @@
 """`check` says what the start table says; the printed command makes `run` stream."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -130,7 +131,9 @@ def test_only_another_ones_hold_of_the_slot_is_a_finding(
     other = look(stopped.dsn, slot=stopped.slot, adopt_slot=True)
     finding = one(other, "slot-in-use", Severity.STOP, 5)
     assert "run would wait" in finding.why
-    assert finding.repair.command == "walstream run --adopt-slot --take-over"
+    assert re.fullmatch(r"SELECT pg_terminate_backend\(\d+\);", finding.repair.sql)
+    assert "walstream run --adopt-slot --take-over" in finding.repair.then
+    assert not finding.repair.command  # no run while an instance has the folder
 
     database.execute(INSERT)
     reader.count(2)

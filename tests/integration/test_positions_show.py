@@ -103,6 +103,7 @@ def test_before_while_and_after_a_run_and_to_its_repair(
     with walstream:
         newest.execute("INSERT INTO t DEFAULT VALUES")
         (record,) = reader.count(1)
+        walstream.streaming_said()
         (found,) = as_json(file, "positions", "positions", "show")["sources"]
         assert found["verdict"]["outcome"] == "streaming"
         assert found["state"]["process"] == str(walstream.worker_pid())

@@ -2,13 +2,26 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fix_postgres import Database
+import pytest
+
+from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
-from tests.running import Walstream
+from tests.running import SOURCE, Walstream, toml
 from tests.waiting import wait_until
+from walstream.config import Config, load
+from walstream.errors import HistoryError
+from walstream.lock import holder
+from walstream.ports import Position
+from walstream.positions import LmdbPositions
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import Connection, session
+from walstream.resetting import reset as reset_source
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"
@@ -103,3 +116,123 @@ def test_a_running_instance_begins_anew(
         database.execute(_INSERT)
         reader.count(2)
         assert walstream.terminate() == 0
+
+
+@dataclass
+class Still:
+    """A source that is not started, and has a position."""
+
+    database: Database
+    walstream: Walstream
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> Config:
+        return load(self.walstream.configuration, {})
+
+    @property
+    def slots(self) -> set[str]:
+        """Name those that are there, of the two."""
+        query = "SELECT slot_name FROM pg_replication_slots"
+        mine = {self.database.name, f"{self.database.name}_old"}
+        return {name for (name,) in self.database.fetch(query)} & mine
+
+    def make(self, slot: str, plugin: str = "pgoutput") -> None:
+        make = "SELECT pg_create_logical_replication_slot(%s, %s)"
+        self.database.fetch(make, slot, plugin)
+
+    def position(self) -> Position | None:
+        with LmdbPositions(self.walstream.state) as positions:
+            return positions.position()
+
+    def is_at(self, slot: str) -> None:
+        with session(self.database.dsn) as connection:
+            server = servers.look(connection)
+        resume, system = server.flush_lsn, server.system_identifier
+        at = Position(resume, system, server.timeline, server.database, slot)
+        with LmdbPositions(self.walstream.state) as positions:
+            positions.write({"epoch": {"number": 4}, "keys/public.t": []})
+            positions.store(at)
+
+    def agree(self, what: str) -> bool:
+        self.asked.append(what)
+        return True
+
+    def reset(self) -> str:
+        return reset_source(self.config, SOURCE, self.agree)
+
+
+@pytest.fixture
+def still(newest_postgres: PostgresServer, tmp_path: Path) -> Iterator[Still]:
+    with temporary_database(newest_postgres) as database:
+        walstream = Walstream(database.dsn, "127.0.0.1:1", tmp_path, "t.")
+        walstream.configuration.write_text(toml(walstream.document()))
+        made = Still(database, walstream)
+        yield made
+        for slot in made.slots:
+            database.fetch("SELECT pg_drop_replication_slot(%s)", slot)
+
+
+def test_a_slot_that_is_not_ours_is_left_before_and_after_consent(still: Still) -> None:
+    slot = still.walstream.slot
+    still.is_at(slot)
+    still.make(slot, "test_decoding")
+    with pytest.raises(HistoryError, match="test_decoding"):
+        still.reset()
+    assert not still.asked
+
+    still.database.fetch("SELECT pg_drop_replication_slot(%s)", slot)
+    still.make(slot)
+
+    def agree_too_late(_what: str) -> bool:
+        still.database.fetch("SELECT pg_drop_replication_slot(%s)", slot)
+        still.database.fetch("SELECT pg_create_physical_replication_slot(%s)", slot)
+        return True
+
+    with pytest.raises(HistoryError, match="physical slot: it is not ours"):
+        reset_source(still.config, SOURCE, agree_too_late)
+    assert still.slots == {slot}
+    assert still.position() is not None
+
+
+def test_where_the_source_names_another_slot_now_neither_is_dropped(
+    still: Still,
+) -> None:
+    slot, old = still.walstream.slot, f"{still.walstream.slot}_old"
+    still.make(slot)
+    still.make(old)
+    still.is_at(old)
+    done = still.reset()
+    assert still.slots == {slot, old}
+    assert still.position() is None
+    for text in (*still.asked, done):
+        assert f"walstream slots drop {old} --source app -c " in text
+        assert "neither slot is dropped" in text
+    assert f"slot {slot!r} is dropped" not in still.asked[0]
+
+
+def test_the_folder_is_locked_until_the_epoch_is_written(
+    still: Still, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot, folder = still.walstream.slot, still.walstream.state
+    still.is_at(slot)
+    still.make(slot)
+    held = []
+    drop = slots.drop
+
+    def watched(connection: Connection, name: str) -> None:
+        held.append(holder(folder))
+        drop(connection, name)
+
+    monkeypatch.setattr(slots, "drop", watched)
+    inode = (folder / "lock").stat().st_ino
+    (folder / "anew").mkdir()
+    (folder / "anew" / "data.mdb").write_bytes(b"x" * 9)  # a crash left it
+    still.reset()
+    assert held[0] is not None
+    assert (folder / "lock").stat().st_ino == inode
+    assert not still.slots
+    with LmdbPositions(folder) as positions:
+        assert set(positions.names("")) == {"epoch", "format"}
+        assert positions.read("epoch") == {"number": 4}  # the same history
+    assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock", "lock.mdb"}

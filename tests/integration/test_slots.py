@@ -1,5 +1,6 @@
 """`walstream slots`: what each slot holds, whose it is, and dropping one."""
 
+import contextlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -179,6 +180,7 @@ def test_a_slot_of_ours_is_let_go_by_the_command_that_is_printed(
     walstream = runs(newest.dsn)
     slot = walstream.slot
     with walstream:
+        walstream.streaming_said()
         found = listed(Where(load(walstream.configuration, {})))[slot]
         assert found.sources == ["app"]
         assert found.reader is not None
@@ -199,10 +201,8 @@ def test_a_slot_of_ours_is_let_go_by_the_command_that_is_printed(
     assert exists(newest, slot)
 
 
-@pytest.fixture
-def foreign(newest: Database) -> Iterator[Connection]:
+def held(newest: Database) -> Connection:
     """Hold the slot that is named after the database, as another program does."""
-    newest.fetch(_LOGICAL, newest.name)
     newest.execute("CREATE PUBLICATION p")
     connection = connect(newest.dsn, replication=True)
     command = (
@@ -210,8 +210,48 @@ def foreign(newest: Database) -> Iterator[Connection]:
         " (proto_version '1', publication_names 'p')"
     )
     connection.pgconn.exec_(command.encode())
+    return connection
+
+
+@pytest.fixture
+def foreign(newest: Database) -> Iterator[Connection]:
+    """Make a slot that another program holds."""
+    newest.fetch(_LOGICAL, newest.name)
+    connection = held(newest)
     yield connection
     connection.close()
+
+
+def test_an_instance_that_waits_for_its_slot_is_not_who_reads_it(
+    newest: Database, runs: Runs
+) -> None:
+    newest.execute("CREATE TABLE t (id serial PRIMARY KEY)")
+    walstream = runs(newest.dsn)
+    with walstream:
+        assert walstream.terminate() == 0
+    with contextlib.closing(held(newest)):
+        walstream.start().until("trying again")
+        reader = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s"
+        ((pid,),) = newest.fetch(reader, walstream.slot)
+        end = f"SELECT pg_terminate_backend({pid});"
+        file = walstream.configuration
+
+        refused = verb(file, "slots", "drop", walstream.slot, "--yes")
+        assert refused.returncode == 5
+        assert end in refused.stderr
+        assert "kill" not in refused.stderr
+
+        (standing,) = as_json(file, "positions", "positions", "show")["sources"]
+        assert standing["verdict"]["outcome"] == "wait"
+        assert standing["verdict"]["problem"]["repair"]["sql"] == end
+
+        (source,) = as_json(file, "check", "check")["sources"]
+        (stop,) = [one for one in source["findings"] if one["code"] == "slot-in-use"]
+        assert (source["exit_code"], stop["repair"]["sql"]) == (5, end)
+
+        assert newest.fetch(end) == [(True,)]
+        walstream.streaming()  # by itself
+        assert walstream.terminate() == 0
 
 
 def test_a_slot_of_others_is_let_go_by_the_statement_that_is_printed(

@@ -10,6 +10,7 @@ def test_an_error_is_a_stop_with_its_exit_code_and_repair() -> None:
     assert found.severity is Severity.STOP
     assert (found.what, found.why) == ("slot is gone", "changes are lost")
     assert found.repair == RESET
+    assert found.repair.then == "walstream run, unless it runs"
     assert found.exit_code == 3
 
 

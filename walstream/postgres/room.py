@@ -89,6 +89,10 @@ def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
     run = "walstream run --adopt-slot" if adopt else "walstream run"
     return Transient(
         f"slot {slot.name!r} is in use by {who}",
-        hint="stop that one; or take the slot over, which ends it",
-        repair=Repair(command=f"{run} --take-over"),
+        hint="stop that one; or end its session",
+        repair=Repair(
+            sql=f"SELECT pg_terminate_backend({slot.active_pid});",
+            # an instance that waits for the slot holds the state folder
+            then=f"or, unless walstream runs: {run} --take-over, which ends it too",
+        ),
     )

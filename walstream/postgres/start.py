@@ -50,7 +50,7 @@ def decide(
     """
     reset = RESET.of_source(source)
     if slot is not None:
-        _check_ours(slot, server)
+        check_ours(slot, server)
     if stored.position is not None:
         return _resume(stored.position, slot, server, reset)
     if slot is None:
@@ -80,7 +80,8 @@ def decide(
     )
 
 
-def _check_ours(slot: Slot, server: Server) -> None:
+def check_ours(slot: Slot, server: Server) -> None:
+    """Refuse a slot that no walstream of this database can have made."""
     problem = None
     if slot.kind != "logical":
         problem = f"is a {slot.kind} slot"

@@ -26,6 +26,7 @@ from walstream.standing.facts import (
 from walstream.standing.remark import remarks
 from walstream.standing.verdict import Seen, finding, verdict
 from walstream.stored import Window, stored_of, window
+from walstream.streaming import Streaming, streaming
 
 
 def look(config: Config, source: str = "") -> Standings:
@@ -33,19 +34,22 @@ def look(config: Config, source: str = "") -> Standings:
     found = config.postgres_sources
     if source:
         found = {source: config.postgres_source(source)}
+    ours = streaming(Path(config.state))
     return Standings(
         datetime.now(UTC),
-        [_Sight(config, name, one).standing() for name, one in found.items()],
+        [_Sight(config, name, one, ours).standing() for name, one in found.items()],
     )
 
 
 class _Sight:
     """One source. A look that fails leaves its side None."""
 
-    def __init__(self, config: Config, name: str, source: PostgresSource) -> None:
+    def __init__(
+        self, config: Config, name: str, source: PostgresSource, ours: Streaming
+    ) -> None:
         self._config = config
         self._folder = Path(config.state) / name
-        self._seen = Seen(name, source)
+        self._seen = Seen(name, source, process=ours.workers.get(name))
         self._state: StateFacts | None = None
         self._slot: SlotFacts | None = None
         self._server: ServerFacts | None = None
@@ -96,7 +100,6 @@ class _Sight:
                     self._state = StateFacts()
                     return
                 self._state = _state_facts(positions, self._folder)
-                seen.process = self._state.process
                 seen.stored = stored_of(positions, seen.source.slot)
                 position = seen.stored.position
                 if position is not None and seen.slot is not None:

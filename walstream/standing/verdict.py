@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from walstream.config import PostgresSource
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import NO_REPAIR, Repair, Transient, WalstreamError
 from walstream.finding import Finding
 from walstream.lsn import Lsn, show
 from walstream.postgres import server as servers
@@ -29,7 +29,7 @@ class Seen:
     name: str  # of the source
     source: PostgresSource
     stored: Stored = field(default_factory=Stored)
-    process: str | None = None  # of ours, that streams the source
+    process: int | None = None  # of ours, that streams the source now
     slot: Slot | None = None
     reader: Reader | None = None  # who holds the slot
     server: Server | None = None
@@ -92,10 +92,13 @@ def _say_in_use(seen: Seen, at: Lsn) -> Verdict:
         text = f"walstream streams it, process {seen.process}; after a crash now it"
         return Verdict(Outcome.STREAMING, f"{text} would begin at {show(at)}", at)
     reader = seen.reader
-    who = f"pid {reader.pid}" if reader else "another session"
+    pid = reader.pid if reader else seen.slot.active_pid if seen.slot else None
+    who = f"pid {pid}" if pid else "another session"
     if reader is not None and reader.application:
         who += f" ({reader.application})"
     raise Transient(
         f"slot {seen.source.slot!r} is in use by {who}",
-        hint="stop that one; or walstream run --take-over, which ends it",
+        hint="stop that one; or end its session; or, unless walstream runs:"
+        " walstream run --take-over, which ends it too",
+        repair=Repair(sql=f"SELECT pg_terminate_backend({pid});") if pid else NO_REPAIR,
     )

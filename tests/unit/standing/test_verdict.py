@@ -66,7 +66,7 @@ def test_a_stop_comes_with_the_command_for_this_very_source() -> None:
 
 
 def test_a_slot_that_ours_reads_is_being_streamed() -> None:
-    ours = replace(seen(Stored(POSITION), replace(SLOT, active_pid=4)), process="123")
+    ours = replace(seen(Stored(POSITION), replace(SLOT, active_pid=4)), process=123)
     found = verdict(ours, str)
     assert (found.outcome, found.lsn) == (Outcome.STREAMING, 500)
     assert "process 123" in found.text
@@ -79,6 +79,8 @@ def test_a_slot_that_others_read_names_them() -> None:
     assert found.problem is not None
     assert "pid 4 (psql)" in found.problem.what
     assert "--take-over" in found.problem.why
+    assert found.problem.repair.sql == "SELECT pg_terminate_backend(4);"
+    assert not found.problem.repair.command
 
 
 @pytest.mark.parametrize(

@@ -78,14 +78,13 @@ def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
 def of_another(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
     """Say when another's slot is a danger to the server, and so to us."""
     subject = f"slot {slot.name}"
-    repair = room.drop(slot.name)
     if slot.invalidation:
         yield warning(
             "lost-slot",
             subject,
             f"cannot be read any more: {slot.invalidation}",
             "it takes one of the server's slots, and is of no use to anybody",
-            repair,
+            room.drop(slot.name),
         )
     elif slot.held_bytes > alarm and slot.reader is None:
         yield warning(
@@ -93,7 +92,11 @@ def of_another(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
             subject,
             f"({slot.what}) holds {size(slot.held_bytes)} of WAL, and nobody reads it",
             f"{_FILLS}, our stream with it",
-            repair,
+            # its reader may only be down: no command that ends it for good
+            Repair(
+                then="start its reader; or, if nobody needs it any more:"
+                f" walstream slots drop {slot.name}"
+            ),
         )
     elif slot.held_bytes > alarm:
         yield note(

@@ -25,7 +25,7 @@ class Wanted:
     source: PostgresSource
     stored: Stored
     publications: Mapping[str, Any] | None  # those read; None before the first start
-    running: bool  # walstream uses the state folder now: its hold of the slot is fine
+    running: bool  # our instance streams it now: its hold of the slot is fine
     adopt_slot: bool = False
     sibling_slots: frozenset[str] = frozenset()  # of other sources: never "drop it"
 

@@ -76,6 +76,8 @@ def test_slots_of_others_are_named_where_they_endanger_the_server() -> None:
     assert not read.repair.command  # who reads it may need it
     (lost,) = of_another(LOST, GIB)
     assert (lost.code, lost.severity) == ("lost-slot", Severity.WARNING)
-    for finding in (idle, lost):
-        command = finding.repair.of_source("app").command
-        assert command == "walstream slots drop s --source app"
+    command = lost.repair.of_source("app").command
+    assert command == "walstream slots drop s --source app"
+    assert not idle.repair.command  # its reader may only be down
+    assert "start its reader" in idle.repair.then
+    assert "walstream slots drop s" in idle.repair.then
