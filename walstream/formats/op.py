@@ -31,6 +31,7 @@ class OpEncoder:
             else b""
         )
         self._insert_tail = b"}" + self._tail + b"}"
+        self._snapshot_tail = b"}" + self._tail + b',"snapshot":true}'
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Render one op of this encoder's table."""
@@ -52,6 +53,15 @@ class OpEncoder:
 
     def _encode_rare(self, op: ReplicationOp) -> bytes:
         """Render with the fields that most ops do not have."""
+        if op.snapshot and not op.absent and op.kind is Kind.INSERT:
+            # backfilled rows: as many as a table has
+            return b'%b%d,"seq_id":%d,"op":{"Insert":%b%b' % (
+                self._head,
+                op.lsn,
+                op.seq_id,
+                orjson.dumps(op.new),
+                self._snapshot_tail,
+            )
         old, new = _known(op.old), _known(op.new)
         match op.kind:
             case Kind.INSERT:
