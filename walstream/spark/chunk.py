@@ -124,7 +124,8 @@ def statement(chunk: Chunk) -> sql.Composed:
     relation = chunk.relation
     wanted = [_within(chunk.span)] if chunk.span is not None else []
     if relation.row_filter:
-        wanted.append(sql.SQL("({})").format(_trusted(relation.row_filter)))
+        # as the server itself printed it
+        wanted.append(sql.SQL("({})").format(sql.SQL(relation.row_filter)))
     query = sql.SQL("SELECT {} FROM {}{}{}{}").format(
         sql.SQL(", ").join(map(sql.Identifier, relation.table.columns)),
         sql.SQL("ONLY " if relation.alone else ""),
@@ -133,11 +134,6 @@ def statement(chunk: Chunk) -> sql.Composed:
         _order(chunk.span),
     )
     return sql.SQL("COPY ({}) TO STDOUT").format(query)
-
-
-def _trusted(expression: str) -> sql.SQL:
-    """Take an expression as the server itself printed it."""
-    return sql.SQL(expression.replace("{", "{{").replace("}", "}}"))
 
 
 def _within(span: Pages | Keys) -> sql.Composable:

@@ -178,7 +178,13 @@ class _Run:
 
         def each(mine: Iterable[Chunk]) -> Iterator[int]:
             for chunk in mine:
-                outcomes.add([task(chunk)])
+                try:
+                    outcomes.add([task(chunk)])
+                except ChunkFailed:
+                    raise
+                except Exception as error:
+                    name = type(error).__name__
+                    raise ChunkFailed(f"{chunk}: {name}: {error}") from error
             return iter(())
 
         # pickled one by one: a partition is a chunk

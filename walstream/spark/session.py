@@ -133,8 +133,8 @@ def slots(master: str) -> int | None:
 
 
 def _start(settings: Settings) -> "SparkContext":
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - likewise
     from py4j.protocol import Py4JError  # noqa: PLC0415 - likewise
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - likewise
     from pyspark.errors import (  # noqa: PLC0415 - likewise
         PySparkException,
         PySparkRuntimeError,

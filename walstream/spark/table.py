@@ -16,6 +16,7 @@ from walstream.spark.chunk import Relation
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+_GENERATED_SENT_FROM: Final = 180000
 _TABLE: Final = """
 SELECT c.oid::bigint, c.relkind, to_jsonb(ARRAY(SELECT json_build_array(
     a.attname, a.atttypid::bigint, a.attgenerated <> '')
@@ -87,10 +88,12 @@ def look(connection: Connection, wanted: Wanted) -> list[Readable]:
         raise ConfigError(f"there is no table {wanted.full_name!r}")
     oid, _, columns = row
     names, row_filter = _published(connection, wanted)
+    # the view lists generated columns also where the server never sends them
+    sent = connection.info.server_version >= _GENERATED_SENT_FROM
     shown = [
         (name, kind)
         for name, kind, generated in columns
-        if (name in names if names is not None else not generated or not wanted.key)
+        if names is None or (name in names and (sent or not generated))
     ]
     table = Table(
         wanted.schema,
