@@ -84,7 +84,9 @@ class Backfill:
             ]
             return plan.plan(connection, wishes, chunk_bytes=chunk_bytes)
 
-    def task(self, snapshot: str, chunks: list[Chunk], dsn: str = "") -> ChunkTask:
+    def task(
+        self, snapshot: str, chunks: list[Chunk], leash: Leash | None = None
+    ) -> ChunkTask:
         """Create the topics of these chunks; make what sends to them."""
         for chunk in chunks:
             table = chunk.relation.table.full_name
@@ -92,7 +94,7 @@ class Backfill:
         config = Config.model_validate(
             {
                 "sources": {
-                    "app": {"kind": "postgres", "dsn": dsn or self.dsn, "sinks": ["k"]}
+                    "app": {"kind": "postgres", "dsn": self.dsn, "sinks": ["k"]}
                 },
                 "sinks": {
                     "k": {
@@ -109,7 +111,7 @@ class Backfill:
             "app",
             Snapshot(snapshot, LSN, HEADER),
             {"k": self._topics},
-            Leash.of_this_process(),
+            leash or Leash.of_this_process(),
         )
 
     def _create(self, name: str) -> None:

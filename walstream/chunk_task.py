@@ -24,7 +24,7 @@ from walstream.spark.table import Wanted
 from walstream.spark.task import ChunkTask
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record
-_BULK: Final = {"linger.ms": 20}
+_BULK: Final = {"linger.ms": 20, "queue.buffering.max.kbytes": 64 << 10}
 
 
 @dataclass(frozen=True, slots=True)

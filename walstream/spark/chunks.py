@@ -77,7 +77,10 @@ def run(
     """
     if not chunks:
         return
-    _Run(spark, chunks, task).follow(on_done, on_progress)
+    try:
+        _Run(spark, chunks, task).follow(on_done, on_progress)
+    except Py4JError:
+        raise _gone() from None
 
 
 class _Run:
@@ -211,14 +214,18 @@ def _slices(chunks: Sequence[Chunk], most: int) -> Iterator[list[Chunk]]:
             yield table[start : start + most]
 
 
+def _gone() -> Transient:
+    return Transient(
+        "Spark is gone: its Java process ended",
+        hint="was it killed, or out of memory? Chunks that were done stay done",
+    )
+
+
 def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
     """Say why a job failed: the chunk, and the cause in one line."""
     if not isinstance(error, Py4JJavaError):
         if isinstance(error, Py4JError | OSError):
-            return Transient(
-                "Spark is gone: its Java process ended",
-                hint="see its log for the reason; walstream tries again",
-            )
+            return _gone()
         return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
     text = str(error.java_exception.getMessage())
     if found := _NO_MODULE.search(text):

@@ -28,6 +28,20 @@ def rows(block: bytes, columns: int) -> list[Values]:
     ]
 
 
+def first(block: bytes, columns: int) -> list[Values]:
+    """Read so many first values of each line, or more; none is escaped but null."""
+    lines = block.decode().split("\n")
+    lines.pop()
+    if not columns:
+        return [[]] * len(lines)
+    values = [line.split("\t", columns) for line in lines]
+    if b"\\" not in block:
+        return values  # type: ignore[return-value]  # no null among them
+    return [
+        [None if value == _NULL else value for value in row[:columns]] for row in values
+    ]
+
+
 def _values(line: str) -> Values:
     return [
         (None if value == _NULL else _ESCAPED.sub(_unescape, value))

@@ -9,18 +9,20 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import add
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
-from walstream.formats import ENCODERS
+from walstream.formats import ENCODERS, LineEncoder
 from walstream.lsn import Lsn, show
 from walstream.op import Kind, ReplicationOp
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Route, Router
-from walstream.row import Row
 from walstream.spark.chunk import Chunk
+from walstream.spark.copy_text import first, rows
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _POLL_S: Final = 0.1
@@ -64,20 +66,19 @@ class Outlet:
         self._check = check
         self._chunk = chunk
         self._route: Route | None = target.router.route(table)
-        self._encode = ENCODERS[target.format](table).encode
+        self._encoder = ENCODERS[target.format](table)
         self._partition = PARTITIONERS[target.partitioner]
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
         )
-        self._unwritten: set[int] = set()
         self._sent = 0
         self._delivered = 0
         self._failed: WalstreamError | None = None
         self.bytes = 0
-        self.last: dict[int, int] = {}  # offsets, by partition
+        self._last: dict[int, Message] = {}  # by partition
+        self._reports: dict[int, Callable[[KafkaError | None, Message], None]] = {}
         if self._route is not None:
             self._shape = target.topics[self._route.topic]
-            self._unwritten = set(range(self._shape.partitions))
             self._producer = self._open()
 
     def _open(self) -> Producer:
@@ -103,50 +104,75 @@ class Outlet:
             ) from None
         return producer
 
-    def send(self, rows: Sequence[Row], index: int) -> None:
-        """Send rows, the first of them the chunk's `index`-th."""
+    def send(self, block: bytes, index: int) -> int:
+        """Send lines of COPY text, the first of them row `index`; count them."""
         route = self._route
         if route is None:
-            return
+            return block.count(b"\n")
         self._serve(0)
-        op = self._op
-        op.commit_time = int((time.time() - _EPOCH_S) * 1_000_000)
-        seq_id = self._chunk.first_seq_id + index
-        topic, render = route.topic, route.key
-        partitions, limit = self._shape.partitions, self._shape.limit - _RECORD_OVERHEAD
-        encode, choose, produce = self._encode, self._partition, self._producer.produce
-        report, size, partition = self._report, 0, 0
-        for row in rows:
-            op.new = row
-            op.seq_id = seq_id
-            seq_id += 1
-            value = encode(op)
-            key = render(row)
-            length = len(value) + len(key)
-            size += length
-            if length > limit:
-                self._refuse(length)
+        values, keys = self._encode(block, route, self._chunk.first_seq_id + index)
+        self._check_sizes(values, keys, index)
+        topic, partition = route.topic, 0
+        partitions, choose = self._shape.partitions, self._partition
+        produce, reports = self._producer.produce, self._reports
+        for value, key in zip(values, keys, strict=True):
             if partitions > 1:
                 partition = choose(key, partitions)
             try:
-                if self._unwritten:
-                    raise BufferError  # the careful way knows of headers
-                produce(topic, value, key, partition, report)
-            except BufferError:
+                # without a report yet: its first record, which needs a header
+                produce(topic, value, key, partition, reports[partition])
+            except (BufferError, KeyError):
                 self._produce(topic, value, key, partition)
-        self._sent += len(rows)
-        self.bytes += size
+        self._sent += len(values)
+        return len(values)
+
+    def _encode(
+        self, block: bytes, route: Route, seq_id: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Give the rows' values and keys: in bulk where nothing needs a closer look."""
+        encoder, op, render = self._encoder, self._op, route.key
+        if isinstance(encoder, LineEncoder):
+            lines = encoder.encode_lines(block, op.lsn, seq_id)
+            if lines is not None:
+                return lines, list(map(render, first(block, route.key_width)))
+        op.commit_time = int((time.time() - _EPOCH_S) * 1_000_000)
+        table = rows(block, len(op.table.columns))
+        values = []
+        for number, row in enumerate(table, seq_id):
+            op.new = row
+            op.seq_id = number
+            values.append(encoder.encode(op))
+        return values, list(map(render, table))
+
+    def _check_sizes(
+        self, values: Sequence[bytes], keys: Sequence[bytes], index: int
+    ) -> None:
+        """Stop at a record that the topic does not take."""
+        sizes = list(map(add, map(len, values), map(len, keys)))
+        self.bytes += sum(sizes)
+        largest = max(sizes, default=0)
+        if largest + _RECORD_OVERHEAD <= self._shape.limit:
+            return
+        seq_id = self._chunk.first_seq_id + index + sizes.index(largest)
+        topic = self._route.topic if self._route else ""
+        raise RecordRefused(
+            f"a record of table {self._op.table.full_name!r} at"
+            f" ({show(self._op.lsn)}, {seq_id}) has {largest + _RECORD_OVERHEAD} bytes,"
+            f" topic {topic!r} takes {self._shape.limit}",
+            hint=f"raise max.message.bytes of {topic!r}, then: walstream run",
+        )
 
     def _produce(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
         """Send one record, with a header if it is the first; wait for room."""
         headers: list[tuple[str, str | bytes | None]] = []
-        if partition in self._unwritten:
-            self._unwritten.discard(partition)
+        if partition not in self._reports:
+            self._reports[partition] = partial(self._report, partition)
             headers = [(_HEADER, self._target.source_header)]
+        report = self._reports[partition]
         while True:
             try:
                 self._producer.produce(
-                    topic, value, key, partition, self._report, headers=headers
+                    topic, value, key, partition, report, headers=headers
                 )
             except BufferError:
                 self._check()
@@ -154,14 +180,24 @@ class Outlet:
             else:
                 return
 
-    def _report(self, error: KafkaError | None, message: Message) -> None:
+    def _report(
+        self, partition: int, error: KafkaError | None, message: Message
+    ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
             self._delivered += 1
-            self.last[message.partition() or 0] = message.offset() or 0
+            self._last[partition] = message
         elif self._failed is None:
-            where = f"{message.topic()!r} partition {message.partition()}"
+            where = f"{message.topic()!r} partition {partition}"
             self._failed = self._target.failure(error, f"delivering to {where}")
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The offset of the last record that was delivered, by partition."""
+        return {
+            partition: message.offset() or 0
+            for partition, message in self._last.items()
+        }
 
     def _serve(self, wait_s: float) -> None:
         try:
@@ -200,14 +236,3 @@ class Outlet:
         if self._route is not None:
             self._producer.purge()
             self._producer.poll(0)
-
-    def _refuse(self, length: int) -> None:
-        """Stop at a record that the topic does not take."""
-        op = self._op
-        topic = self._route.topic if self._route else ""
-        raise RecordRefused(
-            f"a record of table {op.table.full_name!r} at ({show(op.lsn)},"
-            f" {op.seq_id}) has {length + _RECORD_OVERHEAD} bytes, topic {topic!r}"
-            f" takes {self._shape.limit}",
-            hint=f"raise max.message.bytes of {topic!r}, then: walstream run",
-        )

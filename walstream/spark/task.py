@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused, Void
-from walstream.spark.copy_text import rows
 from walstream.spark.leash import Leash
 from walstream.spark.outlet import Outlet, Target
 from walstream.spark.reader import Database, blocks, under_snapshot
@@ -53,7 +52,6 @@ class ChunkTask:
 
     def _read(self, chunk: Chunk) -> ChunkDone:
         check = self.leash.check if self.leash is not None else _nothing
-        columns = len(chunk.relation.table.columns)
         outlets: list[Outlet] = []
         try:
             for target in self.targets:
@@ -61,10 +59,10 @@ class ChunkTask:
             count = 0
             for block in self._blocks(chunk):
                 check()
-                values = rows(block, columns)
+                sent = 0
                 for outlet in outlets:
-                    outlet.send(values, count)
-                count += len(values)
+                    sent = outlet.send(block, count)
+                count += sent
             for outlet in outlets:
                 outlet.finish()
         except BaseException:
