@@ -1,8 +1,11 @@
 """Spark for the tests: one of two cores for all of them, with an event log.
 
+WALSTREAM_TEST_SPARK_MASTER names another one, of two cores too.
+
 `backfills` makes chunk jobs of a test's database, as a source and a sink would.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,8 +27,10 @@ from walstream.spark.leash import Leash
 from walstream.spark.session import Spark
 from walstream.spark.task import ChunkTask
 
+MASTER = os.environ.get("WALSTREAM_TEST_SPARK_MASTER", "local[2,4]")
 LSN = 28_318_000
 HEADER = b"1/test/0"
+LOCAL = session.slots(MASTER) is not None
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ def own_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnSpark]:
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
     }
-    spark = session.start(session.Settings("local[2,4]", conf))
+    spark = session.start(session.Settings(MASTER, conf))
     yield OwnSpark(spark, events)
     spark.stop()
 
@@ -111,7 +116,7 @@ class Backfill:
             "app",
             Snapshot(snapshot, LSN, HEADER),
             {"k": self._topics},
-            leash or Leash.of_this_process(),
+            leash or (Leash.of_this_process() if LOCAL else None),
         )
 
     def _create(self, name: str) -> None:
