@@ -59,13 +59,10 @@ class OpEncoder:
         some value has to be, since JSON or COPY writes it with a backslash.
         """
         nulls = block.count(b"\\N")
-        # JSON's own length tells whether it would escape more than what is between
+        # JSON's own length tells whether it would escape more than these
         escapes = block.count(b"\t") + block.count(b"\n") + nulls
-        if (
-            block.count(b"\\") != nulls
-            or len(orjson.dumps(block.decode())) != len(block) + escapes + 2
-            or not self._table.columns
-        ):
+        plain = len(orjson.dumps(block.decode())) == len(block) + escapes + 2
+        if not plain or not self._table.columns:
             return None
         lines = block[:-1].replace(b"\t", b'","').replace(b"\n", b'"\n"')
         lines = b'"%b"' % lines
