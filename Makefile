@@ -29,6 +29,7 @@ fault: java $(READY) ## the long tests: crashes, outages, large transactions
 	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)
 bench: java $(READY) ## walstream beside its peers
 	$(BIN)/python -m bench $(BENCH)
+	$(BIN)/python -m bench.consumer
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
 dist: $(READY) ## sdist and wheel, in dist/

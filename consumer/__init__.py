@@ -3,3 +3,65 @@
 It depends on nothing of walstream but `op`, `row`, `lsn`, `formats` and `errors`, so
 that an application which imports it never loads Spark.
 """
+
+from consumer.basic import BasicConsumer
+from consumer.error import (
+    BarrierTimeout,
+    ConsumerStopped,
+    ForeignSource,
+    HandlerFailed,
+    PoisonRecord,
+    TopicReplaced,
+    TransactionEnded,
+)
+from consumer.handler import (
+    BasicApplication,
+    Fatal,
+    IdempotentApplication,
+    Retry,
+    Transaction,
+)
+from consumer.idempotent import IdempotentConsumer
+from consumer.lane import Place
+from consumer.message import BadMessage, RowMessage, verify
+from consumer.metrics import Measure, Metrics
+from consumer.mirror import MirrorError, PostgresMirror
+from consumer.op import Op, Record
+from consumer.seen import Seen, SeenInLmdb, SeenInMemory, SeenInPostgres
+from consumer.values import AbsentColumn, Values
+from walstream.op import Kind, Table
+
+__all__ = [
+    "AbsentColumn",
+    "BadMessage",
+    "BarrierTimeout",
+    "BasicApplication",
+    "BasicConsumer",
+    "ConsumerStopped",
+    "Fatal",
+    "ForeignSource",
+    "HandlerFailed",
+    "IdempotentApplication",
+    "IdempotentConsumer",
+    "Kind",
+    "Measure",
+    "Metrics",
+    "MirrorError",
+    "Op",
+    "Place",
+    "PoisonRecord",
+    "PostgresMirror",
+    "Record",
+    "Retry",
+    "RowMessage",
+    "Seen",
+    "SeenInLmdb",
+    "SeenInMemory",
+    "SeenInPostgres",
+    "Table",
+    "TopicReplaced",
+    "Transaction",
+    "TransactionEnded",
+    "Values",
+    "verify",
+]

@@ -41,8 +41,7 @@ def look_as(walstream: Walstream, **options: Any) -> Inspection:
         walstream.dsn,
         stored,
         publications=publications,
-        slot=walstream.slot,
-        **{**walstream.source, **options},
+        **{"slot": walstream.slot, **walstream.source, **options},
     )
 
 
@@ -125,10 +124,3 @@ def command(walstream: Walstream, repair: Repair) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def flags(repair: Repair) -> list[str]:
-    """Give the flags of a repair that is another `walstream run`."""
-    words = repair.command.split()
-    assert words[:2] == ["walstream", "run"], repair
-    return words[2:]

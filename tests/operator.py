@@ -45,7 +45,7 @@ class Operator:
         self._path = f"{tools}:{_BIN}:{os.environ['PATH']}"
 
     def run(self, command: str, *, says: str = "") -> str:
-        """Run what was printed, at a terminal; fail unless it ends with 0."""
+        """Run what was printed, in a shell at a terminal; claim that it ends with 0."""
         master, terminal = pty.openpty()
         try:
             os.write(master, says.encode())

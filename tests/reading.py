@@ -221,6 +221,7 @@ class TopicAdmin:
     """What tests do to topics behind walstream's back."""
 
     def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create(self, name: str, partitions: int = 1, **config: str) -> None:

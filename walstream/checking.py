@@ -24,12 +24,13 @@ from walstream.kafka.kept import document_name
 from walstream.kafka.producer import client_properties
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
-from walstream.postgres.start import Stored
 from walstream.routers import Routers
 from walstream.sinks import creation
 from walstream.state_check import Known
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+# What the start table says of a folder that cannot be read is of no use.
+_OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
 _COMMAND: Final = re.compile(r"walstream [a-z -]+")
 
 
@@ -94,6 +95,16 @@ def _risk(risk: supported.Risk) -> Finding:
     return warning("risk", risk.key, risk.what, "said at each start")
 
 
+def _is_of_publication(finding: Finding) -> bool:
+    """Tell what `run` meets only after it looked at keys and topics."""
+    return finding.subject.startswith("publication ")
+
+
+def _stops_first(findings: list[Finding]) -> list[Finding]:
+    order = list(Severity)
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
+
+
 def _first_stop(findings: Iterable[Finding]) -> int:
     """Give the exit code of the first that stops `run`; 0: none does."""
     stops = (found for found in findings if found.severity is Severity.STOP)
@@ -110,23 +121,29 @@ class _Checker:
     _clusters: dict[str, Cluster] = field(default_factory=dict)
 
     def source(self, name: str, source: PostgresSource) -> SourceReport:
-        known, findings = Known(), list[Finding]()
+        known, damage = Known(), list[Finding]()
         if self.folder is not None:
-            known, findings = state_check.look_at_source(self.folder / name)
+            known, damage = state_check.look_at_source(self.folder / name, source.slot)
         inspection = inspect(self._wanted(name, source, known))
-        findings = [*findings, *inspection.findings]
+        server = [
+            finding
+            for finding in inspection.findings
+            if not (damage and finding.code in _OF_START_TABLE)
+        ]
         routers = Routers(self.config, name)
         tables = inspection.captured.values()
-        findings += _partition_keys(routers, tables)
+        keys, topics, sinks = [*_partition_keys(routers, tables)], [], []
         for sink in routers.configs:
-            topics, unroutable = _topics(routers, sink, tables)
-            findings += unroutable
-            findings += self._sink(routers, sink, topics, (known, inspection))
+            named, unroutable = _topics(routers, sink, tables)
+            topics += unroutable
+            sinks += self._sink(routers, sink, named, (known, inspection))
+        early = [one for one in server if not _is_of_publication(one)]
+        late = [one for one in server if _is_of_publication(one)]
+        findings = _stops_first([*damage, *early, *keys, *topics, *late, *sinks])
         code = _first_stop(findings)
         return SourceReport(name, mask_value("dsn", source.dsn), code, findings)
 
     def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
-        intent = known.intent
         siblings = (
             other.slot
             for key, other in self.config.sources.items()
@@ -135,11 +152,7 @@ class _Checker:
         return Wanted(
             name,
             source,
-            Stored(
-                position=known.position,
-                intent=intent is not None and intent["slot"] == source.slot,
-                consistent_point=(intent or {}).get("consistent_point"),
-            ),
+            known.stored,
             known.publications,
             self.running,
             sibling_slots=frozenset(siblings),
@@ -176,7 +189,7 @@ class _Checker:
 
 def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
     """Give a time before which no change waits; None: nothing waits, or not known."""
-    position, server = known.position, inspection.server
+    position, server = known.stored.position, inspection.server
     if position is None or server is None:
         return None
     waits = position.resume + _PAGE_HEADER < server.flush_lsn

@@ -113,7 +113,7 @@ class ControlServer:
     def _accept(self) -> None:
         if self._listener is None:
             return
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # who called is gone, or there is no room
             connection, _ = self._listener.accept()
             connection.settimeout(0.0)
             if len(self._callers) >= _MOST:
@@ -266,12 +266,12 @@ def _connected(folder: Path, timeout_s: float) -> "contextlib.closing[socket.soc
 
 
 def _call(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    connection.sendall(json.dumps(request).encode() + b"\n")
-    with connection.makefile("rb") as lines:
-        try:
+    try:
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        with connection.makefile("rb") as lines:
             line = lines.readline()
-        except TimeoutError:
-            line = b""
+    except OSError:  # it ended, or takes too long
+        line = b""
     if not line.endswith(b"\n"):
         raise Transient(
             "the running walstream does not answer",

@@ -17,13 +17,18 @@ from urllib.parse import quote
 from walstream.config import KafkaSink, PostgresSource, dsn, tls
 from walstream.config.starter import Starter, write
 from walstream.errors import ConfigError, WalstreamError
-from walstream.postgres.survey import FoundTable, survey
+from walstream.postgres.survey import FoundTable, Survey, survey
 from walstream.routing import matches, topic_part
 
 VARIABLE: Final = "WALSTREAM_DSN"
 DEFAULT_BROKERS: Final = "localhost:9092"
 _TABLES_UNKNOWN: Final = ("public.*",)
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
+_NO_SLOT: Final = re.compile(r"[^a-z0-9_]")
+_LONGEST_SLOT: Final = 56  # the publication's twin adds to it, and so does a copy
+_BROKER: Final = re.compile(
+    r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
+)
 _UNSPEAKABLE: Final = re.compile(r"[${}]")  # in the path of a ${file:…}
 
 
@@ -82,8 +87,13 @@ def unproven(
 ) -> tuple[list[str], list[str]]:
     """Say which servers are off this machine without verified TLS: PostgreSQL, Kafka.
 
-    Raises ConfigError where the connection string is none.
+    Raises ConfigError where the connection string is none, or the brokers are.
     """
+    for broker in brokers.split(","):
+        if not _BROKER.fullmatch(broker.strip()):
+            raise ConfigError(
+                "the brokers are no list of HOST:PORT, with commas between"
+            )
     try:
         dsn.parse(wished_dsn)
     except ValueError as error:
@@ -101,7 +111,8 @@ def init(wishes: Wishes, environment: Mapping[str, str] = os.environ) -> Written
     refuse(wishes.output, wishes.source, force=wishes.force)
     off_source, off_sink = unproven(wishes.dsn, wishes.brokers, environment)
     written_dsn, secrets = _extract(wishes)
-    tables, unseen = _look(wishes, asked=wishes.insecure or not off_source)
+    seen, unseen = _look(wishes, asked=wishes.insecure or not off_source)
+    tables = _wished(wishes, seen.tables)
     whole = [table for table in tables if not table.remark] or tables
     example = whole[0] if whole else FoundTable("public", "orders", None)
     schemas = sorted({f"{table.schema}.*" for table in tables})
@@ -111,6 +122,7 @@ def init(wishes: Wishes, environment: Mapping[str, str] = os.environ) -> Written
         brokers=wishes.brokers,
         state=str(wishes.output.absolute().parent / "state"),
         tables=wishes.patterns or schemas or _TABLES_UNKNOWN,
+        slot=free_slot(wishes.source, seen),
         found=list(map(_line, tables)),
         example=example.full_name,
         insecure_source=wishes.insecure and bool(off_source),
@@ -128,20 +140,33 @@ def init(wishes: Wishes, environment: Mapping[str, str] = os.environ) -> Written
     return Written(list(secrets), len(tables), topic, unseen)
 
 
-def _look(wishes: Wishes, *, asked: bool) -> tuple[list[FoundTable], str]:
-    """Find the tables that are wished for, or why they cannot be seen."""
+def _look(wishes: Wishes, *, asked: bool) -> tuple[Survey, str]:
+    """Find what is there, or why it cannot be seen."""
+    nothing = Survey([], "", frozenset())
     if not asked:
-        return [], "the server is not asked without verified TLS"
+        return nothing, "the server is not asked without verified TLS"
     try:
-        found = survey(wishes.dsn)
+        return survey(wishes.dsn), ""
     except WalstreamError as error:
-        return [], str(error.args[0])
+        return nothing, str(error.args[0])
+
+
+def _wished(wishes: Wishes, tables: Sequence[FoundTable]) -> list[FoundTable]:
     patterns = wishes.patterns or ["*"]
     return [
         table
-        for table in found
+        for table in tables
         if any(matches(pattern, table.full_name) for pattern in patterns)
-    ], ""
+    ]
+
+
+def free_slot(source: str, seen: Survey) -> str:
+    """Name a slot that nobody has: another source, or database, has its own."""
+    first = "walstream" if source == "app" else f"walstream_{source}"
+    names = [first, f"{first}_{seen.database}"]
+    names += [f"{names[-1]}_{number}" for number in range(2, 100)]
+    spelled = [_NO_SLOT.sub("_", name.lower())[:_LONGEST_SLOT] for name in names]
+    return next((name for name in spelled if name not in seen.slots), spelled[0])
 
 
 def _line(table: FoundTable) -> str:

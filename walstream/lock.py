@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import IO, Final
 
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, PermissionLacking, Transient
 
 LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying up
 _LOOK_EVERY_S: Final = 0.05
@@ -22,6 +22,11 @@ def holder(folder: Path) -> str | None:
                 return file.read().strip() or "unknown"
     except FileNotFoundError:
         pass
+    except PermissionError as error:
+        raise PermissionLacking(
+            f"the state folder {folder} cannot be read by this user",
+            hint="run this as the user that walstream runs as",
+        ) from error
     return None
 
 

@@ -102,8 +102,7 @@ class LmdbPositions:
         try:
             if not file.stat().st_size:
                 raise FileNotFoundError
-            if holder(self._folder) is None:
-                state_file.check(file)
+            self._check_at_rest(file)
             self._environment = lmdb.open(
                 str(self._folder), map_size=_MAP_SIZE, readonly=True, create=False
             )
@@ -114,6 +113,15 @@ class LmdbPositions:
             ) from error
         except (lmdb.Error, state_file.Broken) as error:
             raise self._damaged(str(error)) from error
+
+    def _check_at_rest(self, file: Path) -> None:
+        try:
+            if holder(self._folder) is None:
+                state_file.check(file)
+        except state_file.Broken:
+            # a worker that began meanwhile may have written beneath the walk
+            if holder(self._folder) is None:
+                raise
 
     def check_format(self) -> bool:
         """Raise StateDamaged unless this walstream can read it; False: it is new."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.errors import Repair, Transient, WalstreamError
+from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.finding import Finding, note, warning
 from walstream.lock import holder, unwritable
-from walstream.ports import Position
 from walstream.positions import LmdbPositions
+from walstream.postgres.start import Stored
+from walstream.stored import stored_of
 
 _LITTLE_SPACE: Final = 64 << 20
 _OTHERS: Final = stat.S_IRWXO
@@ -28,8 +29,7 @@ _FILES: Final = ("lock", "data.mdb", "lock.mdb")
 class Known:
     """What a source's folder holds; empty before the first start."""
 
-    position: Position | None = None
-    intent: Mapping[str, Any] | None = None
+    stored: Stored = Stored()  # noqa: RUF009 - frozen
     publications: Mapping[str, Any] | None = None
     topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
     current_at: float | None = None  # what waits was committed after that, mostly
@@ -39,7 +39,7 @@ def user_of(folder: Path) -> str | None:
     """Name the process that uses a folder; None: nobody, or it cannot be told."""
     try:
         return holder(folder)
-    except OSError:
+    except (OSError, PermissionLacking):
         return None
 
 
@@ -103,8 +103,11 @@ def _existing(folder: Path) -> Path:
     return next(path for path in (absolute, *absolute.parents) if path.exists())
 
 
-def look_at_source(folder: Path) -> tuple[Known, list[Finding]]:
-    """Read what a source's folder holds; where it cannot be believed, say so."""
+def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
+    """Read what a source's folder holds; where it cannot be believed, say so.
+
+    `slot` is the one that the source names.
+    """
     findings: list[Finding] = []
     known = Known()
     subject = f"state folder {folder}"
@@ -114,7 +117,7 @@ def look_at_source(folder: Path) -> tuple[Known, list[Finding]]:
         with LmdbPositions.beside(folder) as positions:
             if positions is not None:
                 positions.check_format()
-                known = _read(positions)
+                known = _read(positions, slot)
     except Transient as error:
         findings.append(Finding.of(error, "state-unwritable", subject))
     except WalstreamError as error:
@@ -122,14 +125,13 @@ def look_at_source(folder: Path) -> tuple[Known, list[Finding]]:
     return known, findings
 
 
-def _read(positions: LmdbPositions) -> Known:
+def _read(positions: LmdbPositions, slot: str) -> Known:
     """Read every document: each checksum counts."""
     documents = {name: positions.read(name) for name in positions.names("")}
     topics = {n: found for n, found in documents.items() if n.startswith("topics/")}
     figures = documents.get("figures") or {}
     return Known(
-        position=positions.position(),
-        intent=documents.get("intent"),
+        stored=stored_of(positions, slot),
         publications=documents.get("publications"),
         topics=topics,
         # a short run may not have heard how far the server was

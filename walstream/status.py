@@ -17,6 +17,7 @@ from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.errors import WalstreamError
 from walstream.gauge import alarm_text
+from walstream.lock import holder
 from walstream.lsn import parse, show
 from walstream.positions import LmdbPositions
 from walstream.postgres import slot as slots
@@ -25,6 +26,7 @@ from walstream.postgres.slot import Health
 
 _WAITS: Final = 5
 _DEFECT: Final = 1
+_HISTORY: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,17 @@ SCHEMA: Final = TypeAdapter(Status)
 
 
 def look(config: Config, now: Callable[[], float] = time.time) -> Status:
-    """Look at every source. Raises nothing that a server or a state folder does."""
+    """Look at every source. Raises nothing that a server or a state folder does.
+
+    But for a folder that this user may not read.
+    """
     at = now()
-    running = ask_status(Path(config.state))
+    state = Path(config.state)
+    running = ask_status(state)
     told = running["sources"] if running else {}
+    mute = holder(state) if running is None else None
     sources = [
-        _look_at(config, name, source, told.get(name), at)
+        _look_at(config, name, source, _mute(mute) if mute else told.get(name), at)
         for name, source in sorted(config.sources.items())
         if isinstance(source, PostgresSource)
     ]
@@ -109,6 +116,11 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
         exit_code=max((source.exit_code for source in sources), default=0),
         sources=sources,
     )
+
+
+def _mute(pid: str) -> dict[str, Any]:
+    """Stand for what a process that holds the folder does not answer."""
+    return {"exit_code": None, "lent": False, "silent": True, "mute": pid, "pid": pid}
 
 
 @dataclass(slots=True)
@@ -175,7 +187,7 @@ class _Seen:
         return max(0, self.health.flush_lsn - self.resume)
 
     def lag_s(self, now: float) -> float | None:
-        if self.told.get("lag_s") is not None:
+        if self.told.get("lag_s") is not None and not self.told["silent"]:
             return float(self.told["lag_s"])
         if self.lag_bytes == 0:
             return 0.0
@@ -202,13 +214,38 @@ class _Seen:
             return "failed", self.kept.problem.exit_code
         if self.error is not None and self.error["final"]:
             return "failed", self.error["exit_code"]
-        return ("new" if self.kept.resume is None else "stopped"), 0
+        if self.unreachable is not None:
+            return "stopped", self.unreachable.exit_code
+        if self.kept.resume is None:
+            return "new", 0
+        return "stopped", _HISTORY if self.slot_problem else 0
+
+    @property
+    def slot_problem(self) -> str:
+        """Say why the slot cannot be read any more; "" while it can."""
+        if self.unreachable is not None or not self.kept.resume:
+            return ""
+        if self.health is None:
+            return f"slot {self.source.slot!r} is gone"
+        if self.health.lost:
+            return f"slot {self.source.slot!r} cannot be read: {self.health.lost}"
+        return ""
+
+    @property
+    def alarm(self) -> str:
+        held = self.health.retained_wal if self.health else 0
+        if held <= self.source.alarm_retained_wal:
+            return ""
+        return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
 
     def problems(self, state: str) -> Iterator[str]:
         """Say why it is red, the nearest cause first."""
-        if state in {"waiting", "failed"} and self.error:
+        waits = state == "waiting" and self.told.get("state") == "waiting"
+        if self.error and (waits or state == "failed"):
             yield self.error["error"]
-        if state == "silent":
+        if pid := self.told.get("mute"):
+            yield f"process {pid} holds the state folder, but does not answer"
+        elif state == "silent":
             yield "its worker runs but does not report"
         if (code := self.told.get("died_with")) is not None:
             yield (
@@ -218,11 +255,7 @@ class _Seen:
         for problem in (self.kept.problem, self.unreachable):
             if problem is not None:
                 yield str(problem.args[0])
-        slot, limit = self.source.slot, self.source.alarm_retained_wal
-        if self.health is not None and self.health.retained_wal > limit:
-            yield alarm_text(slot, self.health.retained_wal, limit)
-        if (self.health, self.unreachable) == (None, None) and self.kept.resume:
-            yield f"slot {slot!r} is gone"
+        yield from filter(None, (self.slot_problem, self.alarm))
 
 
 def _look_at(
@@ -236,6 +269,8 @@ def _look_at(
     health, unreachable = _health(source)
     seen = _Seen(source, kept, told or {}, health, unreachable)
     state, exit_code = seen.state()
+    if seen.alarm:
+        exit_code = exit_code or _WAITS
     return SourceStatus(
         name=name,
         kind=source.kind,

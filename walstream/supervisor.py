@@ -79,6 +79,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
         )
         self._started_at = now
+        self._died_with = None
         self._tell(
             json.dumps(
                 {
@@ -103,8 +104,8 @@ class WorkerProcess:
 
     def stop(self, *, now: bool = False) -> None:
         """Ask it to drain, or to end at once."""
-        if self._process is None and self.exit_code is None:
-            self.exit_code = 0  # between two tries, or lent
+        if self._process is None and self.exit_code is None and not self.lent:
+            self.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
 
     def lend(self) -> None:
@@ -114,9 +115,11 @@ class WorkerProcess:
         self.exit_code = None
         self._tell("stop")
 
-    def take_back(self) -> None:
-        """Start it again, whatever it had ended with."""
+    def take_back(self, *, stopping: bool) -> None:
+        """Start it again, whatever it had ended with; not while all is stopping."""
         self.lent = False
+        if stopping and self._process is None:
+            self.exit_code = 0
         self._start_at = 0.0
         self._backoff.reset()
 
@@ -125,6 +128,12 @@ class WorkerProcess:
         drain_s = self._config.shutdown_timeout + _GRACE_S
         if self.lent and time.monotonic() > self._lent_at + drain_s:
             self.kill()
+
+    def give_up(self) -> None:
+        """Wait no longer, neither for its end nor for whom it is lent to."""
+        self.kill()
+        if self._process is None and self.exit_code is None:
+            self.exit_code = 0
 
     def kill(self) -> None:
         if self._process:
@@ -136,7 +145,9 @@ class WorkerProcess:
             return
         *lines, self._partial = (self._partial + os.read(stdout, 65536)).split(b"\n")
         if lines:
-            self.state = json.loads(lines[-1])
+            # a full pipe may have cut a line: the next one tells
+            with contextlib.suppress(ValueError):
+                self.state = json.loads(lines[-1])
             self.heard_at = time.monotonic()
 
     def report(self) -> dict[str, Any]:
@@ -162,6 +173,7 @@ class WorkerProcess:
                 ):  # it has ended: nothing to tell any more
                     pipe.close()
         self._process = None
+        self.state, self._partial = {}, b""  # the state folder knows how it ended
         lived_s = time.monotonic() - self._started_at
         if self.lent:
             return
@@ -246,7 +258,7 @@ class Supervisor:
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
             for worker in self.workers:
-                worker.kill()
+                worker.give_up()
 
     def status(self) -> dict[str, Any]:
         """Tell how every source is."""
@@ -275,7 +287,7 @@ class Supervisor:
     def take_back(self, source: str) -> None:
         """Start the worker again."""
         if (worker := self._worker(source)) is not None:
-            worker.take_back()
+            worker.take_back(stopping=bool(self._signals))
 
     def _worker(self, source: str) -> WorkerProcess | None:
         return next((one for one in self.workers if one.name == source), None)

@@ -41,6 +41,8 @@ sasl.mechanism=PLAIN
 sasl.jaas.config={_PLAIN} username="admin" password="admin";
 """
 
+pytestmark = pytest.mark.fault_long
+
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
@@ -83,7 +85,6 @@ def test_a_wrong_password_is_found_and_not_shown(
     assert "wRoNgPw" not in json.dumps(report)
 
 
-@pytest.mark.fault_long
 def test_a_wrong_password_ends_run(runs: Runs, database: Database) -> None:
     walstream = logged_in(runs, database, "wRoNgPw").start()
     walstream.ends_with(4, "Authentication failed", timeout_s=60)

@@ -113,7 +113,7 @@ def test_before_while_and_after_a_run_and_to_its_repair(
 
     stopped = verb(file, "positions", "show", SOURCE).stdout
     assert is_plain(stopped.replace("\u2713", "v"))
-    assert f"last {show(record.op.lsn)}, 0" in stopped
+    assert f"{show(record.op.lsn)}, 0" in stopped
     (at,) = re.findall(r"run would stream from (\S+)", stopped)
     assert re.search(rf"a rewind can reach \S+ to {at}: [1-9]", stopped), stopped
 

@@ -145,7 +145,8 @@ def test_a_watch_ends_with_ctrl_c_and_prints_what_it_saw(
     walstream = runs(database.dsn)
     with walstream:
         assert walstream.terminate() == 0
-    watch = [_COMMAND, "status", "-c", walstream.configuration, "--watch", "--json"]
+    configuration = str(walstream.configuration)
+    watch = [str(_COMMAND), "status", "-c", configuration, "--watch", "--json"]
     with subprocess.Popen(watch, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]

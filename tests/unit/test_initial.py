@@ -7,8 +7,17 @@ import pytest
 
 from walstream.config import PostgresSource, load
 from walstream.errors import ConfigError
-from walstream.initial import Wishes, default_dsn, init, next_steps, refuse, unproven
+from walstream.initial import (
+    Wishes,
+    default_dsn,
+    free_slot,
+    init,
+    next_steps,
+    refuse,
+    unproven,
+)
 from walstream.local.port import free_port
+from walstream.postgres.survey import Survey
 
 SPELT = "p%40%24%7Bss:w'rd"  # a password
 
@@ -125,6 +134,41 @@ def test_names_and_places_that_cannot_be_are_refused(tmp_path: Path) -> None:
         init(Wishes(tmp_path / "no" / "w.toml", "host=/nowhere"), {})
     with pytest.raises(ConfigError, match="cannot name it"):
         init(Wishes(tmp_path / "{x}" / "w.toml", "host=/nowhere password=x"), {})
+
+
+@pytest.mark.parametrize(
+    "brokers",
+    ["", "a b:1", "postgresql://me@h:5432/app", "h:port", "a:1,,b:2", "h:1/x"],
+)
+def test_what_names_no_brokers_is_refused(
+    brokers: str, output: Path, away: str
+) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        init(Wishes(output, away, brokers), {})
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "brokers", ["localhost", "a.example:1, [::1]:9092", "PLAINTEXT://b_1:9092"]
+)
+def test_brokers_are_taken_as_librdkafka_takes_them(brokers: str) -> None:
+    unproven("host=localhost", brokers, {})
+
+
+@pytest.mark.parametrize(
+    ("source", "taken", "slot"),
+    [
+        ("app", (), "walstream"),
+        ("app", ("walstream",), "walstream_my_shop"),
+        ("app", ("walstream", "walstream_my_shop"), "walstream_my_shop_2"),
+        ("my-app", (), "walstream_my_app"),
+        ("x" * 100, (), f"walstream_{'x' * 46}"),
+    ],
+)
+def test_a_slot_is_named_that_nobody_has(
+    source: str, taken: tuple[str, ...], slot: str
+) -> None:
+    assert free_slot(source, Survey([], "My Shop", frozenset(taken))) == slot
 
 
 def test_wished_patterns_are_taken_as_they_are(output: Path, away: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient
 from walstream.lock import FolderLock
 
 HOLD = """
@@ -56,3 +56,10 @@ def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         lock = FolderLock(tmp_path)
         lock.acquire(wait_s=10)
         lock.release()
+
+
+def test_a_folder_that_cannot_be_made_is_worth_another_try(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Transient, match="Not a directory") as refused:
+        FolderLock(tmp_path / "file" / "state").acquire()
+    assert "writable" in refused.value.hint

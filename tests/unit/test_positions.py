@@ -82,7 +82,9 @@ def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbPositions) -> 
     positions.store(POSITION)
     positions.rewind(5)
     assert positions.position() == replace(POSITION, resume=5)
-    assert positions.read("position.previous")["resume"] == POSITION.resume
+    previous = positions.read("position.previous")
+    assert previous is not None
+    assert previous["resume"] == POSITION.resume
     positions.store(replace(POSITION, resume=6))
 
 

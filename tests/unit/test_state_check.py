@@ -13,6 +13,7 @@ from walstream.finding import Finding, Severity
 from walstream.lock import FolderLock
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
+from walstream.postgres.start import Stored
 from walstream.state_check import Known, look_at_folder, look_at_source, user_of
 
 POSITION = Position(
@@ -83,7 +84,7 @@ def test_a_file_of_another_user_is_named(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, _: path != source / "data.mdb")
-    known, findings = look_at_source(source)
+    known, findings = look_at_source(source, "walstream")
     assert "data.mdb: Permission denied" in only(findings).what
     assert known == Known()
 
@@ -118,11 +119,10 @@ def test_a_folder_in_use_is_a_note_that_names_the_process(folder: Path) -> None:
 
 
 def test_what_a_source_keeps_is_read(source: Path) -> None:
-    known, findings = look_at_source(source)
+    known, findings = look_at_source(source, "walstream")
     assert not findings
     assert known == Known(
-        position=POSITION,
-        intent={"slot": "walstream"},
+        stored=Stored(POSITION, intent=True),
         publications={"walstream": {"oid": 1}},
         topics={"topics/kafka/t": {"partitions": 1, "identity": "x"}},
         current_at=5.5,
@@ -132,18 +132,18 @@ def test_what_a_source_keeps_is_read(source: Path) -> None:
 def test_it_is_read_while_another_uses_it(source: Path) -> None:
     lock = FolderLock(source)
     lock.acquire()
-    assert look_at_source(source)[0].position == POSITION
+    assert look_at_source(source, "walstream")[0].stored.position == POSITION
     lock.release()
 
 
 def test_a_source_that_never_ran_knows_nothing(folder: Path) -> None:
-    assert look_at_source(folder / "app") == (Known(), [])
+    assert look_at_source(folder / "app", "walstream") == (Known(), [])
     assert not (folder / "app").exists()
 
 
 def test_damage_stops_with_the_command_that_repairs(source: Path) -> None:
     (source / "data.mdb").write_bytes(b"\xff" * 20_000)
-    known, findings = look_at_source(source)
+    known, findings = look_at_source(source, "walstream")
     found = only(findings)
     assert known == Known()
     assert (found.code, found.exit_code) == ("state-damaged", 3)
@@ -153,13 +153,16 @@ def test_damage_stops_with_the_command_that_repairs(source: Path) -> None:
 def test_every_checksum_counts(source: Path) -> None:
     with lmdb.open(str(source)) as environment, environment.begin(write=True) as change:
         change.put(b"keys/public.t", b"\0\0\0\0{}")
-    assert "checksum of 'keys/public.t'" in only(look_at_source(source)[1]).what
+    assert (
+        "checksum of 'keys/public.t'"
+        in only(look_at_source(source, "walstream")[1]).what
+    )
 
 
 def test_a_newer_walstreams_state_is_not_read(source: Path) -> None:
     with LmdbPositions(source) as positions:
         positions.store(replace(POSITION, resume=8))
         positions.write({"format": {"version": 99}})
-    found = only(look_at_source(source)[1])
+    found = only(look_at_source(source, "walstream")[1])
     assert found.exit_code == 3
     assert "99" in found.what

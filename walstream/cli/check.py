@@ -1,6 +1,6 @@
 """`walstream check`: what is wrong, before `run` meets it."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -8,11 +8,19 @@ from rich.text import Text
 
 from walstream import logs
 from walstream.checking import ADAPTER, Report, check, refused
+from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
-from walstream.cli.run import ConfigFile
 from walstream.config import Secrets, load
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
+
+_WAITS: Final = Transient.exit_code
+_MEANINGS: Final = {
+    1: "a defect",
+    2: "usage or configuration",
+    3: "a gap or another history",
+    4: "a right is missing",
+}
 
 
 def check_command(
@@ -21,9 +29,7 @@ def check_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as JSON.")
     ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    schema: PrintSchema = False,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
     ] = False,
@@ -62,7 +68,8 @@ def print_report(report: Report, only: Severity | None = None) -> None:
             Text(f"{source.name}  ", "bold").append(source.server, "not bold dim")
         )
         if not _print_part(out, source.findings, only):
-            out.print(Text("  ✓ nothing found", style="green"))
+            what = "nothing found" if only is None else "nothing stops it"
+            out.print(Text(f"  ✓ {what}\n", style="green"))
     _print_verdict(out, report)
 
 
@@ -89,6 +96,6 @@ def verdict(report: Report) -> str:
     """Say in a line what `run` would do."""
     if report.ok:
         return "run would start"
-    if report.exit_code == 5:  # noqa: PLR2004 - as Transient has it
-        return "run would wait and try again (5)"
-    return f"run would end with {report.exit_code}"
+    if report.exit_code == _WAITS:
+        return f"run would wait and try again ({_WAITS})"
+    return f"run would end with {report.exit_code}: {_MEANINGS[report.exit_code]}"

@@ -29,6 +29,7 @@ from walstream.initial import (
 from walstream.initial import init as write_configuration
 
 _NAMED = "-c"
+_ANY_DSN = "postgresql://localhost/postgres"
 
 
 def init(  # noqa: PLR0913 - one for each option
@@ -73,6 +74,8 @@ def init(  # noqa: PLR0913 - one for each option
     """
     logs.configure("error", Secrets().scrub)
     refuse(output, source, force=force)
+    if _is_from_environment(context, "dsn") and sys.stdin.isatty():
+        typer.echo(f"PostgreSQL: as {VARIABLE} says")
     dsn, brokers = _servers(dsn, brokers)
     wishes = Wishes(
         output,
@@ -103,7 +106,9 @@ def _servers(dsn: str, brokers: str) -> tuple[str, str]:
         )
     dsn = dsn or typer.prompt("PostgreSQL", default=default_dsn(), value_proc=_read)
     if not brokers and asks:
-        brokers = typer.prompt("Kafka", default=DEFAULT_BROKERS)
+        brokers = typer.prompt(
+            "Kafka", default=DEFAULT_BROKERS, value_proc=_read_brokers
+        )
     return dsn, brokers or DEFAULT_BROKERS
 
 
@@ -111,6 +116,14 @@ def _read(typed: str) -> str:
     """Take a connection string, or say what is wrong with it and ask again."""
     try:
         unproven(typed, DEFAULT_BROKERS)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
+    return typed
+
+
+def _read_brokers(typed: str) -> str:
+    try:
+        unproven(_ANY_DSN, typed)
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
     return typed

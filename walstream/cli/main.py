@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from walstream import __version__
-from walstream.cli import check, config, demo, init, positions, run, status
+from walstream.cli import check, config, demo, init, positions, run, slots, status, tail
 from walstream.errors import WalstreamError
 
 app = typer.Typer(
@@ -17,12 +17,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run")(run.run)
 app.command("init")(init.init)
 app.command("check")(check.check_command)
-app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("config")(config.config)
+app.command("tail")(tail.tail)
 app.command("demo")(demo.demo)
+app.add_typer(slots.app, name="slots")
 app.add_typer(positions.app, name="positions")
 
 

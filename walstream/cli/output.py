@@ -66,6 +66,15 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
 
 
+def print_wrapped(text: str) -> None:
+    """Print prose, wrapped between words under its own beginning."""
+    out = console()
+    indent = " " * (len(text) - len(text.lstrip()))
+    for line in Text(text.strip()).wrap(out, out.width - len(indent)):
+        line.rstrip()
+        out.print(Text(indent) + line)
+
+
 def print_json(adapter: TypeAdapter[Any], document: Any) -> None:
     """Print a document as its schema has it."""
     sys.stdout.write(adapter.dump_json(document, indent=2).decode() + "\n")

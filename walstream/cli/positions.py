@@ -1,6 +1,7 @@
 """`walstream positions`: what is kept of each source's progress."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -9,23 +10,26 @@ from rich.table import Table
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     print_findings,
     print_json,
     print_schema,
+    print_wrapped,
     size,
     table,
 )
-from walstream.cli.run import ConfigFile
 from walstream.config import Config, load
 from walstream.errors import ConfigError
 from walstream.finding import Finding
 from walstream.lsn import parse, show
+from walstream.postgres.slots import SlotFacts
 from walstream.resetting import reset as reset_source
 from walstream.rewinding import Rewind
 from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
+from walstream.standing.facts import StateFacts
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
@@ -48,10 +52,8 @@ def show_positions(
     ] = "",
     file: ConfigFile = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    as_json: AsJson = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show what the state folder, the slot, the server and the topics say.
 
@@ -98,60 +100,47 @@ def _sides(standing: Standing) -> Table:
     state, slot, server = standing.state, standing.slot, standing.server
     last = standing.topics.last
     made = table("", "state folder", "slot", "server", "topics")
-    made.add_row(
-        "position",
-        _at("resume", state.resume if state else None),
-        _at("confirmed", slot.confirmed_lsn if slot else None),
-        _at("flushed", server.flush_lsn if server else None),
-        f"last {show(last.lsn)}, {last.seq_id}" if last else "",
-    )
-    made.add_row(
-        "before it",
-        _at("previous", state.previous_resume if state else None),
-        _at("restart", slot.restart_lsn if slot else None),
-        _at("kept from", server.kept_from if server else None),
-    )
-    if state is not None and state.intent is not None and state.resume is None:
-        begun = _at("slot at", state.intent.consistent_point) or "no slot yet"
-        made.add_row("first start", begun)
-    for name, *cells in _belongings(standing):
+    for column in made.columns:
+        column.overflow = "fold"  # no digit may be missing
+    for name, *cells in (
+        (
+            "position",
+            _at("resume", state.resume if state else None),
+            _at("confirmed", slot.confirmed_lsn if slot else None),
+            _at("flushed", server.flush_lsn if server else None),
+            f"{show(last.lsn)}, {last.seq_id}\nlast change" if last else "",
+        ),
+        (
+            "earlier",
+            _at("previous", state.previous_resume if state else None),
+            _at("restart", slot.restart_lsn if slot else None),
+            _at("kept from", server.kept_from if server else None),
+        ),
+        *_belongings(standing),
+        ("is", *_states(standing)),
+    ):
         if any(cells):
             made.add_row(name, *cells)
-    made.add_row("state", *_states(standing))
     return made
 
 
 def _at(what: str, lsn: int | None) -> str:
-    return "" if lsn is None else f"{what} {show(lsn)}"
+    return "" if lsn is None else f"{show(lsn)}\n{what}"
 
 
-def _belongings(standing: Standing) -> list[tuple[str, str, str, str]]:
+def _belongings(standing: Standing) -> Iterator[tuple[str, str, str, str]]:
     """Say what the position belongs to."""
     state, slot, server = standing.state, standing.slot, standing.server
-    rows = [
-        (
-            name,
-            _text(getattr(state, field, None)),
-            "",
-            _text(getattr(server, field, None)),
-        )
-        for name, field in (
-            ("system", "system_identifier"),
-            ("timeline", "timeline"),
-        )
-    ]
-    rows.append(
-        (
-            "database",
-            _text(state.database if state else None),
-            _text(slot.database if slot else None),
-            _text(server.database if server else None),
-        )
+    for name, field in (("system", "system_identifier"), ("timeline", "timeline")):
+        here, there = getattr(state, field, None), getattr(server, field, None)
+        yield name, _text(here), "", _text(there)
+    yield (
+        "database",
+        _text(state.database if state else None),
+        _text(slot.database if slot else None),
+        _text(server.database if server else None),
     )
-    rows.append(
-        ("slot", _text(state.slot if state else None), slot.name if slot else "", "")
-    )
-    return rows
+    yield "slot", _text(state.slot if state else None), slot.name if slot else "", ""
 
 
 def _text(value: object) -> str:
@@ -160,24 +149,36 @@ def _text(value: object) -> str:
 
 def _states(standing: Standing) -> tuple[str, str, str, str]:
     """Say how each side is."""
-    state, slot, server = standing.state, standing.slot, standing.server
-    ends = standing.topics.topics
-    if state is None:
-        folder = "cannot be read"
-    elif state.resume is None and state.intent is None:
-        folder = "no position"
-    else:
-        folder = f"epoch {state.epoch}, tables: {state.key_tables}"
-    held = "none"
-    if slot is not None:
-        held = f"{slot.invalidation or slot.wal_status}, holds {size(slot.held_bytes)}"
-        held += f", read by pid {slot.reader.pid}" if slot.reader else ", not read"
-    version = f"PostgreSQL {server.version}" if server else "not known"
-    missing = sum(1 for end in ends if end.problem)
-    topics = f"topics: {len(ends)}" + (f", {missing} not read" if missing else "")
+    server, ends = standing.server, standing.topics.topics
+    topics = f"{len(ends)} topics"
+    if missing := sum(1 for end in ends if end.problem):
+        topics += f"\n{missing} not read"
     if standing.topics.problems:
         topics = "not known"
-    return folder, held, version, topics
+    return (
+        _folder(standing.state),
+        _slot(standing.slot),
+        f"PostgreSQL {server.version}" if server else "not known",
+        topics,
+    )
+
+
+def _folder(state: StateFacts | None) -> str:
+    if state is None:
+        return "not readable"
+    if state.resume is not None:
+        return f"epoch {state.epoch}\n{state.key_tables} tables"
+    if state.intent is None:
+        return "no position"
+    return f"begun\n{_at('slot made', state.intent.consistent_point) or 'no slot yet'}"
+
+
+def _slot(slot: SlotFacts | None) -> str:
+    if slot is None:
+        return "not there"
+    reader = f"read by {slot.reader.pid}" if slot.reader else "not read"
+    state = slot.invalidation or slot.wal_status or "-"
+    return f"{state}\n{size(slot.held_bytes)} held\n{reader}"
 
 
 @app.command()
@@ -238,7 +239,7 @@ def reset(
 
 def _agreed(what: str, *, yes: bool) -> bool:
     """Say what will be, and ask where somebody is there to answer."""
-    typer.echo(what)
+    print_wrapped(what)
     if yes:
         return True
     if not sys.stdin.isatty():

@@ -1,24 +1,14 @@
 """`walstream run`: stream every source until told to stop."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from walstream import logs
+from walstream.cli.options import ConfigFile
 from walstream.config import load
 from walstream.options import Options
 from walstream.run import run as run_all
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "-c",
-        "--config",
-        metavar="FILE",
-        help="./walstream.toml, else /etc/walstream/walstream.toml",
-    ),
-]
 
 
 def run(

@@ -12,16 +12,17 @@ from rich.console import Console
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
     print_findings,
     print_json,
     print_schema,
+    print_wrapped,
     size,
     table,
 )
-from walstream.cli.run import ConfigFile
 from walstream.config import Config, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
@@ -99,10 +100,8 @@ def slots(  # noqa: PLR0913 - a command's options
     source: Source = "",
     dsn: Dsn = "",
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    as_json: AsJson = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show every slot of the servers: what it holds, who reads it, whose it is.
 
@@ -164,33 +163,35 @@ def _name(server: ServerSlots) -> str:
 
 def _print_slots(out: Console, found: list[SlotFacts], at: datetime) -> None:
     numbers = ("holds", "behind")
-    made = table("slot", *numbers, "WAL", "source", "what it is", right=numbers)
+    made = table("slot", *numbers, "source", "what it is", right=numbers)
     made.columns[0].overflow = "fold"  # a name is there to be copied
     for slot in found:
-        lost = slot.invalidation is not None
         made.add_row(
             slot.name,
             size(slot.held_bytes),
             "-" if slot.lag_bytes is None else size(slot.lag_bytes),
-            Text(slot.wal_status or "-", style="bold red" if lost else ""),
             ", ".join(slot.sources) or "-",
-            "\n".join(_lines(slot, at)),
+            Text("\n").join(_lines(slot, at)),
         )
     out.print(made)
 
 
-def _lines(slot: SlotFacts, at: datetime) -> Iterator[str]:
+def _lines(slot: SlotFacts, at: datetime) -> Iterator[Text]:
     flags = [
         name
         for name in ("temporary", "failover", "synced")
         if getattr(slot, name) is True
     ]
-    yield ", ".join([slot.what, *flags])
-    yield _read_by(slot, at)
+    yield Text(", ".join([slot.what, *flags]))
+    yield Text(_read_by(slot, at))
     if slot.invalidation:
-        yield f"cannot be read any more: {slot.invalidation}"
+        text = f"WAL {slot.wal_status}: cannot be read any more, {slot.invalidation}"
+        yield Text(text, style="bold red")
     elif slot.safe_wal_size is not None:
-        yield f"given up after {size(slot.safe_wal_size)} more"
+        left = size(slot.safe_wal_size)
+        yield Text(f"WAL {slot.wal_status}, given up after {left} more")
+    elif slot.wal_status:
+        yield Text(f"WAL {slot.wal_status}")
 
 
 def _read_by(slot: SlotFacts, at: datetime) -> str:
@@ -228,7 +229,7 @@ def drop(  # noqa: PLR0913 - a command's options
 
     def consent(loss: Loss) -> bool:
         for line in _losses(loss):
-            typer.echo(line)
+            print_wrapped(line)
         if yes:
             return True
         if not sys.stdin.isatty():

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
@@ -18,7 +19,6 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.cli.run import ConfigFile
 from walstream.config import Config, load
 from walstream.status import SCHEMA, SourceStatus, Status, look
 
@@ -37,13 +37,12 @@ def status(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --watch a line a look.")
     ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of --json.")
-    ] = False,
+    schema: PrintSchema = False,
 ) -> None:
     """Show state, lag, rates, held WAL and the last error of every source and sink.
 
-    Ends with 0 when all is well, else with the code that `run` ended with or waits for.
+    Ends with 0 when all is well, else with the code that `run` ended with, or with 5
+    for what waits or holds too much WAL.
 
     Example: walstream status --watch
     """

@@ -45,19 +45,11 @@ class Starter:
     brokers: str
     state: str  # folder
     tables: Sequence[str]  # patterns
+    slot: str = "walstream"  # and the publication
     found: Sequence[str] = ()  # what is there, a line for each table
     example: str = "public.orders"  # a table
     insecure_source: bool = False
     insecure_sink: bool = False
-
-    @property
-    def slot(self) -> str:
-        """Name slot and publication: another source has others."""
-        return "walstream" if self.source == "app" else self._named
-
-    @property
-    def _named(self) -> str:
-        return f"walstream_{self.source.replace('-', '_')}"[:56]
 
 
 def write(starter: Starter) -> str:

@@ -85,6 +85,14 @@ def check_topics(
         yield from _check_loop(feed, sources[feed.source])
 
 
+def topics_of(
+    sink: str, sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> list[str]:
+    """List the topics that a sink can reach, as names and patterns."""
+    feeds = _feeds(sources, sinks)
+    return sorted({topic for one in feeds if one.sink == sink for topic in one.topics})
+
+
 def overlap(one: str, other: str) -> bool:
     """Tell whether some text matches both patterns."""
     if _is_wild(one) or _is_wild(other):

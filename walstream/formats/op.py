@@ -7,7 +7,8 @@ After `op` stand, each only where it applies and in this order: `schema` (when i
 the row), `partitions` (of a Truncate). docs/formats.md has the whole of it.
 """
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import orjson
 
@@ -15,6 +16,11 @@ from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, NotSent, Row
+
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_COMMON_FIELDS: Final = 5  # table_name, col_names, lsn, seq_id, op
+_NOTHING_ABSENT: Final[dict[str, list[str]]] = {}
+_TABLES_KNOWN: Final = 4096
 
 
 class OpEncoder:
@@ -138,26 +144,29 @@ def decode(value: bytes) -> ReplicationOp:
     """
     try:
         fields = orjson.loads(value)
-        table = Table(
-            schema=fields.get("schema", "public"),
-            name=fields["table_name"],
-            columns=tuple(fields["col_names"]),
+        table = _table(
+            fields.get("schema", "public"),
+            fields["table_name"],
+            tuple(fields["col_names"]),
         )
         op = ReplicationOp(
-            kind=Kind.TRUNCATE,
-            table=table,
-            lsn=_number(fields["lsn"]),
-            seq_id=_number(fields["seq_id"]),
-            snapshot=fields.get("snapshot", False),
-            partitions=fields.get("partitions", 0),
-            absent="absent" in fields,
+            Kind.TRUNCATE, table, _number(fields["lsn"]), _number(fields["seq_id"])
         )
-        absent = fields.get("absent", {})
-        _decode_rows(op, fields["op"], absent)
+        if len(fields) > _COMMON_FIELDS:
+            op.snapshot = fields.get("snapshot", False)
+            op.partitions = fields.get("partitions", 0)
+            op.absent = "absent" in fields
+        _decode_rows(op, fields["op"], fields.get("absent", _NOTHING_ABSENT))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # JSON of another shape: a list where an object belongs, a field missing
         raise WalstreamError(f"no op record: {type(error).__name__}") from None
     return op
+
+
+@lru_cache(_TABLES_KNOWN)
+def _table(schema: str, name: str, columns: tuple[str, ...]) -> Table:
+    """Make one Table for all ops that look alike: most of a decoder's time else."""
+    return Table(schema, name, columns)
 
 
 def _number(value: object) -> int:
@@ -170,7 +179,7 @@ def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> 
     if body == "Truncate":
         return
     ((kind, rows),) = body.items()
-    op.kind = Kind(kind)
+    op.kind = _KINDS[kind]
     old: list[str | None] | None = None
     new: list[str | None] | None = None
     if op.kind is Kind.UPDATE:
@@ -192,6 +201,8 @@ def _with_absent(
         return None
     if type(row) is not list or len(row) != len(table.columns):
         raise ValueError
+    if not names:
+        return row
     missing = set(names) if isinstance(names, list) else set()
     return [
         OMITTED if name in missing else value

@@ -22,7 +22,7 @@ from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.kept import Document
 from walstream.kafka.outbox import Outbox
 from walstream.kafka.producer import producer_properties
-from walstream.kafka.remark import Remark, Tools, grouped
+from walstream.kafka.remark import Remark, Tools, grouped, listed
 from walstream.kafka.topic_config import remarks_of
 from walstream.kafka.topics import DEFAULT_LIMIT, Creation
 
@@ -217,14 +217,12 @@ def _to_create(
     creation = wanted.creation
     if not creation.allowed or not names:
         return
-    subject = names[0] if len(names) == 1 else f"{len(names)} topics"
     partitions = _number(creation.partitions, brokers.partitions, "partition")
     replicas = _number(creation.replication, brokers.replicas, "replica")
-    shown = "" if len(names) == 1 else f" ({', '.join(names[:3])}, …)"
     yield note(
         "topics-to-create",
-        subject if len(names) > 1 else f"topic {subject}",
-        f"will be created by run{shown}, with {partitions} and {replicas}",
+        listed(names),
+        f"will be created by run, with {partitions} and {replicas}",
         f"topic_partitions and topic_replication of [sinks.{wanted.name}] decide; a"
         " later change of the partitions moves keys",
     )

@@ -58,7 +58,7 @@ def topic_ends(
     with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
         existing = reader.topics()
         bounds = reader.bounds(topic for topic in wanted if topic in existing)
-        found, unread = _read(reader, bounds)
+    found, unread = _read(properties, bounds)
     return [
         TopicEnd(
             topic,
@@ -92,7 +92,7 @@ def _highest(ops: Iterable[LastOp], origin: str) -> LastOp | None:
 
 
 def _read(
-    reader: TopicReader, bounds: Mapping[Partition, Bounds]
+    properties: Mapping[str, Any], bounds: Mapping[Partition, Bounds]
 ) -> tuple[dict[Partition, LastOp], dict[Partition, str]]:
     """Read the last op of each partition; say why where none was found."""
     deadline = time.monotonic() + _READ_S
@@ -104,7 +104,10 @@ def _read(
         starts = {
             one: max(where.first, where.end - back) for one, where in left.items()
         }
-        problem = _read_from(reader, starts, left, found, deadline)
+        # a reader of its own: one that went back knows its old place for a while
+        with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
+            reader.assign(starts)
+            problem = _read_on(reader, left, found, deadline)
         if problem:
             return found, dict.fromkeys(left.keys() - found.keys(), problem)
         left = {
@@ -115,15 +118,13 @@ def _read(
     return found, dict.fromkeys(left, f"no op among the last {_BACK[-1]} offsets")
 
 
-def _read_from(
+def _read_on(
     reader: TopicReader,
-    starts: Mapping[Partition, int],
     bounds: Mapping[Partition, Bounds],
     found: dict[Partition, LastOp],
     deadline: float,
 ) -> str:
     """Read to the ends; say what kept from it."""
-    reader.assign(starts)
     while not reader.reached(bounds):
         if time.monotonic() > deadline:
             return f"its end could not be read within {_READ_S:.0f} s"

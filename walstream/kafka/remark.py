@@ -50,13 +50,18 @@ def grouped(remarks: Iterable[tuple[str, Remark]]) -> list[Finding]:
     return [_finding(remark, names) for remark, names in topics.items()]
 
 
-def _finding(remark: Remark, names: Sequence[str]) -> Finding:
-    shown = ", ".join(names[:_NAMED])
+def listed(names: Sequence[str]) -> str:
+    """Name topics, however many: the first few, and the number of the others."""
     more = len(names) - _NAMED
+    others = f" and {more} more" if more > 0 else ""
+    return f"topic{'s' * (len(names) > 1)} {', '.join(names[:_NAMED])}{others}"
+
+
+def _finding(remark: Remark, names: Sequence[str]) -> Finding:
     several = len(names) > 1
     return Finding(
         remark.code,
-        f"topic{'s' * several} {shown}{f' and {more} more' if more > 0 else ''}",
+        listed(names),
         f"{'each ' * several}{remark.what}",
         remark.why,
         remark.severity,

@@ -141,6 +141,7 @@ class Capture:
         if remembered is None:
             raise PublicationLost(
                 "the state folder does not say which publications are read",
+                hint="whether one was lost meanwhile cannot be told",
                 repair=RESET,
             )
         self.remembered = dict(remembered)

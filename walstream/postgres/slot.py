@@ -83,19 +83,27 @@ class Health:
     wal_status: str | None
     safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
     flush_lsn: Lsn
+    lost: str | None = None  # why it cannot be read any more
 
 
 _HEALTH: Final = """
 SELECT coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
-       wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text
+       wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text, {}
 FROM pg_replication_slots WHERE slot_name = %s
 """
 
 
 def health(connection: Connection, name: str) -> Health | None:
     """Measure a slot; None: it is gone."""
-    row = connection.execute(_HEALTH, (name,)).fetchone()
-    return None if row is None else Health(row[0], row[1], row[2], parse(row[3]))
+    query = sql.SQL(_HEALTH).format(invalidation(connection.info.server_version))
+    row = connection.execute(query, (name,)).fetchone()
+    if row is None:
+        return None
+    held, wal_status, safe_wal_size, flush_lsn, reason = row
+    lost = reason or ("wal_status lost" if wal_status == "lost" else None)
+    # a slot that is lost keeps its restart_lsn, but no WAL
+    held = 0 if lost else held
+    return Health(held, wal_status, safe_wal_size, parse(flush_lsn), lost)
 
 
 def holder(connection: Connection, pid: int) -> str:

@@ -91,7 +91,8 @@ def _check_ours(slot: Slot, server: Server) -> None:
     if problem:
         raise HistoryError(
             f"slot {slot.name!r} {problem}: it is not ours",
-            hint="give the source another `slot`",
+            hint="going on would take it from whoever made it",
+            repair=Repair(then="give the source another `slot`"),
         )
 
 

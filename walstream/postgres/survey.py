@@ -42,17 +42,30 @@ class FoundTable:
         return f"{self.schema}.{self.name}"
 
 
-def survey(dsn: str) -> list[FoundTable]:
-    """Look at every table that is not the system's."""
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is there already."""
+
+    tables: list[FoundTable]
+    database: str
+    slots: frozenset[str]  # of the whole server: slots share one space of names
+
+
+def survey(dsn: str) -> Survey:
+    """Look at every table that is not the system's, and at the slots' names."""
     with session(dsn) as connection:
         facts = catalog.tables(connection)
         rows = dict(connection.execute(_ROWS).fetchall())
+        slots = connection.execute("SELECT slot_name FROM pg_replication_slots")
+        taken = frozenset(name for (name,) in slots.fetchall())
+        database = connection.info.dbname
     plan = publication.plan(["*"], facts)
     remarks = dict(plan.refused)
     remarks |= {table.full_name: _INSERTS_ONLY for table in plan.insert_only}
     captured = {table.full_name for table in (*plan.identified, *plan.insert_only)}
-    return [
+    tables = [
         FoundTable(table.schema, table.name, rows.get(name), remarks.get(name, ""))
         for name, table in sorted(facts.items())
         if name in captured | plan.refused.keys()
     ]
+    return Survey(tables, database, taken)

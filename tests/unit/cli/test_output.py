@@ -5,7 +5,13 @@ import io
 import pytest
 from rich.console import Console
 
-from walstream.cli.output import duration, print_findings, size, table
+from walstream.cli.output import (
+    duration,
+    print_findings,
+    print_wrapped,
+    size,
+    table,
+)
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity, warning
 
@@ -74,3 +80,13 @@ def test_a_table_has_no_frame() -> None:
         ["name", "held"],
         ["walstream", "1", "B"],
     ]
+
+
+def test_prose_is_wrapped_between_words_under_its_beginning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_wrapped("  " + "[b]word[/b] " * 20)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("  [b]word[/b]") for line in lines)
+    assert all(len(line) <= 100 and line.endswith("[/b]") for line in lines)

@@ -68,10 +68,9 @@ def test_servers_elsewhere_are_allowed_only_when_told(tmp_path: Path) -> None:
     assert "insecure = true\n" not in write(STARTER)
 
 
-def test_another_source_has_a_slot_of_its_own(tmp_path: Path) -> None:
-    source, _ = loaded(replace(STARTER, source="my-app"), tmp_path)
-    assert source.slot == source.publication == "walstream_my_app"
-    loaded(replace(STARTER, source="x" * 100), tmp_path)
+def test_the_publication_is_named_as_the_slot(tmp_path: Path) -> None:
+    source, _ = loaded(replace(STARTER, slot="walstream_2"), tmp_path)
+    assert source.slot == source.publication == "walstream_2"
 
 
 def test_every_key_is_explained_by_the_model() -> None:

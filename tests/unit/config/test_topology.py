@@ -15,6 +15,7 @@ from walstream.config.topology import (
     check_slots,
     check_topics,
     overlap,
+    topics_of,
 )
 
 SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
@@ -206,3 +207,17 @@ def _short_texts() -> list[str]:
         if len(text) < 6:
             texts += [text + "a", text + "b"]
     return texts
+
+
+def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
+    sources = {
+        "one": postgres("sales.*"),
+        "two": postgres("hr.a", sinks=["k", "other"]),
+    }
+    sinks = {
+        "k": kafka(fallback_topic="rest", topics={"a": {"name": "mapped"}}),
+        "other": kafka(topic="{source}.{table}"),
+    }
+    given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
+    assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
+    assert topics_of("other", *given) == ["two.a"]

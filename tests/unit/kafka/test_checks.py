@@ -101,7 +101,7 @@ def test_missing_topics_stop_where_they_may_not_be_created() -> None:
 def test_missing_topics_that_will_be_created_are_one_note() -> None:
     (one,) = found(Told(), [f"t{n}" for n in range(9)])
     assert one.severity is Severity.NOTE
-    assert one.subject == "9 topics"
+    assert one.subject == "topics t0, t1, t2 and 6 more"
     assert "1 partition (the broker's default) and 1 replica (the" in one.what
     (one,) = found(Told(), ["a"], Creation(allowed=True, partitions=3, replication=1))
     assert (one.subject, one.what) == (

@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.publication import Plan, Publication, insert_only, plan
+from walstream.postgres.publication import (
+    INSERT_OPERATIONS,
+    Plan,
+    Publication,
+    addition,
+    creation,
+    insert_only,
+    plan,
+    removal,
+)
 
 TABLE = TableFacts(
     schema="public",
@@ -109,3 +118,35 @@ def test_publication_that_publishes_less_is_lost() -> None:
 
 def test_publication_of_keyless_tables_has_a_name_of_its_own() -> None:
     assert insert_only("walstream") == "walstream_insert"
+
+
+HOSTILE = replace(TABLE, schema="Sales %s", name='or"der')
+
+
+WITH = "WITH (publish = 'insert, truncate', publish_via_partition_root = true);"
+BOTH = 'ONLY "public"."t", ONLY "Sales %s"."or""der"'
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            creation('wal"stream', [TABLE, HOSTILE], INSERT_OPERATIONS),
+            f'CREATE PUBLICATION "wal""stream" FOR TABLE {BOTH} {WITH}',
+        ),
+        (
+            creation("Empty", [], INSERT_OPERATIONS),
+            f'CREATE PUBLICATION "Empty" {WITH}',
+        ),
+        (
+            addition("Wal-Stream", [HOSTILE]),
+            'ALTER PUBLICATION "Wal-Stream" ADD TABLE ONLY "Sales %s"."or""der";',
+        ),
+        (
+            removal("Wal-Stream", [HOSTILE]),
+            'ALTER PUBLICATION "Wal-Stream" DROP TABLE ONLY "Sales %s"."or""der";',
+        ),
+    ],
+)
+def test_statements_quote_every_name(written: str, expected: str) -> None:
+    assert written == expected

@@ -18,6 +18,11 @@ def look(seen: Seen) -> Iterator[Finding]:
     """Follow the start table; `seen.step` is what comes of it."""
     wanted = seen.wanted
     slot = slots.find(seen.connection, seen.source.slot)
+    if wanted.running and slot is not None and slot.active_pid is not None:
+        # it moves on while we look: what we know of its position is behind
+        seen.step = Step.STREAM
+        yield from _publications(seen)
+        return
     try:
         decision = decide(
             wanted.name, wanted.stored, slot, seen.server, adopt=wanted.adopt_slot
@@ -29,7 +34,7 @@ def look(seen: Seen) -> Iterator[Finding]:
     seen.step = decision.step
     if decision.step is Step.WAIT:
         seen.step = Step.ADOPT if wanted.stored.position is None else Step.STREAM
-        if slot is not None and not wanted.running:
+        if slot is not None:
             adopt = wanted.adopt_slot
             held = room.in_use(seen.connection, slot, adopt=adopt)
             yield Finding.of(held, "slot-in-use", f"slot {slot.name}", _WAITS)

@@ -9,6 +9,7 @@ from walstream.postgres import quote
 from walstream.postgres.checks.wanted import Seen
 from walstream.postgres.start import Step
 
+OLD_S: Final = 10  # others end by themselves
 _WHY: Final = "the slot cannot be created before it has ended: run would wait"
 
 # Of all databases. Who may not read all statistics sees only sessions of its own role.
@@ -17,13 +18,13 @@ SELECT pid, coalesce(usename::text, '?'), datname::text,
   extract(epoch FROM clock_timestamp() - xact_start)::int
 FROM pg_stat_activity
 WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
-  AND xact_start < clock_timestamp() - interval '10 s'
+  AND xact_start < clock_timestamp() - %s * interval '1 s'
 ORDER BY xact_start
 """
 _PREPARED: Final = """
 SELECT gid, owner::text, database::text,
   extract(epoch FROM clock_timestamp() - prepared)::int
-FROM pg_prepared_xacts WHERE prepared < clock_timestamp() - interval '10 s'
+FROM pg_prepared_xacts WHERE prepared < clock_timestamp() - %s * interval '1 s'
 ORDER BY prepared
 """
 
@@ -33,7 +34,7 @@ def look(seen: Seen) -> Iterator[Finding]:
     if seen.step is not Step.CREATE:
         return
     execute = seen.connection.execute
-    for pid, user, database, age_s in execute(_SESSIONS).fetchall():
+    for pid, user, database, age_s in execute(_SESSIONS, (OLD_S,)).fetchall():
         yield warning(
             "long-transaction",
             f"pid {pid}",
@@ -41,7 +42,7 @@ def look(seen: Seen) -> Iterator[Finding]:
             _WHY,
             Repair(sql=f"SELECT pg_terminate_backend({pid});"),
         )
-    for gid, owner, database, age_s in execute(_PREPARED).fetchall():
+    for gid, owner, database, age_s in execute(_PREPARED, (OLD_S,)).fetchall():
         yield warning(
             "prepared-transaction",
             f"prepared transaction {gid}",

@@ -9,16 +9,16 @@ from walstream.finding import Finding, warning
 from walstream.postgres.checks.wanted import Seen
 
 _TOLERATED_S: Final = 2.0
-_now = time.time
+now = time.time
 
 
 def look(seen: Seen) -> Iterator[Finding]:
     """Ask for the time, and measure how long the answer took."""
-    before = _now()
+    before = now()
     row = seen.connection.execute(
         "SELECT extract(epoch FROM clock_timestamp())::float8"
     ).fetchone()
-    after = _now()
+    after = now()
     if row is not None:
         yield from of_clocks(before, row[0], after)
 

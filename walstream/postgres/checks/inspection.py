@@ -116,5 +116,10 @@ class _Looking:
             name = part.__module__.rpartition(".")[2]
             said = error.diag.message_primary or type(error).__name__
             self.findings.append(
-                note("not-asked", name, f"could not be looked at: {said}", "")
+                note(
+                    "not-asked",
+                    name,
+                    f"could not be looked at: {said}",
+                    "what there is to find there is not known",
+                )
             )

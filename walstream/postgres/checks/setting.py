@@ -18,6 +18,10 @@ _SETTINGS: Final = """
 SELECT name, setting::bigint FROM pg_settings
 WHERE name IN ('max_slot_wal_keep_size', 'idle_replication_slot_timeout')
 """
+_HELD: Final = """
+SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)), 0)::bigint
+FROM pg_replication_slots
+"""
 
 
 def look(seen: Seen) -> Iterator[Finding]:
@@ -25,7 +29,8 @@ def look(seen: Seen) -> Iterator[Finding]:
     rows = seen.connection.execute(_SETTINGS).fetchall()
     settings: dict[str, int] = dict(rows)
     limit = settings.get("max_slot_wal_keep_size", -1)
-    yield from of_limit(limit * _MIB, seen.source.alarm_retained_wal)
+    ((held,),) = seen.connection.execute(_HELD).fetchall()
+    yield from of_limit(limit * _MIB, seen.source.alarm_retained_wal, held)
     yield from of_idleness(settings.get("idle_replication_slot_timeout", 0))
     yield from bug.look(seen.server.version)
     if seen.source.failover and seen.server.version < _HAS_FAILOVER:
@@ -39,9 +44,12 @@ def look(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def of_limit(limit: int, alarm: int) -> Iterator[Finding]:
-    """Look at max_slot_wal_keep_size, in bytes; below 0 there is none."""
-    roomy = -(-_ROOMY * alarm // _MIB)
+def of_limit(limit: int, alarm: int, held: int) -> Iterator[Finding]:
+    """Look at max_slot_wal_keep_size, in bytes; below 0 there is none.
+
+    `held` is what the slot behind all others holds: a new limit must not take it away.
+    """
+    roomy = -(-max(_ROOMY * alarm, 2 * held) // _MIB)
     repair = Repair(
         sql=f"ALTER SYSTEM SET max_slot_wal_keep_size = '{roomy}MB';\n{_RELOAD}",
         then="the server's disk must have room for it",

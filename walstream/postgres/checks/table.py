@@ -150,7 +150,8 @@ def of_unlogged(
             "unlogged",
             tables(unlogged),
             f"cannot be captured{which(unlogged)}",
-            "PostgreSQL writes no WAL for an unlogged table",
+            "PostgreSQL writes no WAL for an unlogged table; SET LOGGED rewrites it,"
+            " under a lock",
             statements(map(set_logged, unlogged.values())),
         )
 

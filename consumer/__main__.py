@@ -1,0 +1,175 @@
+"""The consumer library for people who write no code: `python -m consumer --help`.
+
+Parses, calls and prints; `tail` shows ops, `mirror` applies them to another database.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+import psycopg
+
+from consumer.basic import BasicConsumer
+from consumer.idempotent import IdempotentConsumer
+from consumer.mirror import PostgresMirror
+from consumer.op import Op
+from consumer.tail import line
+from walstream.errors import ConfigError, WalstreamError
+
+_DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
+_EPILOG: Final = """
+Kafka's properties are librdkafka's, -X name=value each; a file of such lines
+(--kafka-file) keeps passwords out of the process list. Both verbs run until SIGINT or
+SIGTERM. Exit codes: 0 stopped as asked, 1 an op that could not be handled, 2 usage, 3
+another source or topic (an operator decides), 4 a right is missing, 5 a server that
+does not answer.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; give the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO if options.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        if options.verb == "tail":
+            _tail(options)
+        else:
+            _mirror(options)
+    except WalstreamError as error:
+        return _failed(error)
+    except psycopg.OperationalError as error:
+        sys.stderr.write(f"error: the target does not answer: {error}\n")
+        return 5
+    return 0
+
+
+def _tail(options: argparse.Namespace) -> None:
+    kafka = _kafka(options)
+    if options.new:
+        kafka["auto.offset.reset"] = "latest"
+
+    def show(op: Op) -> None:
+        text = (op.record.value or b"").decode() if options.json else line(op)
+        # one write, since partitions are read by a thread each
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    group = options.group or f"tail-{token_hex(6)}"
+    BasicConsumer(show, group=group, topics=options.topic, kafka=kafka).run()
+
+
+def _mirror(options: argparse.Namespace) -> None:
+    if not options.target:
+        raise ConfigError("no target", hint=f"--target DSN, or {_DSN_VARIABLE}")
+    mirror = PostgresMirror(
+        options.target,
+        tables=options.table or ["*"],
+        patience_s=options.patience,
+        row_positions=options.row_positions or None,
+    )
+    mirror.start()
+    IdempotentConsumer(
+        mirror,
+        options.target,
+        group=options.group,
+        topics=options.topic,
+        kafka=_kafka(options),
+        accept_source=options.accept_source,
+    ).run()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m consumer",
+        description="Read walstream's topics: show each change, or mirror the tables.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    tail = verbs.add_parser("tail", help="show each op in a line, at least once")
+    mirror = verbs.add_parser(
+        "mirror", help="apply each op exactly once to tables of the same shape"
+    )
+    for verb in (tail, mirror):
+        _common(verb)
+    tail.add_argument("--group", help="go on where this group was; default: none")
+    tail.add_argument("--new", action="store_true", help="only what comes from now on")
+    tail.add_argument("--json", action="store_true", help="the records as they are")
+    _mirror_arguments(mirror)
+    return parser
+
+
+def _common(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("topic", nargs="+", help="a topic, or ^ and a regular expression")
+    verb.add_argument("--kafka", default="localhost:9092", help="bootstrap servers")
+    verb.add_argument(
+        "-X", action="append", default=[], metavar="NAME=VALUE", help="of librdkafka"
+    )
+    verb.add_argument("--kafka-file", type=Path, help="lines of NAME=VALUE")
+    verb.add_argument("-v", "--verbose", action="store_true", help="log what it does")
+
+
+def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--group", required=True, help="its state bears this name")
+    verb.add_argument(
+        "--target",
+        default=os.environ.get(_DSN_VARIABLE),
+        help=f"DSN of the database to write to; default: {_DSN_VARIABLE}",
+    )
+    verb.add_argument(
+        "--table", action="append", help="schema.table, with * and ?; default: all"
+    )
+    verb.add_argument(
+        "--patience",
+        type=float,
+        default=60,
+        help="seconds to try again what a constraint refuses; default: 60",
+    )
+    verb.add_argument(
+        "--row-positions",
+        action="store_true",
+        help="for split_key_updates = false: never let an older op overwrite",
+    )
+    verb.add_argument(
+        "--accept-source", help="go on with this source, as the error printed it"
+    )
+
+
+def _kafka(options: argparse.Namespace) -> dict[str, str]:
+    lines = list(options.X)
+    if options.kafka_file is not None:
+        try:
+            text = options.kafka_file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{options.kafka_file}: {error}") from None
+        kept = (entry.strip() for entry in text.splitlines())
+        lines = [entry for entry in kept if entry and entry[0] != "#"] + lines
+    kafka = {"bootstrap.servers": options.kafka}
+    for entry in lines:
+        name, found, value = entry.partition("=")
+        if not found:
+            raise ConfigError("a property of Kafka has the form NAME=VALUE")
+        kafka[name.strip()] = value.strip()
+    return kafka
+
+
+def _failed(error: WalstreamError) -> int:
+    sys.stderr.write(f"error: {error}\n")
+    cause = error.__cause__
+    if isinstance(cause, BrokenPipeError):
+        return 0  # who read `tail` has seen enough
+    if isinstance(cause, WalstreamError):
+        sys.stderr.write(f"because: {cause}\n")
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Connections to the application's database, and which of their errors pass by."""
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+_DEFAULTS: Final = {
+    "connect_timeout": 10,
+    # a server that vanished is noticed within a minute
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 4,
+}
+_PASSING: Final = {
+    "40001",  # serialization_failure
+    "40P01",  # deadlock_detected
+    "25P03",  # idle_in_transaction_session_timeout
+    "25P04",  # transaction_timeout
+    "57P01",  # admin_shutdown
+    "57P02",  # crash_shutdown
+    "57P03",  # cannot_connect_now
+    "57P05",  # idle_session_timeout
+    "53300",  # too_many_connections
+}
+_CONNECTION_LOST: Final = "08"  # a class
+
+
+def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
+    """Connect, outside of a transaction; what the dsn says comes first."""
+    given = conninfo_to_dict(dsn)
+    added: dict[str, Any] = {
+        name: value for name, value in _DEFAULTS.items() if name not in given
+    }
+    name = f"consumer {group}"[:63]
+    return psycopg.connect(
+        dsn, autocommit=True, fallback_application_name=name, **added
+    )
+
+
+def passes(error: BaseException, connection: psycopg.Connection[Any]) -> bool:
+    """Tell whether the same transaction, begun again, may succeed."""
+    if connection.broken:
+        return True  # whatever the handler made of it
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, psycopg.Error):
+            state = cause.sqlstate or ""
+            return state in _PASSING or state.startswith(_CONNECTION_LOST)
+        cause = cause.__cause__
+    return False

@@ -1,0 +1,276 @@
+"""Fetches from Kafka for all assigned partitions, in the thread that runs the consumer.
+
+One Consumer, polled all the time, so that a handler that blocks for minutes loses no
+membership. Only this thread talks about offsets: what a lane of an earlier assignment
+still reports is never stored (a stale offset would skip records).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from consumer.lane import Lane, Place, Work
+from consumer.settings import max_poll_interval_s
+from walstream.errors import PermissionLacking, Transient, WalstreamError
+
+# Messages taken from librdkafka at once: many, since the thread may wait for Python's
+# lock each time that it comes back.
+_CHUNK: Final = 5000
+_POLL_S: Final = 0.1
+_STORE_INTERVAL_S: Final = 0.2
+_PATIENCE_S: Final = 0.5  # with a full inbox, before its partition is paused
+_REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+}
+_log = logging.getLogger(__name__)
+
+
+class Fetcher:
+    """One membership of a group, from its first poll to its close."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        topics: Sequence[str],
+        make_work: Callable[[Lane], Work],
+    ) -> None:
+        self._make_work = make_work
+        self._topics = list(topics)
+        self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
+        self._lanes: dict[Place, Lane] = {}
+        self._former: dict[Place, Lane] = {}  # revoked, but still running
+        self._ends: dict[Place, tuple[int, int]] = {}
+        self._woken = threading.Event()
+        self._full_since = 0.0
+        self._next_store = 0.0
+        self._closing = False
+        self._consumer = Consumer(
+            dict(settings), logger=logging.getLogger("consumer.librdkafka")
+        )
+
+    def run(self, stop: threading.Event, stop_timeout_s: float) -> None:
+        """Fetch until told to stop; raise what stopped a lane."""
+        try:
+            self._consumer.subscribe(
+                self._topics,
+                on_assign=self._assigned,
+                on_revoke=self._revoked,
+                on_lost=self._lost,
+            )
+            while not stop.is_set():
+                _raise_failure([*self._lanes.values(), *self._former.values()])
+                self._seek()
+                self._resume()
+                self._store()
+                if self._has_room():
+                    self._fetch()
+        finally:
+            lanes = self._close(stop_timeout_s)
+        _raise_failure(lanes)
+
+    def lag(self) -> dict[Place, int]:
+        """How many records each assigned partition has yet to handle.
+
+        As it was known a moment ago; of a partition that was not fetched yet, nothing.
+        """
+        ends = self._ends
+        return {
+            place: max(0, ends[place][1] - (lane.handled or ends[place][0]))
+            for place, lane in list(self._lanes.items())
+            if place in ends
+        }
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Let no lane begin another op: sooner than `run` sees that it is to stop."""
+        for lane in list(self._lanes.values()):
+            lane.stop()
+        self.wake()
+
+    def _fetch(self) -> None:
+        # waiting, consume() would wait for as many as a chunk
+        messages = self._consumer.consume(_CHUNK, timeout=0)
+        if not messages:
+            first = self._consumer.poll(_POLL_S)
+            messages = [] if first is None else [first]
+        chunks: dict[tuple[str | None, int | None], list[Message]] = {}
+        for message in messages:
+            if message.error() is not None:
+                _meet(message)
+                continue
+            key = (message.topic(), message.partition())
+            chunk = chunks.get(key)
+            if chunk is None:
+                chunks[key] = [message]
+            else:
+                chunk.append(message)
+        for (topic, number), messages in chunks.items():
+            lane = self._lanes.get(Place(topic or "", number or 0))
+            if lane is not None and lane.wanted_offset is None:
+                lane.inbox.put(messages)
+
+    def _has_room(self) -> bool:
+        """Pause what is full, where others would starve or it takes long.
+
+        librdkafka drops what it fetched of a partition that is paused: so a moment of
+        waiting comes first.
+        """
+        lanes = [lane for lane in self._lanes.values() if not lane.paused]
+        full = [lane for lane in lanes if lane.inbox.full]
+        if not full:
+            self._full_since = 0.0
+            return True
+        now = time.monotonic()
+        self._full_since = self._full_since or now
+        hungry = any(lane.inbox.empty for lane in lanes)
+        if not hungry and now - self._full_since < _PATIENCE_S:
+            self._woken.wait(_POLL_S)
+            self._woken.clear()
+            return False
+        self._consumer.pause([TopicPartition(*lane.place) for lane in full])
+        for lane in full:
+            lane.paused = True
+        self._full_since = 0.0
+        return True
+
+    def _resume(self) -> None:
+        drained = [
+            lane for lane in self._lanes.values() if lane.paused and lane.inbox.drained
+        ]
+        if drained:
+            self._consumer.resume([TopicPartition(*lane.place) for lane in drained])
+            for lane in drained:
+                lane.paused = False
+
+    def _seek(self) -> None:
+        for place, lane in self._lanes.items():
+            offset = lane.wanted_offset
+            if offset is None:
+                continue
+            try:
+                self._consumer.seek(TopicPartition(*place, offset))
+            except KafkaException as error:
+                # not fetched yet: librdkafka still asks for the stored offset
+                _log.debug("seeking in %s: %s", place, error)
+                continue
+            lane.inbox.clear()
+            lane.sought()
+
+    def _store(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_store:
+            self._next_store = now + _STORE_INTERVAL_S
+            self._store_all(self._lanes.values())
+            self._ends = {
+                place: (low, high)
+                for place in self._lanes
+                for low, high in [self._known_bounds(place)]
+                if high >= 0
+            }
+
+    def _known_bounds(self, place: Place) -> tuple[int, int]:
+        """Ask librdkafka, not the broker: -1001 before the first fetch."""
+        # only here: a call of another thread would wait for this one's polls to end
+        return self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+
+    def _store_all(self, lanes: Iterable[Lane]) -> None:
+        for lane in lanes:
+            offset = lane.handled
+            if offset is None or offset == lane.stored:
+                continue
+            try:
+                self._consumer.store_offsets(
+                    offsets=[TopicPartition(*lane.place, offset)]
+                )
+            except KafkaException as error:
+                _log.warning("storing an offset of %s: %s", lane.place, error)
+            else:
+                lane.stored = offset
+
+    def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        for one in partitions if not self._closing else ():
+            place = Place(one.topic, one.partition)
+            lane = Lane(place, self.wake)
+            self._lanes[place] = lane
+            _log.info("assigned %s", place)
+            lane.start(self._make_work(lane), self._former.pop(place, None))
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        lanes = self._let_go(partitions)
+        deadline = time.monotonic() + self._patience_s
+        for lane in lanes:
+            if not lane.join(deadline - time.monotonic()):
+                _log.warning("revoked %s while its handler runs", lane.place)
+        self._store_all(lanes)
+
+    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        # somebody else may have them already: nothing is stored
+        for lane in self._let_go(partitions):
+            _log.warning("lost %s", lane.place)
+
+    def _let_go(self, partitions: list[TopicPartition]) -> list[Lane]:
+        places = (Place(one.topic, one.partition) for one in partitions)
+        lanes = [self._lanes.pop(place) for place in places if place in self._lanes]
+        for lane in lanes:
+            lane.stop()
+            self._former[lane.place] = lane
+        return lanes
+
+    def _close(self, timeout_s: float) -> list[Lane]:
+        self._closing = True
+        self._patience_s = 0.0  # this is the wait
+        lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.stop()
+        with suppress(KafkaException):
+            self._consumer.pause([TopicPartition(*place) for place in self._lanes])
+        deadline = time.monotonic() + timeout_s
+        for lane in lanes:
+            while not lane.join(_POLL_S) and time.monotonic() < deadline:
+                with suppress(KafkaException):
+                    self._consumer.poll(0)
+            if not lane.ended:
+                _log.warning("the handler of %s did not return in time", lane.place)
+        # what was revoked meanwhile is another member's to store
+        self._store_all(self._lanes.values())
+        self._consumer.close()
+        return lanes
+
+
+def _raise_failure(lanes: Iterable[Lane]) -> None:
+    for lane in lanes:
+        if lane.error is not None:
+            raise lane.error
+
+
+def _meet(message: Message) -> None:
+    """Log what librdkafka goes on after; raise what it cannot cure."""
+    error = message.error()
+    if error is None:
+        return
+    text = f"reading {message.topic()!r}: {error.str()} ({error.name()})"
+    if error.code() in _DENIED:
+        raise PermissionLacking(text, hint="grant READ on the topic and the group")
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - likewise
+        raise Transient(text, hint='"auto.offset.reset" says to stop here')
+    if error.fatal():
+        raise WalstreamError(text)
+    _log.warning(text)

@@ -1,0 +1,101 @@
+"""The idempotent consumer: each op takes effect exactly once.
+
+What the handler writes and the position of its op are one transaction of the
+application's own database.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg import OperationalError
+
+from consumer.connection import connect
+from consumer.group import Member
+from consumer.handler import (
+    IdempotentApplication,
+    IdempotentHandler,
+    idempotent_handler,
+)
+from consumer.lane import Lane
+from consumer.metrics import Metrics, unmeasured
+from consumer.partition import IdempotentWork, WorkOptions
+from consumer.poison import OnPoison, checked
+from consumer.schema import make_tables
+from consumer.session import SessionOptions
+from consumer.settings import from_earliest, session_timeout_s
+from consumer.source import AcceptSource
+from consumer.topic import TopicGuard
+from walstream.errors import Transient
+
+
+class IdempotentConsumer(Member):
+    """Hands each op of the topics to the application with a transaction of `dsn`.
+
+        with IdempotentConsumer(app, dsn, group="g", topics=["orders"],
+                                kafka={"bootstrap.servers": "localhost:9092"}) as one:
+            one.run()
+
+    Partitions are handled concurrently, by a thread and a connection each; in one, in
+    order. Up to `batch` ops of a partition share a transaction, for `batch_seconds` at
+    most. A TRUNCATE is handled once, after all that came before it in all partitions of
+    its topic and before all that comes after it.
+
+    The state is in tables of the same database, `replication_consumer_*`, made on first
+    use in the first schema of the search_path.
+    """
+
+    def __init__(  # noqa: PLR0913 - keywords
+        self,
+        app: IdempotentApplication | IdempotentHandler,
+        dsn: str,
+        *,
+        group: str,
+        topics: Sequence[str] | str,
+        kafka: Mapping[str, Any],
+        batch: int = 200,
+        batch_seconds: float = 1.0,
+        barrier_timeout: float = 300.0,
+        accept_source: AcceptSource = None,
+        on_poison: OnPoison = "stop",
+        metrics: Metrics = unmeasured,
+        stop_timeout: float = 30.0,
+    ) -> None:
+        """`kafka` takes librdkafka's properties; times are in seconds.
+
+        `accept_source` names the source to go on with when the topics' source changed
+        (the error that stops the consumer then prints it); True accepts any.
+        """
+        super().__init__(
+            group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
+        )
+        if batch < 1:
+            raise ValueError("batch is at least 1")
+        self._dsn = dsn
+        self._options = WorkOptions(
+            handler=idempotent_handler(app),
+            on_poison=checked(on_poison),
+            metrics=metrics,
+            batch=batch,
+            batch_s=batch_seconds,
+            barrier_s=barrier_timeout,
+            session=SessionOptions(
+                dsn=dsn,
+                group=group,
+                guard=TopicGuard(self._settings, group),
+                accept_source=accept_source,
+                frozen_s=session_timeout_s(self._settings),
+                from_earliest=from_earliest(self._settings),
+            ),
+        )
+
+    def _prepare(self) -> None:
+        try:
+            with connect(self._dsn, self.group) as connection:
+                make_tables(connection)
+        except OperationalError as error:
+            raise Transient(
+                f"the database of group {self.group} cannot be reached", hint=str(error)
+            ) from error
+
+    def _work(self, lane: Lane) -> IdempotentWork:
+        return IdempotentWork(lane, self._options)

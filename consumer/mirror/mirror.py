@@ -1,0 +1,270 @@
+"""A ready-made application: tables of the same shape in another database follow.
+
+Each op is applied in the consumer's transaction. What it does to a row is decided by
+the op alone, so that a table backfilled again converges:
+
+- Insert: by ON CONFLICT on the target's primary key an UPDATE where the row is there.
+- Update: of the old key's row; an Insert where there is none and the op is whole.
+- Delete: of the old row's key; no row there is no error.
+- Truncate: of this table alone.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import tuple_row
+
+from consumer.handler import Transaction
+from consumer.mirror import position
+from consumer.mirror.rows import Row, Rows
+from consumer.mirror.shape import Shape, hazards, load
+from consumer.mirror.trouble import MirrorError, Patience, stop, translate, wait
+from consumer.op import Op
+from walstream.op import Kind
+
+_log: Final = logging.getLogger("consumer.mirror")
+
+_SAME: Final = """
+SELECT current_database(), system_identifier FROM pg_control_system()
+"""
+
+
+class PostgresMirror:
+    """Applies ops to the tables of the same name in another database.
+
+    `tables` are patterns (`*` and `?`) of `schema.table`; ops of others are passed
+    over. `patience_s` is how long an op is tried again that the target's constraints
+    refuse. `row_positions` keeps each row's position in the target, so that no older
+    op overwrites a newer one although they come in different partitions; by default
+    only for tables whose records have another key than the row's.
+
+    Give the consumer the same DSN: what the mirror writes and how far it is commit
+    together.
+    """
+
+    def __init__(
+        self,
+        target_dsn: str,
+        tables: Iterable[str] = ("*",),
+        *,
+        patience_s: float = 60,
+        row_positions: bool | None = None,
+    ) -> None:
+        self._dsn = target_dsn
+        self._wanted = _matcher(tables)
+        self._patience = Patience(patience_s)
+        self._row_positions = row_positions
+        self._shapes: dict[str, Shape] = {}
+        self._starting = threading.Lock()
+        self._started: tuple[Any, ...] | None = None
+        self._checked = False
+
+    def start(self) -> None:
+        """Look at the target, and name what of it may refuse or double changes.
+
+        The first op does it, too.
+        """
+        with self._starting:
+            if self._started is not None:
+                return
+            with psycopg.connect(self._dsn, autocommit=True) as connection:
+                if self._row_positions is not False:
+                    position.prepare(connection)
+                _warn(connection, self._wanted)
+                self._started = connection.execute(_SAME).fetchone()
+
+    def handle_message(self, tx: Transaction, op: Op, /) -> None:
+        """Apply one op."""
+        try:
+            if not self._checked:
+                self._check(tx)
+            if op.record.headers and self._row_positions is not False:
+                position.note_source(tx, op)
+            if self._wanted(op.table.full_name):
+                _APPLY[op.kind](self, Rows(tx, self._shape(tx, op)), op)
+        except psycopg.Error as error:
+            self._shapes.pop(op.table.full_name, None)
+            raised = translate(error, self._patience, op)
+            if raised is error:
+                raise
+            raise raised from None
+
+    def _check(self, tx: Transaction) -> None:
+        self.start()
+        with tx.cursor(row_factory=tuple_row) as cursor:
+            if cursor.execute(_SAME).fetchone() != self._started:
+                raise MirrorError(
+                    "the consumer writes to another database than target_dsn",
+                    hint="give IdempotentConsumer the mirror's dsn",
+                )
+        self._checked = True
+
+    def _shape(self, tx: Transaction, op: Op) -> Shape:
+        name = op.table.full_name
+        shape = self._shapes.get(name)
+        if shape is None or shape.missing(op.table.columns):
+            shape = load(tx, op.table.schema, op.table.name)
+            if shape is None:
+                raise stop(
+                    op,
+                    "the target has no such table",
+                    f"pg_dump --schema-only --table='{name}' SOURCE | psql TARGET",
+                )
+            if lacking := shape.missing(op.table.columns):
+                raise stop(op, *_lacks(shape, lacking))
+            if self._row_positions is not False:
+                shape.keyed_otherwise = position.kept(tx, name)
+            self._shapes[name] = shape
+        return shape
+
+    # --- one kind of op each
+
+    def _insert(self, rows: Rows, op: Op) -> None:
+        if op.new.absent:
+            table = op.table.full_name
+            raise stop(
+                op,
+                f"an Insert without a value of {', '.join(sorted(op.new.absent))}:"
+                " a row filter made it of an UPDATE that left them alone",
+                f"on the source, ALTER TABLE {table} REPLICA IDENTITY FULL"
+                f" or drop the row filter; then walstream backfill {table}",
+            )
+        row = dict(op.new.items())
+        if self._newest(rows, op, rows.shape.key_of(row)):
+            rows.upsert(row)
+
+    def _update(self, rows: Rows, op: Op) -> None:
+        if not rows.shape.key:
+            self._update_alike(rows, op)
+            return
+        row = dict(op.new.items())
+        old = self._old_key(rows, op)
+        new = rows.shape.key_of({**(old or {}), **row})
+        if new is None:
+            raise stop(op, *_KEYLESS)
+        if old is None or old == new:
+            if self._newest(rows, op, new) and not rows.update(new, row):
+                self._insert_missing(rows, op)
+        else:
+            self._move(rows, op, old, new)
+
+    def _update_alike(self, rows: Rows, op: Op) -> None:
+        if not op.old:
+            raise stop(op, *_KEYLESS)
+        old, row = dict(op.old.items()), dict(op.new.items())
+        if not rows.update_alike(old, row):
+            self._insert_missing(rows, op)
+
+    def _move(self, rows: Rows, op: Op, old: Row, new: Row) -> None:
+        """Apply an Update that changed its key: a Delete and an Insert, at once."""
+        rows.shape.keyed_otherwise = True
+        was_newest = self._newest(rows, op, old)
+        is_newest = self._newest(rows, op, new)
+        if is_newest and was_newest and op.new.absent:
+            if not rows.update(old, dict(op.new.items())):
+                self._insert_missing(rows, op)
+            return
+        if was_newest:
+            rows.delete(old)
+        if is_newest:
+            self._insert_missing(rows, op)
+
+    def _insert_missing(self, rows: Rows, op: Op) -> None:
+        if op.new.absent:
+            table = op.table.full_name
+            raise wait(
+                self._patience,
+                op,
+                "an Update of a row that is not in the target, without a value of"
+                f" {', '.join(sorted(op.new.absent))}",
+                f"bring the rows that were there before: walstream backfill {table}",
+            )
+        rows.upsert(dict(op.new.items()))
+
+    def _delete(self, rows: Rows, op: Op) -> None:
+        if not rows.shape.key:
+            rows.delete_alike(dict(op.old.items()))
+            return
+        key = self._old_key(rows, op)
+        if key is not None and self._newest(rows, op, key):
+            rows.delete(key)
+
+    def _truncate(self, rows: Rows, op: Op) -> None:
+        rows.empty()
+        if self._row_positions is not False:
+            position.forget(rows.tx, op.table.full_name)
+
+    def _old_key(self, rows: Rows, op: Op) -> Row | None:
+        """Find which row it was: another index than the target's key may tell."""
+        if not op.old:
+            return None
+        old = dict(op.old.items())
+        return rows.shape.key_of(old) or rows.key_alike(old)
+
+    def _newest(self, rows: Rows, op: Op, key: Row | None) -> bool:
+        """Tell whether no newer op wrote the row; keep this one's position."""
+        if self._row_positions is False or key is None:
+            return True
+        if not (self._row_positions or rows.shape.keyed_otherwise):
+            if position.same_key(op, key):
+                return True
+            rows.shape.keyed_otherwise = True
+        return position.note(rows.tx, op, key)
+
+
+_KEYLESS: Final = (
+    "no key tells which row it is: the target has none, or the op no value of it",
+    "give the target the source's primary key, or the source REPLICA IDENTITY FULL",
+)
+_APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
+    Kind.INSERT: PostgresMirror._insert,  # noqa: SLF001 - its own dispatch
+    Kind.UPDATE: PostgresMirror._update,  # noqa: SLF001
+    Kind.DELETE: PostgresMirror._delete,  # noqa: SLF001
+    Kind.TRUNCATE: PostgresMirror._truncate,  # noqa: SLF001
+}
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Make the filter of `*` and `?` patterns, as the configuration knows them."""
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    texts = [
+        re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+        for pattern in patterns
+    ]
+    matches = re.compile("|".join(texts) or "(?!)", re.DOTALL).fullmatch
+    return lambda name: matches(name) is not None
+
+
+def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:
+    adds = ", ".join(
+        sql.SQL("ADD COLUMN {} <its type in the source>")
+        .format(sql.Identifier(column))
+        .as_string()
+        for column in columns
+    )
+    table = sql.Identifier(shape.schema, shape.name).as_string()
+    return (
+        f"the target lacks {', '.join(columns)}",
+        f"run ALTER TABLE {table} {adds};",
+    )
+
+
+def _warn(connection: psycopg.Connection[Any], wanted: Callable[[str], bool]) -> None:
+    for hazard in hazards(connection):
+        if wanted(hazard.table):
+            _log.warning(
+                "%s has the %s %s: %s",
+                hazard.table,
+                hazard.kind,
+                hazard.name,
+                "it fires for mirrored changes, too"
+                if hazard.kind == "trigger"
+                else "partitions and tables arrive out of step, and it may refuse"
+                " a change for a while, or for good",
+            )

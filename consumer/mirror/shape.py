@@ -1,0 +1,138 @@
+"""What a table of the target looks like, and what of it a mirror cannot keep up.
+
+Read from the target's catalog within the consumer's own transaction, so that it is the
+database that is written to.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import tuple_row
+
+Connection = psycopg.Connection[Any]
+
+_COLUMNS: Final = """
+SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
+       c.relkind = 'p',
+       EXISTS (SELECT FROM pg_constraint r WHERE r.confrelid = c.oid
+                AND r.contype = 'f' AND r.conrelid <> c.oid)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_attribute a
+    ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
+ ORDER BY a.attnum
+"""
+# A deferrable index arbitrates no ON CONFLICT; the primary key comes before another.
+_KEY: Final = """
+SELECT ARRAY(
+         SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (num, place)
+           JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num
+          WHERE k.place <= i.indnkeyatts ORDER BY k.num)
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = %s AND c.relname = %s AND (i.indisprimary OR i.indisreplident)
+   AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+ ORDER BY i.indisprimary DESC LIMIT 1
+"""
+# Foreign keys and triggers sleep under session_replication_role = replica.
+_HAZARDS: Final = """
+SELECT n.nspname || '.' || c.relname, kind, name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN (
+    SELECT conrelid, CASE contype WHEN 'f' THEN 'foreign key'
+             WHEN 'u' THEN 'unique constraint' ELSE 'exclusion constraint' END,
+           conname
+      FROM pg_constraint
+     WHERE contype IN ('u', 'x') OR contype = 'f'
+       AND current_setting('session_replication_role') <> 'replica'
+    UNION ALL
+    SELECT indrelid, 'unique index', indexrelid::regclass::text::name
+      FROM pg_index i
+     WHERE indisunique AND NOT indisprimary
+       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
+    UNION ALL
+    SELECT tgrelid, 'trigger', tgname FROM pg_trigger
+     WHERE NOT tgisinternal AND (tgenabled IN ('R', 'A') OR tgenabled = 'O'
+       AND current_setting('session_replication_role') <> 'replica')
+  ) AS found (relation, kind, name) ON found.relation = c.oid
+ WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+   AND n.nspname !~ '^pg_toast'
+ ORDER BY 1, 2, 3
+"""
+# types whose = PostgreSQL may answer from an index; the exact comparison is by text
+_INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114, 1184})
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """A table of the target. Statements made for it live and die with it."""
+
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]  # what finds a row, in the table's order; () = all columns
+    generated: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()  # GENERATED ALWAYS AS IDENTITY
+    indexed: frozenset[str] = frozenset()  # columns whose type an index may answer for
+    partitioned: bool = False
+    referenced: bool = False  # by another table's foreign key
+    keyed_otherwise: bool = False  # records have keys that are not the row's key
+    statements: dict[object, str] = field(default_factory=dict)
+    fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def missing(self, columns: tuple[str, ...]) -> list[str]:
+        """Name the columns of an op that the target does not have."""
+        if columns in self.fitting:
+            return []
+        lacking = [name for name in columns if name not in self.columns]
+        if not lacking:
+            self.fitting.add(columns)
+        return lacking
+
+    def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None] | None:
+        """Take the row's key, or None where the row does not hold all of it."""
+        if not self.key or any(row.get(name) is None for name in self.key):
+            return None
+        return {name: row[name] for name in self.key}
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """What the target enforces or does, and a stream in several partitions upsets."""
+
+    table: str
+    kind: str
+    name: str
+
+
+def load(connection: Connection, schema: str, name: str) -> Shape | None:
+    """Read a table's shape; None where there is no such table."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        found = cursor.execute(_COLUMNS, (schema, name)).fetchall()
+        if not found:
+            return None
+        key = cursor.execute(_KEY, (schema, name)).fetchone()
+    columns = [row for row in found if row[0] is not None]
+    return Shape(
+        schema=schema,
+        name=name,
+        columns=tuple(row[0] for row in columns),
+        key=tuple(key[0]) if key else (),
+        generated=frozenset(row[0] for row in columns if row[1]),
+        always=frozenset(row[0] for row in columns if row[2]),
+        indexed=frozenset(row[0] for row in columns if row[3] in _INDEXED_OIDS),
+        partitioned=found[0][4],
+        referenced=found[0][5],
+    )
+
+
+def hazards(connection: Connection) -> Iterable[Hazard]:
+    """Name what of the target may refuse or double a change."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return [Hazard(*row) for row in cursor.execute(_HAZARDS).fetchall()]

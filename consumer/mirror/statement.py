@@ -1,0 +1,149 @@
+"""The SQL that applies one op to a table, made once for each set of columns.
+
+Values are parameters in PostgreSQL's text form without a type: the server reads each by
+its column's type, as it would a literal. Nothing of a value is ever part of the SQL.
+"""
+
+# ruff: noqa: S608 - of quoted identifiers alone
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from psycopg import sql
+
+from consumer.mirror.shape import Shape
+
+Where = tuple[tuple[str, bool], ...]
+"""The columns that describe a row, and whether each is NULL."""
+
+# How values print where texts are compared; for the rest of the transaction only.
+PRINT_AS_STREAMED: Final = """
+SELECT set_config('DateStyle', 'ISO', true), set_config('TimeZone', 'UTC', true),
+       set_config('IntervalStyle', 'postgres', true),
+       set_config('extra_float_digits', '3', true),
+       set_config('bytea_output', 'hex', true), set_config('xmlbinary', 'base64', true)
+"""
+
+
+def upsert(shape: Shape, columns: Sequence[str]) -> str:
+    """INSERT of these columns, or UPDATE where the key is there already."""
+    table = _table(shape)
+    if not columns:
+        return f"INSERT INTO {table} DEFAULT VALUES"
+    conflict = ""
+    if shape.key:
+        sets = [
+            f"{_name(column)} = EXCLUDED.{_name(column)}"
+            for column in columns
+            if column not in shape.key and column not in shape.always
+        ]
+        action = f"UPDATE SET {', '.join(sets)}" if sets else "NOTHING"
+        conflict = f" ON CONFLICT ({_names(shape.key)}) DO {action}"
+    values = ", ".join(["%s"] * len(columns))
+    return (
+        f"INSERT INTO {table} ({_names(columns)}) OVERRIDING SYSTEM VALUE"
+        f" VALUES ({values}){conflict}"
+    )
+
+
+def update_by_key(shape: Shape, columns: Sequence[str]) -> str:
+    """UPDATE of these columns; the key's values stand after theirs."""
+    return f"UPDATE {_table(shape)} SET {_sets(columns)} WHERE {_by_key(shape)}"
+
+
+def delete_by_key(shape: Shape) -> str:
+    """DELETE of the row with this key."""
+    return f"DELETE FROM {_table(shape)} WHERE {_by_key(shape)}"
+
+
+def has_key(shape: Shape) -> str:
+    """SELECT whether a row has this key."""
+    return f"SELECT FROM {_table(shape)} WHERE {_by_key(shape)}"
+
+
+def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
+    """UPDATE one of the rows that look like this; its parameters come first."""
+    return (
+        f"WITH one AS ({_one(shape, where)}) UPDATE {_table(shape)} AS t"
+        f" SET {_sets(columns)} FROM one"
+        " WHERE t.ctid = one.ctid AND t.tableoid = one.tableoid"
+    )
+
+
+def delete_one(shape: Shape, where: Where) -> str:
+    """DELETE one of the rows that look like this."""
+    return (
+        f"WITH one AS ({_one(shape, where)}) DELETE FROM {_table(shape)} AS t"
+        " USING one WHERE t.ctid = one.ctid AND t.tableoid = one.tableoid"
+    )
+
+
+def key_of_one(shape: Shape, where: Where) -> str:
+    """SELECT the key's texts of one of the rows that look like this."""
+    return _one(
+        shape, where, ", ".join(f"format('%%s', {_name(n)})" for n in shape.key)
+    )
+
+
+def empty(shape: Shape) -> str:
+    """Empty this table alone, whatever references or inherits from it."""
+    only = "" if shape.partitioned else "ONLY "
+    if shape.referenced:  # TRUNCATE refuses, even where no row refers to it
+        return f"DELETE FROM {only}{_table(shape)}"
+    return f"TRUNCATE {only}{_table(shape)}"
+
+
+def _one(shape: Shape, where: Where, what: str = "tableoid, ctid") -> str:
+    conditions = [_matches(shape, column, null=null) for column, null in where]
+    return (
+        f"SELECT {what} FROM {_table(shape)} WHERE {' AND '.join(conditions) or 'true'}"
+        " LIMIT 1 FOR UPDATE"
+    )
+
+
+def _matches(shape: Shape, column: str, *, null: bool) -> str:
+    name = _name(column)
+    if null:
+        return f"{name} IS NULL"
+    # format prints as the stream does; equality alone would take 1.0 for 1.00, and
+    # json has none
+    exact = f"format('%%s', {name}) = %s"
+    return f"{name} = %s AND {exact}" if column in shape.indexed else exact
+
+
+def matching(
+    shape: Shape, row: Iterable[tuple[str, str | None]]
+) -> tuple[Where, list[str]]:
+    """Give what finds a row that looks like this, and its parameters."""
+    where: list[tuple[str, bool]] = []
+    parameters: list[str] = []
+    for column, text in row:
+        where.append((column, text is None))
+        if text is not None:
+            parameters += [text] * (1 + (column in shape.indexed))
+    return tuple(where), parameters
+
+
+def _by_key(shape: Shape) -> str:
+    return " AND ".join(f"{_name(column)} = %s" for column in shape.key)
+
+
+def _sets(columns: Sequence[str]) -> str:
+    return ", ".join(f"{_name(column)} = %s" for column in columns)
+
+
+def _table(shape: Shape) -> str:
+    return _quoted(sql.Identifier(shape.schema, shape.name))
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(map(_name, columns))
+
+
+def _name(column: str) -> str:
+    return _quoted(sql.Identifier(column))
+
+
+def _quoted(identifier: sql.Identifier) -> str:
+    # psycopg reads % as the start of a parameter
+    return identifier.as_string().replace("%", "%%")

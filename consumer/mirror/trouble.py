@@ -1,0 +1,119 @@
+"""What an error of the target means: try again for a while, or stop.
+
+Partitions and tables arrive out of step, so a refusal may be cured by an op of another
+partition. What stays is told without values: constraint, column and SQLSTATE.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from consumer.handler import Fatal, Retry
+from consumer.op import Op
+from walstream.errors import WalstreamError
+from walstream.lsn import show
+
+# another partition may still bring the cure, or the table changed under a statement
+_CURABLE: Final = (
+    errors.UniqueViolation,
+    errors.ForeignKeyViolation,
+    errors.RestrictViolation,
+    errors.ExclusionViolation,
+    errors.UndefinedColumn,
+    errors.UndefinedTable,
+    errors.InvalidColumnReference,  # the index of an ON CONFLICT is gone
+    errors.FeatureNotSupported,  # a prepared plan whose table changed
+)
+_OURS: Final = (
+    psycopg.IntegrityError,
+    psycopg.DataError,
+    psycopg.ProgrammingError,
+    psycopg.NotSupportedError,
+)
+_RETRYABLE_CLASSES: Final = ("40", "53", "55", "57")  # the consumer's own business
+
+
+class MirrorError(WalstreamError):
+    """An op that the target cannot take."""
+
+
+class Patience:
+    """How long each partition's op has been refused already."""
+
+    def __init__(
+        self, limit_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit_s = limit_s
+        self._clock = clock
+        self._since: dict[tuple[str, int], tuple[tuple[int, int], float]] = {}
+
+    def lasts(self, op: Op) -> bool:
+        """Tell whether this op may be tried again; counts from its first refusal."""
+        place = (op.record.topic, op.record.partition)
+        name = (op.lsn, op.seq_id)
+        now = self._clock()
+        known, since = self._since.get(place, (None, now))
+        if known != name:
+            since = now
+        self._since[place] = (name, since)
+        return now - since < self.limit_s
+
+
+def stop(op: Op, what: str, hint: str = "") -> Fatal:
+    """Make the end: table and position of the op, what is wrong, and what cures it."""
+    where = f"{op.table.full_name} at {show(op.lsn)}, {op.seq_id}"
+    return Fatal(MirrorError(f"{where}: {what}", hint=hint))
+
+
+def wait(patience: Patience, op: Op, what: str, hint: str = "") -> Retry | Fatal:
+    """Try again while patience lasts."""
+    if patience.lasts(op):
+        return Retry(what)
+    return stop(op, f"{what}, for {patience.limit_s:g} s", hint)
+
+
+def translate(
+    error: psycopg.Error, patience: Patience, op: Op
+) -> Retry | Fatal | psycopg.Error:
+    """Give what to raise: an outage or a deadlock is left to the consumer."""
+    state = error.sqlstate or ""
+    if not isinstance(error, _OURS) or state[:2] in _RETRYABLE_CLASSES:
+        return error
+    what = _said(error)
+    if isinstance(error, _CURABLE):
+        return wait(patience, op, what, _hint(error))
+    return stop(op, what, _hint(error))
+
+
+def _said(error: psycopg.Error) -> str:
+    # the server's own message may hold a value
+    names = {
+        "table": error.diag.table_name,
+        "column": error.diag.column_name,
+        "constraint": error.diag.constraint_name,
+    }
+    about = "".join(f", {word} {name}" for word, name in names.items() if name)
+    return f"the target refuses it: {type(error).__name__} ({error.sqlstate}{about})"
+
+
+def _hint(error: psycopg.Error) -> str:
+    constraint = error.diag.constraint_name
+    match error:
+        case errors.ForeignKeyViolation() | errors.RestrictViolation():
+            return (
+                f"the other row did not come: drop {constraint} in the target, or let"
+                " the mirror's role sleep it: ALTER ROLE the_role"
+                " SET session_replication_role = replica"
+            )
+        case errors.UniqueViolation() | errors.ExclusionViolation():
+            return (
+                f"the other row did not move: drop {constraint} in the target, or"
+                " backfill the table into an empty copy"
+            )
+        case errors.InsufficientPrivilege():
+            return "grant SELECT, INSERT, UPDATE, DELETE, TRUNCATE to the dsn's role"
+        case _:
+            return "give the table of the target the shape that it has in the source"

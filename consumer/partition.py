@@ -1,0 +1,221 @@
+"""One partition of an idempotent consumer: batch after batch, whatever happens.
+
+What fails is rolled back, and done again: first what came before the failing op, then
+that op alone. What took effect is known from the state row alone.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+from confluent_kafka import Message
+
+from consumer.backoff import Backoff
+from consumer.barrier import Barrier, Turn
+from consumer.batch import Batch, Locked, Moved, Outcome, Raised
+from consumer.blame import blamed, handler_failed, shown
+from consumer.error import BarrierTimeout, ConsumerStopped, HandlerFailed
+from consumer.handler import Fatal, IdempotentHandler, Retry
+from consumer.lane import Lane
+from consumer.metrics import Measure, Metrics
+from consumer.op import Op
+from consumer.plan import Plan, Planner
+from consumer.poison import OnPoison, meet
+from consumer.session import Session, SessionOptions
+from consumer.state import PartitionState
+from walstream.op import Kind
+
+_BARRIER_POLL_S: Final = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What is the same for all partitions of a consumer."""
+
+    handler: IdempotentHandler
+    on_poison: OnPoison
+    metrics: Metrics
+    batch: int  # ops
+    batch_s: float
+    barrier_s: float
+    session: SessionOptions
+
+
+class IdempotentWork:
+    """What a lane does with its messages."""
+
+    def __init__(self, lane: Lane, options: WorkOptions) -> None:
+        self.wanted = options.batch
+        self._lane = lane
+        self._options = options
+        self._batch = Batch(
+            PartitionState(options.session.group, lane.place),
+            options.handler,
+            options.batch_s,
+            lambda: lane.stopping,
+        )
+        self._session = Session(lane, self._batch, options.session)
+        self._alone = range(0)  # offsets of ops that share no batch
+        self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
+        self._backoff = Backoff()
+        self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
+
+    def begin(self) -> None:
+        self._session.begin()
+
+    def rest(self) -> None:
+        self._session.rest()
+
+    def end(self) -> None:
+        self._session.end()
+
+    def handle(self, messages: list[Message]) -> None:
+        expected = self._session.known.now.next_offset
+        if expected is not None and _offset(messages[0]) < expected:
+            # Kafka went back by itself: its log was cut, or is another one
+            self._session.check_topic()
+        start = 0
+        while start < len(messages) and not self._lane.stopping:
+            taken = self._step(messages, start)
+            if taken is None:
+                return  # it sought: the rest comes again, or never
+            start += taken
+
+    def _step(self, messages: list[Message], start: int) -> int | None:
+        """Do the next batch; give the number of messages that are done with."""
+        session = self._session
+        now = session.known.now
+        plan = Planner(
+            self._lane.place, now.position, now.source, session.index_of, self._alone
+        ).plan(messages, start, self._options.batch)
+        if plan.foreign is not None:
+            sought = session.meet_source(plan.foreign, _offset(messages[start]))
+            return None if sought else 0
+        if plan.poison is not None:
+            self._count(Measure.POISON, 1)
+            meet(self._options.on_poison, *plan.poison)
+        self._raise_verdict(plan)
+        if not plan.ops:
+            session.skipped(plan.next_offset)
+            self._count(Measure.SKIPPED, plan.skipped)
+            return plan.taken
+        return self._try(plan, messages, start)
+
+    def _try(self, plan: Plan, messages: list[Message], start: int) -> int | None:
+        session = self._session
+        begun = time.monotonic()
+        try:
+            outcome = self._run(plan)
+        except (Locked, Moved, Raised, psycopg.Error) as error:
+            return None if self._sought(plan, error) else 0
+        if outcome.turn in (Turn.WAIT, Turn.BUSY):
+            return 0
+        session.committed(outcome)
+        self._backoff.reset()
+        self._measure(plan, outcome, time.monotonic() - begun)
+        if outcome.complete:
+            return plan.taken
+        end = plan.ops[outcome.handled].record.offset
+        taken = messages[start : start + plan.taken]
+        return sum(_offset(message) < end for message in taken)
+
+    def _sought(self, plan: Plan, error: Exception) -> bool:
+        """Meet what rolled a batch back; tell whether to go on elsewhere."""
+        match error:
+            case Moved():
+                return self._session.reload(plan.ops[0].record.offset)
+            case Raised():
+                return self._meet_raised(plan, error)
+            case psycopg.Error():
+                return self._meet_failed(plan, error)
+            case _:
+                self._session.wait_for_lock()
+                return False
+
+    def _run(self, plan: Plan) -> Outcome:
+        session, op = self._session, plan.ops[0]
+        if op.kind is Kind.TRUNCATE and op.partitions:
+            barrier = Barrier(
+                self._options.session.group,
+                self._lane.place,
+                op,
+                session.known.now.source,
+            )
+            outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
+            if outcome.turn is Turn.WAIT:
+                self._wait(op, barrier.missing)
+            elif outcome.turn is Turn.BUSY:
+                self._lane.sleep(_BARRIER_POLL_S)
+            return outcome
+        return self._batch.run(session.tx, plan, session.known)
+
+    def _wait(self, op: Op, missing: list[int]) -> None:
+        now = time.monotonic()
+        if self._waiting[0] != op.record.offset:
+            self._waiting = (op.record.offset, now)
+        if now - self._waiting[1] > self._options.barrier_s:
+            raise blamed(
+                BarrierTimeout(
+                    f"waited {self._options.barrier_s:g} s at {shown(op)}: these"
+                    f" partitions of the topic have not reached it: {missing}",
+                    hint="see that members of the group handle them, then start again",
+                ),
+                op,
+            )
+        self._lane.sleep(_BARRIER_POLL_S)
+
+    def _meet_raised(self, plan: Plan, raised: Raised) -> bool:
+        op, cause = raised.op, raised.cause
+        first = op is plan.ops[0]
+        offset = op.record.offset
+        self._alone = range(offset, offset + 1)
+        if not isinstance(cause, Fatal) and self._session.passes(cause):
+            return self._recover(plan, cause)
+        if isinstance(cause, Retry):
+            self._count(Measure.RETRIED, 1)
+            if first:
+                self._lane.sleep(self._backoff.next())
+            return False
+        error = handler_failed(op, cause)
+        if first:
+            raise error
+        self._verdict = (offset, error)
+        return False
+
+    def _meet_failed(self, plan: Plan, error: psycopg.Error) -> bool:
+        """Meet an error of our own statements, or of the commit."""
+        if self._session.passes(error):
+            return self._recover(plan, error)
+        if len(plan.ops) > 1:
+            self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+            return False
+        op = plan.ops[0]
+        what = f"{type(error).__name__}, {error.sqlstate or 'no code'}"
+        failed = HandlerFailed(f"its transaction failed ({what}): {shown(op)}")
+        raise blamed(failed, op) from error
+
+    def _recover(self, plan: Plan, error: BaseException) -> bool:
+        self._count(Measure.RETRIED, 1)
+        self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+        return self._session.recover(error, plan.ops[0].record.offset)
+
+    def _raise_verdict(self, plan: Plan) -> None:
+        if self._verdict is not None:
+            offset, error = self._verdict
+            if plan.next_offset > offset:
+                raise error
+
+    def _measure(self, plan: Plan, outcome: Outcome, seconds: float) -> None:
+        passed = outcome.turn is Turn.PASS
+        self._count(Measure.HANDLED, 0 if passed else outcome.handled)
+        self._count(Measure.SKIPPED, plan.skipped + passed)
+        self._count(Measure.BATCH_SECONDS, seconds)
+
+    def _count(self, measure: Measure, value: float) -> None:
+        if value:
+            self._options.metrics(measure, value, *self._lane.place)
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0

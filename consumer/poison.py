@@ -1,0 +1,35 @@
+"""What becomes of a record that is no op."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from consumer.error import HandlerFailed, PoisonRecord
+from consumer.op import Record
+from walstream.errors import WalstreamError
+
+OnPoison = Literal["stop", "skip"] | Callable[[Record], object]
+"""`"stop"`, `"skip"`, or a function that sees the record and lets it pass."""
+
+
+def checked(policy: OnPoison) -> OnPoison:
+    """Refuse a misspelt policy at once."""
+    if policy not in ("stop", "skip") and not callable(policy):
+        raise ValueError('on_poison is "stop", "skip" or a function of the record')
+    return policy
+
+
+def meet(policy: OnPoison, record: Record, reason: WalstreamError) -> None:
+    """Return when the record is to be passed over; raise what stops the consumer."""
+    where = f"{record.topic}[{record.partition}] offset {record.offset}"
+    if callable(policy):
+        try:
+            policy(record)
+        except Exception as error:
+            raise HandlerFailed(
+                f"on_poison failed at {where}: {type(error).__name__}"
+            ).at(record.topic, record.partition, record.offset) from error
+    elif policy == "stop":
+        raise PoisonRecord(
+            f"the record at {where} cannot be read: {reason}",
+            hint='see who else writes to this topic; on_poison="skip" passes it over',
+        ).at(record.topic, record.partition, record.offset)

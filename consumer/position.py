@@ -1,0 +1,39 @@
+"""A partition's position: which ops took effect already. Pure.
+
+A streamed op took effect when its `(lsn, seq_id)` is no greater than the position. A
+snapshot row is no part of that order: its number is a chunk and an index in it, and
+chunks mix freely, so each chunk has a position of its own.
+"""
+
+from typing import Final, NamedTuple
+
+_INDEX_BITS: Final = 32
+
+
+class Position(NamedTuple):
+    """The last op that took effect."""
+
+    lsn: int
+    seq_id: int
+
+    def passed(self, lsn: int, seq_id: int) -> bool:
+        """Tell whether this op took effect already."""
+        return (lsn, seq_id) <= self
+
+
+NOTHING: Final = Position(0, 0)  # no commit record has this LSN
+
+
+class Chunk(NamedTuple):
+    """A part of a snapshot; every attempt reads it in the same order."""
+
+    lsn: int
+    number: int  # over all tables of the snapshot, from 1
+
+
+def place_in_snapshot(lsn: int, seq_id: int) -> tuple[Chunk, int]:
+    """Take a snapshot row's number apart: its chunk, and its index in it."""
+    return (
+        Chunk(lsn, seq_id >> _INDEX_BITS),
+        seq_id & ((1 << _INDEX_BITS) - 1),
+    )

@@ -1,0 +1,257 @@
+"""One partition's connection, and its state as far as this member knows it.
+
+The row is read when the partition is assigned, and again whenever it may be another
+one: after a lost connection, and after somebody moved it.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import psycopg
+from confluent_kafka import OFFSET_BEGINNING
+
+from consumer.backoff import Backoff
+from consumer.batch import Batch, Locked, Moved, Outcome
+from consumer.connection import connect, passes
+from consumer.handler import Transaction
+from consumer.lane import Lane, Stopping
+from consumer.position import NOTHING, Chunk
+from consumer.source import AcceptSource, accepts, foreign_source
+from consumer.state import UNREAD, Kept, Known
+from consumer.topic import TopicGuard
+from walstream.errors import Transient
+
+T = TypeVar("T")
+
+_LOCK_POLL_S: Final = 0.05
+_PATIENCE_S: Final = 1.0  # before a holder of the lock is looked at
+_FLUSH_S: Final = 5.0
+_CHUNKS_KNOWN: Final = 10_000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    dsn: str
+    group: str
+    guard: TopicGuard
+    accept_source: AcceptSource
+    frozen_s: float  # after which an idle holder of the lock is taken for frozen
+    from_earliest: bool
+
+
+class Session:
+    """Used by its lane's thread alone. A wait ends with Stopping."""
+
+    def __init__(self, lane: Lane, batch: Batch, options: SessionOptions) -> None:
+        self._lane = lane
+        self._batch = batch
+        self._options = options
+        self._tx: Transaction | None = None
+        self.known = Known(UNREAD, UNREAD, {})
+        self._trouble = Backoff(first_s=0.05, longest_s=5.0)
+        self._locked_since: float | None = None
+        self._flushed_at = time.monotonic()
+
+    @property
+    def tx(self) -> Transaction:
+        """The connection, made anew where it was lost."""
+        if self._tx is None or self._tx.closed:
+            self._tx = connect(self._options.dsn, self._options.group)
+        return self._tx
+
+    def begin(self) -> None:
+        """Read the row, see that the topic is the same, and seek."""
+        self._know(self._patiently(self._read))
+        self.check_topic()
+        self._seek()
+
+    def end(self) -> None:
+        with suppress(psycopg.Error, Locked, Moved):
+            self._flush()
+        if self._tx is not None:
+            self._tx.close()
+
+    def check_topic(self) -> None:
+        """Raise TopicReplaced when the topic cannot be read on; Kafka may be away."""
+        now = self.known.now
+        topic_id = self._patiently(
+            lambda: self._options.guard.check(
+                self._lane.place, now.next_offset, now.topic_id
+            )
+        )
+        self._see(replace(now, topic_id=topic_id))
+
+    def index_of(self, chunk: Chunk) -> int:
+        """Give the last row of a snapshot's chunk that took effect."""
+        chunks = self.known.chunks
+        if chunk not in chunks:
+            chunks[chunk] = self._patiently(
+                lambda: self._batch.state.read_chunk(self.tx, chunk)
+            )
+        return chunks[chunk]
+
+    def committed(self, outcome: Outcome) -> None:
+        """Take over what is true now."""
+        chunks = self.known.chunks if len(self.known.chunks) < _CHUNKS_KNOWN else {}
+        self._know(outcome.kept, chunks | outcome.chunks if outcome.chunks else chunks)
+        self._lane.handled = outcome.kept.next_offset
+        self._trouble.reset()
+        self._locked_since = None
+
+    def skipped(self, next_offset: int) -> None:
+        """Pass over records that change nothing; not worth a transaction each."""
+        self._see(replace(self.known.now, next_offset=next_offset))
+        self._lane.handled = next_offset
+        if time.monotonic() - self._flushed_at > _FLUSH_S:
+            self.rest()
+
+    def rest(self) -> None:
+        """Note how far was seen, sometimes."""
+        self._flushed_at = time.monotonic()
+        # whoever moved the row is met at the next op
+        with suppress(psycopg.Error, Locked, Moved):
+            self._flush()
+
+    def reload(self, offset: int) -> bool:
+        """Read the row again, before handling `offset`; tell whether it sought."""
+        before = self.known.row
+        row = self._patiently(self._read)
+        self._know(row)
+        if row == before:
+            return False
+        _log.warning(
+            "the state of %s was moved: it was %s in memory, and is %s; going on there",
+            self._lane.place,
+            before,
+            row,
+        )
+        if row.next_offset == before.next_offset:
+            return False
+        if row.next_offset is not None and row.next_offset >= offset:
+            return False  # what lies between is skipped by its position
+        self._seek()
+        return True
+
+    def recover(self, error: BaseException, offset: int) -> bool:
+        """Wait, connect again where needed, reload; tell whether it sought."""
+        self._log_trouble(error)
+        self._pause(self._trouble.next())
+        return self.reload(offset)
+
+    def meet_source(self, named: str, offset: int) -> bool:
+        """Take a source as ours; raise ForeignSource when it is another's.
+
+        Tell whether it sought, since somebody else moved the state.
+        """
+        kept = self.known.now.source
+        if kept is None:
+            self._see(replace(self.known.now, source=named))
+            return False
+        place = self._lane.place
+        if not accepts(self._options.accept_source, kept, named):
+            raise foreign_source(self._options.group, place, offset, kept, named)
+        _log.warning("%s: going on with source %s after %s", place, named, kept)
+        try:
+            self._patiently(lambda: self._change_source(named))
+        except Moved:
+            return self.reload(offset)
+        return False
+
+    def wait_for_lock(self) -> None:
+        """Wait a moment; end a holder that is frozen."""
+        now = time.monotonic()
+        self._locked_since = self._locked_since or now
+        if now - self._locked_since > _PATIENCE_S:
+            self._locked_since = now
+            with suppress(psycopg.Error):
+                state, frozen_s = self._batch.state, self._options.frozen_s
+                if state.end_frozen_holder(self.tx, frozen_s):
+                    _log.warning(
+                        "ended a session that kept %s locked and did nothing for %s s",
+                        self._lane.place,
+                        frozen_s,
+                    )
+        self._pause(_LOCK_POLL_S)
+
+    def _read(self) -> Kept:
+        tx = self.tx
+        with tx.transaction():
+            self._batch.lock(tx)
+            return self._batch.state.read(tx)
+
+    def _change_source(self, named: str) -> None:
+        """Begin anew with another source: of it nothing took effect."""
+        tx = self.tx
+        after = replace(self.known.now, position=NOTHING, source=named)
+        with tx.transaction():
+            xid = self._batch.lock(tx)
+            self._batch.state.forget_chunks(tx)
+            self._batch.move(tx, xid, self.known.row, after)
+        self._know(after)
+
+    def _flush(self) -> None:
+        known = self.known
+        if known.now == known.row:
+            return
+        tx = self.tx
+        with tx.transaction():
+            xid = self._batch.lock(tx)
+            self._batch.move(tx, xid, known.row, known.now)
+        self._know(known.now, known.chunks)
+
+    def _know(self, row: Kept, chunks: dict[Chunk, int] | None = None) -> None:
+        self.known = Known(row, row, chunks or {})
+
+    def _see(self, now: Kept) -> None:
+        self.known = replace(self.known, now=now)
+
+    def _seek(self) -> None:
+        next_offset = self.known.now.next_offset
+        if next_offset is not None:
+            self._lane.seek(next_offset)
+        elif self._options.from_earliest:
+            self._lane.seek(OFFSET_BEGINNING)
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        """Do it, again and again while the database or Kafka is away."""
+        while True:
+            try:
+                result = action()
+            except Locked:
+                self.wait_for_lock()
+            except (psycopg.Error, Transient) as error:
+                if not self.passes(error):
+                    raise
+                self._log_trouble(error)
+                self._pause(self._trouble.next())
+            else:
+                self._trouble.reset()
+                self._locked_since = None
+                return result
+
+    def passes(self, error: BaseException) -> bool:
+        """Tell whether the same, done again, may succeed."""
+        if isinstance(error, Transient) or self._tx is None:
+            return True
+        if isinstance(error, psycopg.OperationalError) and self._tx.closed:
+            return True  # this is what connecting anew said
+        return passes(error, self._tx)
+
+    def _pause(self, seconds: float) -> None:
+        self._lane.sleep(seconds)
+        if self._lane.stopping:
+            raise Stopping
+
+    def _log_trouble(self, error: BaseException) -> None:
+        state = error.sqlstate if isinstance(error, psycopg.Error) else None
+        _log.warning(
+            "%s: %s (%s), trying again",
+            self._lane.place,
+            type(error).__name__,
+            state or "no code",
+        )

@@ -1,0 +1,86 @@
+"""The librdkafka properties of a consumer: what it needs, and what it refuses."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from walstream.errors import ConfigError
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "auto.offset.reset": "earliest",
+    "auto.commit.interval.ms": 1000,
+    "partition.assignment.strategy": "cooperative-sticky",
+    "log.connection.close": False,
+}
+_PROMISED: Final[Mapping[str, Any]] = {
+    "enable.auto.commit": True,  # of what was stored: what was handled
+    "enable.auto.offset.store": False,
+    "isolation.level": "read_committed",
+    "enable.partition.eof": False,
+}
+_CONSUMERS_OWN: Final = (
+    "group.",
+    "partition.assignment.",
+    "session.",
+    "heartbeat.",
+    "max.poll.",
+    "auto.",
+    "enable.auto.",
+    "enable.partition.",
+    "queued.",
+    "fetch.",
+    "offset.",
+    "isolation.",
+    "check.crcs",
+    "consume.",
+)
+_SESSION_TIMEOUT_MS: Final = 45_000  # librdkafka's defaults
+_MAX_POLL_INTERVAL_MS: Final = 300_000
+
+
+def consumer_settings(group: str, kafka: Mapping[str, Any]) -> dict[str, Any]:
+    """Give all properties; raise ConfigError for one that would break the promise."""
+    if kafka.get("group.id", group) != group:
+        raise ConfigError('kafka["group.id"] differs from group=')
+    for name, value in _PROMISED.items():
+        if name in kafka and not _same(kafka[name], value):
+            raise ConfigError(
+                f"kafka[{name!r}] has to be {_spelt(value)}",
+                hint="leave it out: an offset is stored when its op was handled",
+            )
+    settings = {**_DEFAULTS, **kafka, **_PROMISED, "group.id": group}
+    if settings.get("group.protocol") == "consumer":
+        # the broker assigns, and refuses a client's strategy
+        settings.pop("partition.assignment.strategy")
+    return settings
+
+
+def admin_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what only a consumer knows."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if not name.startswith(_CONSUMERS_OWN)
+    }
+
+
+def session_timeout_s(settings: Mapping[str, Any]) -> float:
+    """After how long without a sign of life a member is taken for dead."""
+    return float(settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
+
+
+def max_poll_interval_s(settings: Mapping[str, Any]) -> float:
+    """How long a rebalance waits for a member to let go of its partitions."""
+    return float(settings.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)) / 1000
+
+
+def from_earliest(settings: Mapping[str, Any]) -> bool:
+    """Whether a group that never read begins with the oldest record."""
+    return settings["auto.offset.reset"] in ("earliest", "smallest", "beginning")
+
+
+def _same(given: object, wanted: object) -> bool:
+    return str(given).lower() == str(wanted).lower()
+
+
+def _spelt(value: object) -> str:
+    return str(value).lower()

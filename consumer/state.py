@@ -1,0 +1,187 @@
+"""What the application's database knows of a partition: the position, and the fence.
+
+The row is read under the lock and moved in the transaction of the effects, by
+compare-and-set: who works with a row that somebody else moved takes no effect. Callers
+hold the transaction; nothing here begins or ends one.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from consumer.lane import Place
+from consumer.lock import lock_key
+from consumer.position import NOTHING, Chunk, Position
+
+_LOCK: Final = (
+    "SELECT CASE WHEN pg_try_advisory_xact_lock(%s) THEN pg_current_xact_id()::text END"
+)
+_KEY: Final = "group_id = %s AND topic = %s AND partition = %s"
+_INSERT: Final = (
+    "INSERT INTO replication_consumer_state"
+    " (id, group_id, topic, partition, lsn, seq_id)"
+    " VALUES (%s, %s, %s, %s, '0', '0') ON CONFLICT DO NOTHING"
+)
+_READ: Final = (
+    "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
+    f" FROM replication_consumer_state WHERE {_KEY} FOR UPDATE"
+)
+_MOVE: Final = (
+    "UPDATE replication_consumer_state"  # noqa: S608 - constants
+    " SET lsn = %s, seq_id = %s, next_offset = %s, topic_id = %s, source = %s"
+    f" WHERE {_KEY} AND id = %s AND lsn = %s AND seq_id = %s"
+    " AND next_offset IS NOT DISTINCT FROM %s AND pg_current_xact_id()::text = %s"
+)
+_SAME_TRANSACTION: Final = "SELECT pg_current_xact_id_if_assigned()::text = %s"
+_READ_CHUNK: Final = (
+    f"SELECT idx FROM replication_consumer_snapshot WHERE {_KEY}"  # noqa: S608 - constants
+    " AND lsn = %s AND chunk = %s"
+)
+_INSERT_CHUNK: Final = (
+    "INSERT INTO replication_consumer_snapshot"
+    " (group_id, topic, partition, lsn, chunk, idx)"
+    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+)
+_MOVE_CHUNK: Final = (
+    f"UPDATE replication_consumer_snapshot SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
+    " AND lsn = %s AND chunk = %s AND idx = %s"
+)
+_FORGET_CHUNKS: Final = f"DELETE FROM replication_consumer_snapshot WHERE {_KEY}"  # noqa: S608 - constants
+_HOLDERS: Final = (
+    "SELECT a.pid, a.state LIKE 'idle in transaction%%'"
+    " AND a.state_change < clock_timestamp() - make_interval(secs => %s)"
+    " FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND l.classid::int8 = (%s::int8 >> 32) & 4294967295"
+    " AND l.objid::int8 = %s::int8 & 4294967295"
+)
+
+NEVER: Final = -1  # the index before a chunk's first row
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The state row."""
+
+    id: uuid.UUID
+    position: Position
+    next_offset: int | None = None  # None: nothing was read yet
+    topic_id: str | None = None
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"(lsn {self.position.lsn}, seq_id {self.position.seq_id},"
+            f" next offset {self.next_offset})"
+        )
+
+
+UNREAD: Final = Kept(uuid.UUID(int=0), NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A partition's state as a member knows it."""
+
+    row: Kept  # as it was read or moved last: what compare-and-set compares
+    now: Kept  # with what was not yet worth a transaction
+    chunks: dict[Chunk, int]  # the last row of each that took effect
+
+
+class PartitionState:
+    """The state of one partition of a group."""
+
+    def __init__(self, group: str, place: Place) -> None:
+        self.group = group
+        self.place = place
+        self._key = (group, place.topic, place.partition)
+        self._lock = lock_key(group, place.topic, place.partition)
+
+    def lock(self, tx: psycopg.Connection[Any]) -> str | None:
+        """Lock the partition till the transaction's end; give its id, None: taken."""
+        row = tx.execute(_LOCK, (self._lock,)).fetchone()
+        return row[0] if row else None
+
+    def same_transaction(self, tx: psycopg.Connection[Any], xid: str) -> bool:
+        """Tell whether it is still the transaction that took the lock."""
+        row = tx.execute(_SAME_TRANSACTION, (xid,)).fetchone()
+        return bool(row and row[0])
+
+    def read(self, tx: psycopg.Connection[Any]) -> Kept:
+        """Read the row for update; make one where there is none."""
+        found = tx.execute(_READ, self._key).fetchone()
+        if found is None:
+            tx.execute(_INSERT, (uuid.uuid4(), *self._key))
+            found = tx.execute(_READ, self._key).fetchone()
+        if found is None:
+            raise psycopg.errors.SerializationFailure("the state row was deleted")
+        identity, lsn, seq_id, next_offset, topic_id, source = found
+        position = Position(int(lsn), int(seq_id))
+        return Kept(identity, position, next_offset, topic_id, source)
+
+    def move(
+        self, tx: psycopg.Connection[Any], xid: str, before: Kept, after: Kept
+    ) -> bool:
+        """Move the row, unless it is no longer as it was read.
+
+        Nor in another transaction than the one that took the lock.
+        """
+        moved = tx.execute(
+            _MOVE,
+            (
+                str(after.position.lsn),
+                str(after.position.seq_id),
+                after.next_offset,
+                after.topic_id,
+                after.source,
+                *self._key,
+                before.id,
+                str(before.position.lsn),
+                str(before.position.seq_id),
+                before.next_offset,
+                xid,
+            ),
+        )
+        return moved.rowcount == 1
+
+    def read_chunk(self, tx: psycopg.Connection[Any], chunk: Chunk) -> int:
+        """Give the index of the last row of this chunk that took effect."""
+        key = (*self._key, str(chunk.lsn), chunk.number)
+        row = tx.execute(_READ_CHUNK, key).fetchone()
+        return row[0] if row else NEVER
+
+    def move_chunks(
+        self,
+        tx: psycopg.Connection[Any],
+        before: Mapping[Chunk, int],
+        after: Mapping[Chunk, int],
+    ) -> bool:
+        """Move each chunk's index, unless one is no longer as it was read."""
+        for chunk, index in after.items():
+            number = (*self._key, str(chunk.lsn), chunk.number)
+            if before[chunk] == NEVER:
+                moved = tx.execute(_INSERT_CHUNK, (*number, index))
+            else:
+                moved = tx.execute(_MOVE_CHUNK, (index, *number, before[chunk]))
+            if moved.rowcount != 1:
+                return False
+        return True
+
+    def forget_chunks(self, tx: psycopg.Connection[Any]) -> None:
+        tx.execute(_FORGET_CHUNKS, self._key)
+
+    def end_frozen_holder(self, connection: psycopg.Connection[Any], s: float) -> bool:
+        """End the sessions that hold the lock and did nothing for so many seconds.
+
+        A member of the group that was frozen, or lost its network, would keep it. Its
+        transaction takes no effect then; a live one begins it again.
+        """
+        holders = connection.execute(_HOLDERS, (s, self._lock, self._lock)).fetchall()
+        frozen = [pid for pid, still in holders if still]
+        for pid in frozen:
+            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        return bool(frozen)

@@ -1,0 +1,31 @@
+"""At least once: print each change of a table.
+
+python docs/examples/basic.py localhost:9092 public.orders
+"""
+
+import sys
+from decimal import Decimal
+
+from consumer import BasicConsumer, Kind, Op
+
+
+def handle(op: Op) -> None:
+    if op.kind is Kind.TRUNCATE:
+        print("all orders are gone")
+    elif op.kind is Kind.DELETE:
+        print("gone:", op.old["id"])
+    else:
+        print(op.kind.value, op.new["id"], op.new.get("amount", Decimal))
+    sys.stdout.flush()
+
+
+def main() -> None:
+    kafka, topic = sys.argv[1:]
+    consumer = BasicConsumer(
+        handle, group="example", topics=[topic], kafka={"bootstrap.servers": kafka}
+    )
+    consumer.run()  # until SIGTERM or Ctrl-C
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""A consumer killed or frozen at any step: each op takes effect exactly once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.consuming import Setting
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.producing import Feed
+from tests.waiting import wait_until
+
+_SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
+_STEPS = ("fetched", "handler ran", "before commit", "committed", "offset stored")
+_CYCLES_SHORT = 3
+_CYCLES_LONG = 50
+_SESSION_MS = 6000  # the least that a broker takes
+
+
+@pytest.fixture
+def setting(kafka: KafkaServer, database: Database, topic_prefix: str) -> Setting:
+    return Setting(kafka, database, f"{topic_prefix}item")
+
+
+@pytest.fixture
+def on_newest(
+    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
+) -> Iterator[Setting]:
+    with temporary_database(newest_postgres) as database:
+        yield Setting(kafka, database, f"{topic_prefix}item")
+
+
+@contextmanager
+def child(setting: Setting, **given: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run a consumer; static membership spares the wait for a dead member."""
+    kafka = {
+        "bootstrap.servers": setting.kafka.bootstrap,
+        "session.timeout.ms": _SESSION_MS,
+        "auto.commit.interval.ms": 50,
+        "fetch.wait.max.ms": 10,
+    } | given.pop("kafka", {"group.instance.id": "one"})
+    given |= {
+        "dsn": setting.database.dsn,
+        "group": setting.group,
+        "topic": setting.topic,
+        "kafka": kafka,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.consumer_child", json.dumps(given)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def killed(setting: Setting, feed: Feed, step: str, times: int) -> None:
+    """Feed, and run a consumer until it dies at a step."""
+    for _ in range(60):
+        number = setting.sent
+        feed.insert(number, number % 2)
+        setting.sent += 1
+    feed.flush()
+    with child(setting, die=[step, times]) as process:
+        assert process.wait(30) == -signal.SIGKILL, step
+
+
+def settled(setting: Setting, feed: Feed) -> None:
+    """Run to the end; claim that each op was applied once, in order."""
+    feed.insert(setting.sent)
+    feed.flush()
+    setting.sent += 1
+    with child(setting) as process:
+        setting.until(setting.sent)
+        process.terminate()
+        assert process.wait(30) == 0
+    assert setting.database.fetch(
+        "SELECT count(*), count(DISTINCT (lsn, seq_id)) FROM applied"
+    ) == [(setting.sent, setting.sent)]
+    assert setting.database.fetch("SELECT id FROM item ORDER BY id") == [
+        (number,) for number in range(setting.sent)
+    ]
+
+
+def test_sigkill_at_every_step_applies_each_op_once(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    for times, step in enumerate(_STEPS, 2):
+        killed(setting, feed, step, times if step != "offset stored" else 3)
+    settled(setting, feed)
+
+
+def test_sigkill_at_random_steps_applies_each_op_once(on_newest: Setting) -> None:
+    kill_cycles(on_newest, _CYCLES_SHORT)
+
+
+@pytest.mark.fault_long
+def test_fifty_sigkills_apply_each_op_once(setting: Setting) -> None:
+    kill_cycles(setting, _CYCLES_LONG)
+
+
+def kill_cycles(setting: Setting, cycles: int) -> None:
+    print(f"seed {_SEED}")  # noqa: T201 - to replay a failure
+    choose = random.Random(_SEED)  # noqa: S311 - a test's moments
+    feed = setting.make(partitions=2)
+    for _ in range(cycles):
+        step = choose.choice(_STEPS)
+        most = 50 if step == "handler ran" else 2
+        killed(setting, feed, step, choose.randint(1, most))
+    settled(setting, feed)
+
+
+def test_a_frozen_member_takes_no_effect_when_it_goes_on(
+    on_newest: Setting, tmp_path: Path
+) -> None:
+    """GIVEN a member frozen in a transaction of one partition, and about to try an op
+    of another again, WHEN it is taken for dead and its partner handles them, and it
+    goes on, THEN each op took effect once.
+    """  # noqa: D205 - a sentence
+    setting = on_newest
+    feed = setting.make(partitions=2)
+    for number in range(20):
+        feed.insert(number, number % 2)
+    feed.flush()
+    hold = tmp_path / "hold"
+    hold.touch()
+    with child(setting, hold=str(hold), kafka={}, batch=5) as frozen:
+        assert frozen.stdout is not None
+        said = {frozen.stdout.readline() for _ in range(3)}
+        assert said == {"starts\n", "holds\n", "retries\n"}
+        frozen.send_signal(signal.SIGSTOP)
+        with setting.running(kafka={"session.timeout.ms": _SESSION_MS}):
+            setting.until(20)
+            hold.unlink()
+            frozen.send_signal(signal.SIGCONT)
+            feed.insert(20, 0)
+            feed.insert(21, 1)
+            feed.flush()
+            setting.until(22)
+            wait_until(
+                lambda: (
+                    not setting.database.fetch(
+                        "SELECT FROM pg_stat_activity WHERE state LIKE 'idle in tr%%'"
+                        " AND datname = current_database()"
+                    )
+                ),
+                20,
+                "no transaction is left open",
+            )
+        frozen.terminate()
+        assert frozen.wait(40) == 0
+    assert setting.count() == 22
+    assert setting.database.fetch(
+        "SELECT count(DISTINCT (lsn, seq_id)) FROM applied"
+    ) == [(22,)]

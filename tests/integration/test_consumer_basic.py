@@ -1,0 +1,260 @@
+"""The basic consumer with a real broker: each op at least once, in order."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from consumer import BasicConsumer, Fatal, HandlerFailed, Kind, Op, PoisonRecord, Retry
+from tests.consuming import Running
+from tests.fix_kafka import KafkaServer
+from tests.producing import Feed, truncate
+from tests.reading import TopicAdmin
+from tests.waiting import wait_until
+
+Handled = dict[int, list[str]]  # partition: ids, in order
+
+
+class Basics:
+    """A topic, and basic consumers of one group."""
+
+    def __init__(self, kafka: KafkaServer, topic: str) -> None:
+        self.kafka = kafka
+        self.topic = topic
+        self.handled: Handled = defaultdict(list)
+
+    def make(self, partitions: int = 1) -> Feed:
+        TopicAdmin(self.kafka.bootstrap).create(self.topic, partitions)
+        return Feed(self.kafka.bootstrap, self.topic)
+
+    def note(self, op: Op) -> None:
+        self.handled[op.record.partition].append(op.new["id"] or "")
+
+    def consumer(
+        self, handler: Callable[[Op], object] | None = None, **options: Any
+    ) -> BasicConsumer:
+        kafka = {"bootstrap.servers": self.kafka.bootstrap, "fetch.wait.max.ms": 10}
+        return BasicConsumer(
+            handler or self.note,
+            group=self.topic,
+            topics=[self.topic],
+            kafka=kafka | options.pop("kafka", {}),
+            **options,
+        )
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.handled.values()))
+
+    def until(self, wanted: int) -> None:
+        wait_until(lambda: self.count >= wanted, 20, f"{wanted} ops are handled")
+
+    def stored(self, partition: int = 0) -> int:
+        settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": self.topic}
+        with Consumer(settings) as asking:
+            where = TopicPartition(self.topic, partition)
+            offset: int = asking.committed([where], timeout=10)[0].offset
+            return offset
+
+
+@pytest.fixture
+def basics(kafka: KafkaServer, topic_prefix: str) -> Basics:
+    return Basics(kafka, f"{topic_prefix}item")
+
+
+def test_ops_are_handled_in_order_and_their_offsets_stored(basics: Basics) -> None:
+    feed = basics.make(partitions=2)
+    for number in range(200):
+        feed.insert(number, number % 2)
+    feed.send_raw(None)
+    feed.flush()
+    with basics.consumer() as consumer:
+        running = Running(consumer)
+        basics.until(200)
+        wait_until(lambda: set(consumer.lag().values()) == {0}, 10, "nothing lags")
+    running.join()
+    assert basics.handled == {
+        first: [str(number) for number in range(first, 200, 2)] for first in (0, 1)
+    }
+    assert basics.stored(0) == 101
+    with basics.consumer() as consumer:
+        running = Running(consumer)
+        feed.insert(200)
+        feed.flush()
+        basics.until(201)
+    running.join()
+    assert basics.count == 201
+
+
+def test_the_op_in_hand_is_finished_at_a_stop_and_no_other(basics: Basics) -> None:
+    feed = basics.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+    begun, go = threading.Event(), threading.Event()
+
+    def handle(op: Op) -> None:
+        begun.set()
+        assert go.wait(20)
+        basics.note(op)
+
+    consumer = basics.consumer(handle)
+    running = Running(consumer)
+    assert begun.wait(20)
+    consumer.stop()
+    go.set()
+    running.join()
+    assert basics.handled == {0: ["0"]}
+    assert basics.stored() == 1
+
+
+def test_a_handler_may_block_longer_than_the_poll_interval(basics: Basics) -> None:
+    feed = basics.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+
+    def handle(op: Op) -> None:
+        basics.note(op)
+        if op.new["id"] == "0":
+            threading.Event().wait(6.6)
+
+    limits = {"max.poll.interval.ms": 6000, "session.timeout.ms": 6000}
+    with basics.consumer(handle, kafka=limits) as consumer:
+        running = Running(consumer)
+        basics.until(3)
+    running.join()
+    assert basics.handled == {0: ["0", "1", "2"]}
+
+
+def test_retry_comes_again_before_what_follows(basics: Basics) -> None:
+    feed = basics.make(partitions=2)
+    for number in range(10):
+        feed.insert(number, number % 2)
+    feed.flush()
+    tries: list[int] = []
+
+    def handle(op: Op) -> None:
+        if op.new["id"] == "4" and len(tries) < 3:
+            tries.append(len(basics.handled[1]))
+            if len(tries) == 3:
+                wait_until(lambda: len(basics.handled[1]) == 5, 10, "others advance")
+            raise Retry
+        basics.note(op)
+
+    with basics.consumer(handle) as consumer:
+        running = Running(consumer)
+        basics.until(10)
+    running.join()
+    assert basics.handled[0] == ["0", "2", "4", "6", "8"]
+    assert len(tries) == 3
+
+
+def test_fatal_stops_with_the_position_and_stores_what_came_before(
+    basics: Basics,
+) -> None:
+    feed = basics.make()
+    for number in range(5):
+        feed.insert(number)
+    feed.flush()
+
+    def handle(op: Op) -> None:
+        if op.new["id"] == "3":
+            raise Fatal(KeyError("secret"))
+        basics.note(op)
+
+    error = Running(basics.consumer(handle)).fails(HandlerFailed)
+    assert (error.offset, error.table, error.lsn) == (3, "public.item", 1024)
+    assert "KeyError" in str(error)
+    assert "secret" not in str(error)
+    assert basics.stored() == 3
+
+
+def test_poison_stops_or_is_shown(basics: Basics) -> None:
+    feed = basics.make()
+    feed.insert(0)
+    feed.send_raw(b"{}")
+    feed.insert(1)
+    feed.flush()
+    assert Running(basics.consumer()).fails(PoisonRecord).offset == 1
+    seen: list[object] = []
+    with basics.consumer(on_poison=seen.append) as consumer:
+        running = Running(consumer)
+        basics.until(2)
+    running.join()
+    assert len(seen) == 1
+
+
+def test_truncate_comes_once_for_each_partition(basics: Basics) -> None:
+    feed = basics.make(partitions=3)
+    for partition in range(3):
+        feed.send(truncate(1000, 3), partition)
+    feed.flush()
+    seen: list[int] = []
+
+    def handle(op: Op) -> None:
+        assert op.kind is Kind.TRUNCATE
+        seen.append(op.record.partition)
+
+    with basics.consumer(handle) as consumer:
+        running = Running(consumer)
+        wait_until(lambda: len(seen) == 3, 20, "all three come")
+    running.join()
+    assert sorted(seen) == [0, 1, 2]
+
+
+def test_a_slow_partition_is_paused_and_loses_nothing(basics: Basics) -> None:
+    feed = basics.make(partitions=2)
+    for number in range(30_000):
+        feed.insert(number, 0)
+    feed.insert(1, 1)
+    feed.flush()
+    other = threading.Event()
+
+    def handle(op: Op) -> None:
+        if op.record.partition == 1:
+            other.set()
+        elif op.new["id"] == "0":
+            assert other.wait(20)
+        basics.note(op)
+
+    with basics.consumer(handle) as consumer:
+        running = Running(consumer)
+        basics.until(30_001)
+    running.join()
+    assert basics.handled[0] == [str(number) for number in range(30_000)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_main_thread_gracefully(
+    basics: Basics, number: signal.Signals
+) -> None:
+    feed = basics.make()
+    feed.insert(0)
+    feed.flush()
+    code = f"""
+import signal
+from consumer import BasicConsumer
+before = signal.getsignal(signal.SIGTERM)
+BasicConsumer(
+    lambda op: print("handled", flush=True), group={basics.topic!r},
+    topics={basics.topic!r}, kafka={{"bootstrap.servers": {basics.kafka.bootstrap!r}}},
+).run()
+assert signal.getsignal(signal.SIGTERM) is before
+print("stopped")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "handled\n"
+        process.send_signal(number)
+        assert process.stdout.read() == "stopped\n"
+        assert process.wait(20) == 0
+    assert basics.stored() == 1

@@ -1,0 +1,443 @@
+"""The idempotent consumer with real servers: each op takes effect exactly once."""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from confluent_kafka import KafkaException
+
+from consumer import (
+    BarrierTimeout,
+    Fatal,
+    ForeignSource,
+    HandlerFailed,
+    Kind,
+    Measure,
+    Op,
+    Place,
+    PoisonRecord,
+    Record,
+    Retry,
+    TopicReplaced,
+    Transaction,
+    TransactionEnded,
+)
+from tests.consuming import Setting, apply
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.producing import backfilled, insert, truncate
+from tests.reading import TopicAdmin
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def setting(
+    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
+) -> Iterator[Setting]:
+    with temporary_database(newest_postgres) as database:
+        yield Setting(kafka, database, f"{topic_prefix}item")
+
+
+@pytest.fixture
+def on_both(kafka: KafkaServer, database: Database, topic_prefix: str) -> Setting:
+    return Setting(kafka, database, f"{topic_prefix}item")
+
+
+def test_each_op_takes_effect_once_in_order(on_both: Setting) -> None:
+    setting = on_both
+    feed = setting.make(partitions=2)
+    for number in range(500):
+        feed.insert(number, number % 2, source="1/db/0" if number < 2 else "")
+    feed.flush()
+    with setting.running() as running:
+        setting.until(500)
+        wait_until(
+            lambda: set(running.consumer.lag().values()) == {0}, 10, "nothing lags"
+        )
+    assert setting.database.fetch(
+        "SELECT count(DISTINCT (lsn, seq_id)) FROM applied"
+    ) == [(500,)]
+    lsn, seq_id, next_offset, topic_id, source = setting.state(1)
+    assert (int(lsn), int(seq_id)) == (1000 + 8 * 499, 0)
+    assert next_offset == 250
+    assert topic_id
+    assert source == "1/db/0"
+
+
+def test_a_replay_from_the_first_record_changes_nothing(on_both: Setting) -> None:
+    setting = on_both
+    feed = setting.make()
+    for number in range(300):
+        feed.insert(number, source="1/db/0" if number == 0 else "")
+    feed.send(backfilled(900, 1, 0, ["7", "7"]))
+    feed.send(backfilled(900, 2, 0, ["8", "8"]))
+    feed.send(backfilled(900, 1, 3, ["9", "9"]))
+    feed.flush()
+    with setting.running():
+        setting.until(303)
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    feed.insert(300)
+    feed.flush()
+    setting.measures.update(dict.fromkeys(Measure, 0))
+    with setting.running():
+        setting.until(304)
+    assert setting.measures[Measure.SKIPPED] == 303
+    assert setting.measures[Measure.HANDLED] == 1
+
+
+def test_a_state_moved_by_hand_is_noticed_and_obeyed(
+    setting: Setting, caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    with setting.running():
+        setting.until(1)
+        setting.database.execute("UPDATE replication_consumer_state SET lsn = '1010'")
+        with caplog.at_level(logging.WARNING):
+            for number in range(1, 4):  # lsn 1008, 1016, 1024
+                feed.insert(number)
+            feed.flush()
+            setting.until(3)
+    assert setting.database.fetch("SELECT id FROM item ORDER BY n") == [
+        (0,),
+        (2,),
+        (3,),
+    ]
+    assert "lsn 1000" in caplog.text
+    assert "lsn 1010" in caplog.text
+
+
+def test_next_offset_moved_back_by_hand_is_sought(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(5):
+        feed.insert(number)
+    feed.flush()
+    with setting.running():
+        setting.until(5)
+        setting.database.execute(
+            "UPDATE replication_consumer_state SET next_offset = 0, lsn = '1010'"
+        )
+        feed.insert(5)
+        feed.flush()
+        setting.until(5 + 3 + 1)
+
+
+def test_a_group_that_was_reset_begins_again(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(5):
+        feed.insert(number)
+    feed.flush()
+    with setting.running():
+        setting.until(5)
+    setting.database.execute("DELETE FROM replication_consumer_state")
+    with setting.running():
+        setting.until(10)
+
+
+def test_retry_makes_only_its_partition_wait_and_keeps_order(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    for number in range(40):
+        feed.insert(number, number % 2)
+    feed.flush()
+    tries: list[int] = []
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] == "20" and len(tries) < 3:
+            tries.append(setting.count())
+            if len(tries) == 3:
+                wait_until(
+                    lambda: setting.database.fetch(
+                        "SELECT FROM applied WHERE partition = 1 AND lsn = 1312"
+                    ),
+                    20,
+                    "the other partition reaches its end",
+                )
+            raise Retry(ValueError("not yet"))
+
+    with setting.running(handle, batch=50):
+        setting.until(40)
+    assert setting.database.fetch(
+        "SELECT array_agg(id) FROM (SELECT id FROM item WHERE id % 2 = 0"
+        " ORDER BY ctid) AS found"
+    ) == [(list(range(0, 40, 2)),)]
+    assert setting.measures[Measure.RETRIED] == 3
+
+
+@pytest.mark.parametrize("cause", [Fatal(KeyError("x")), ZeroDivisionError("7")])
+def test_any_other_error_stops_after_what_came_before(
+    setting: Setting, cause: Exception
+) -> None:
+    feed = setting.make()
+    for number in range(10):
+        feed.insert(number)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] == "7":
+            raise cause
+
+    with setting.running(handle) as running:
+        error = running.fails(HandlerFailed)
+    assert (error.topic, error.partition, error.offset) == (setting.topic, 0, 7)
+    assert (error.table, error.lsn, error.seq_id) == ("public.item", 1056, 0)
+    assert setting.count() == 7
+    assert "1056" in str(error)
+    with setting.running():
+        setting.until(10)
+
+
+@pytest.mark.parametrize(
+    "statement", ["COMMIT", "ROLLBACK", "COMMIT; BEGIN", "method", "swallowed"]
+)
+def test_a_handler_that_ends_its_transaction_is_told(
+    setting: Setting, statement: str
+) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+
+    def handle(tx: Transaction, _: Op) -> None:
+        if statement == "method":
+            tx.commit()
+        elif statement == "swallowed":
+            with contextlib.suppress(psycopg.Error):
+                tx.execute("SELECT 1 / 0")
+        else:
+            tx.execute(statement)
+
+    with setting.running(handle) as running:
+        error = running.fails((TransactionEnded, HandlerFailed))
+    assert isinstance(
+        error, HandlerFailed if statement == "method" else TransactionEnded
+    )
+
+
+def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(20):
+        feed.insert(number)
+    feed.flush()
+    raised = []
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        for code, number in (("40001", "5"), ("40P01", "9")):
+            if op.new["id"] == number and code not in raised:
+                raised.append(code)
+                tx.execute(f"DO $$BEGIN RAISE SQLSTATE '{code}'; END$$")
+
+    with setting.running(handle):
+        setting.until(20)
+    assert raised == ["40001", "40P01"]
+
+
+def test_sessions_ended_by_the_server_are_opened_again(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(40):
+        feed.insert(number)
+    feed.flush()
+    ended = []
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] in ("11", "30") and op.new["id"] not in ended:
+            ended.append(op.new["id"])
+            setting.database.execute(
+                "SELECT pg_terminate_backend(%s)", tx.info.backend_pid
+            )
+
+    with setting.running(handle, batch=20):
+        setting.until(40)
+
+
+def test_a_deferred_constraint_is_blamed_on_its_op(setting: Setting) -> None:
+    feed = setting.make()
+    for number in (0, 1, 2, 1, 4):
+        feed.insert(number)
+    feed.flush()
+    setting.database.execute(
+        "ALTER TABLE item ADD UNIQUE (id) DEFERRABLE INITIALLY DEFERRED"
+    )
+    with setting.running() as running:
+        error = running.fails(HandlerFailed)
+    assert error.offset == 3
+    assert "(1)" not in str(error)
+    assert setting.count() == 3
+
+
+def test_poison_stops_is_skipped_or_is_shown(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.send_raw(b"no op")
+    feed.send_raw(None)
+    feed.insert(1)
+    feed.flush()
+    with setting.running() as running:
+        error = running.fails(PoisonRecord)
+    assert error.offset == 1
+    assert setting.count() == 1
+    seen: list[Record] = []
+    with setting.running(on_poison=seen.append):
+        setting.until(2)
+    assert [record.value for record in seen] == [b"no op"]
+    setting.database.execute("DELETE FROM replication_consumer_state")
+    with setting.running(on_poison="skip"):
+        setting.until(4)
+    assert setting.measures[Measure.POISON] == 3
+
+
+def test_a_foreign_source_stops_until_it_is_accepted(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0, source="1/db/0")
+    feed.insert(1)
+    feed.send(insert(5, 0, ["2", "2"]), source="1/db/1")  # an earlier LSN
+    feed.send(insert(6, 0, ["3", "3"]))
+    feed.flush()
+    with setting.running() as running:
+        error = running.fails(ForeignSource)
+    assert setting.count() == 2
+    assert error.offset == 2
+    assert error.exit_code == 3
+    assert 'accept_source="1/db/1"' in str(error)
+    with setting.running(accept_source="1/db/2") as running:
+        running.fails(ForeignSource)
+    with setting.running(accept_source="1/db/1"):
+        setting.until(4)
+    assert setting.state()[4] == "1/db/1"
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    with setting.running(accept_source=True) as running:
+        running.fails(ForeignSource)  # an earlier history comes back: a replay
+    for statement in error.repair.sql.splitlines():
+        setting.database.execute(statement)
+    with setting.running(accept_source="1/db/1"):
+        setting.until(8)
+
+
+def test_another_topic_of_the_same_name_stops(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    with setting.running():
+        setting.until(1)
+    admin = TopicAdmin(setting.kafka.bootstrap)
+    admin.delete(setting.topic)
+    wait_until(lambda: _created(admin, setting.topic), 20, "the topic is made anew")
+    with setting.running() as running:
+        error = running.fails(TopicReplaced)
+    assert "replication_consumer_state" in error.hint
+
+
+def test_a_log_that_ends_too_early_stops(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    with setting.running():
+        setting.until(1)
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 9")
+    with setting.running() as running:
+        assert running.fails(TopicReplaced).offset == 9
+
+
+def test_truncate_waits_for_all_partitions_and_runs_once(on_both: Setting) -> None:
+    setting = on_both
+    feed = setting.make(partitions=3)
+    for number in range(300):
+        feed.insert(number, number % 3)
+    barrier = feed.next_lsn()
+    for partition in range(3):
+        feed.send(truncate(barrier, 3), partition)
+    for number in range(300, 330):
+        feed.insert(number, number % 3)
+    feed.flush()
+    slow = threading.Event()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        if op.record.partition == 1 and op.kind is Kind.INSERT and op.new["id"] == "1":
+            slow.wait(1)
+        apply(tx, op)
+
+    with setting.running(handle):
+        setting.until(331)
+    assert setting.database.fetch("SELECT count(*), min(id) FROM item") == [(30, 300)]
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    feed.insert(330)
+    feed.flush()
+    with setting.running():
+        setting.until(332)
+
+
+def test_a_barrier_that_is_not_reached_names_the_partitions(setting: Setting) -> None:
+    feed = setting.make(partitions=3)
+    for partition in (0, 1):
+        feed.send(truncate(1000, 3), partition)
+    feed.flush()
+    with setting.running(barrier_timeout=0.5) as running:
+        error = running.fails(BarrierTimeout)
+    assert "[2]" in str(error)
+    feed.send(insert(1008, 0, ["1", "1"]), 2)  # a later op is an arrival, too
+    feed.flush()
+    with setting.running(barrier_timeout=20):
+        setting.until(2)
+
+
+def test_a_stop_during_a_retry_is_obeyed(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    tried = threading.Event()
+
+    def handle(_: Transaction, __: Op) -> None:
+        tried.set()
+        raise Retry
+
+    with setting.running(handle):
+        assert tried.wait(20)
+    assert setting.count() == 0
+
+
+def test_a_batch_ends_when_its_time_is_up(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(30):
+        feed.insert(number)
+    feed.flush()
+
+    with setting.running(batch_seconds=0.0):
+        setting.until(30)
+    assert setting.database.fetch("SELECT count(DISTINCT xmin::text) FROM item") == [
+        (30,)
+    ]
+    assert setting.state()[2] == 30
+
+
+def test_lag_counts_what_is_not_handled(setting: Setting) -> None:
+    feed = setting.make()
+    for number in range(10):
+        feed.insert(number)
+    feed.flush()
+    go = threading.Event()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if op.new["id"] == "4":
+            go.wait(20)
+
+    with setting.running(handle, batch=1) as running:
+        place = Place(setting.topic, 0)
+        setting.until(4)
+        wait_until(lambda: running.consumer.lag() == {place: 6}, 10, "6 to do")
+        go.set()
+        wait_until(lambda: running.consumer.lag() == {place: 0}, 10, "all is done")
+
+
+def _created(admin: TopicAdmin, topic: str) -> bool:
+    try:
+        admin.create(topic)
+    except KafkaException:  # it is still being deleted
+        return False
+    return True

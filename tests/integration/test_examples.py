@@ -1,0 +1,149 @@
+"""The examples of docs/examples run, and do what they say; so does `tail`."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from consumer.message import row_hash
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.producing import Feed, insert
+from tests.reading import TopicAdmin
+from tests.waiting import wait_until
+from walstream.op import Kind, ReplicationOp, Table
+
+_ROOT = Path(__file__).parents[2]
+_EXAMPLES = _ROOT / "docs" / "examples"
+ORDERS = Table("public", "orders", ("id", "customer", "amount"))
+
+
+@pytest.fixture
+def target(newest_postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(newest_postgres) as database:
+        yield database
+
+
+@pytest.fixture
+def orders(kafka: KafkaServer, topic_prefix: str) -> str:
+    """Make a topic of some orders."""
+    topic = f"{topic_prefix}public.orders"
+    TopicAdmin(kafka.bootstrap).create(topic, 2)
+    feed = Feed(kafka.bootstrap, topic)
+    feed.send(insert(8, 0, ["1", "ann", "10.50"], ORDERS))
+    feed.send(insert(8, 1, ["2", "bob", "1"], ORDERS), 1)
+    old, new = ["1", "ann", "10.50"], ["1", "ann", "7.50"]
+    feed.send(ReplicationOp(Kind.UPDATE, ORDERS, 16, 0, old=old, new=new))
+    feed.send(ReplicationOp(Kind.DELETE, ORDERS, 24, 0, old=["2", "bob", "1"]), 1)
+    feed.send(insert(24, 1, ["3", "bob", "5"], ORDERS), 1)
+    feed.flush()
+    return topic
+
+
+@contextmanager
+def running(folder: Path, *command: str | Path) -> Iterator[Path]:
+    """Run a command; give the file that its output goes to."""
+    path = folder / "output.txt"
+    with path.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *command], stdout=output, stderr=output, cwd=_ROOT
+        )
+        try:
+            yield path
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_the_basic_example_prints_each_change(
+    kafka: KafkaServer, orders: str, tmp_path: Path
+) -> None:
+    with running(tmp_path, _EXAMPLES / "basic.py", kafka.bootstrap, orders) as output:
+        wait_until(lambda: output.read_text().count("\n") == 5, 30, "five changes")
+        lines = output.read_text().splitlines()
+    assert sorted(lines) == [
+        "Insert 1 10.50",
+        "Insert 2 1",
+        "Insert 3 5",
+        "Update 1 7.50",
+        "gone: 2",
+    ]
+
+
+def test_the_idempotent_example_keeps_totals(
+    kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
+) -> None:
+    expected = [("ann", Decimal("7.50")), ("bob", Decimal(5))]
+    arguments = (kafka.bootstrap, orders, target.dsn)
+
+    def totals() -> bool:
+        if target.fetch("SELECT to_regclass('totals')") == [(None,)]:
+            return False
+        return target.fetch("SELECT * FROM totals ORDER BY customer") == expected
+
+    with running(tmp_path, _EXAMPLES / "idempotent.py", *arguments):
+        wait_until(totals, 30, "the totals are right")
+
+
+def test_the_mirror_example_keeps_a_table_identical(
+    kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
+) -> None:
+    target.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, customer text, amount numeric)"
+    )
+    expected = [(1, "ann", Decimal("7.50")), (3, "bob", Decimal(5))]
+    arguments = (kafka.bootstrap, orders, target.dsn)
+    with running(tmp_path, _EXAMPLES / "mirror.py", *arguments):
+        wait_until(
+            lambda: target.fetch("SELECT * FROM orders ORDER BY id") == expected,
+            30,
+            "the table is identical",
+        )
+
+
+def test_the_row_example_handles_each_row_once(
+    kafka: KafkaServer, target: Database, topic_prefix: str, tmp_path: Path
+) -> None:
+    topic = f"{topic_prefix}rows"
+    TopicAdmin(kafka.bootstrap).create(topic, 1)
+    feed = Feed(kafka.bootstrap, topic)
+    for number in (1, 2, 1, 3):
+        data = {"id": number}
+        message = {"timestamp": 1.5, "name": "s", "table": "processes", "data": data}
+        feed.send_raw(json.dumps({**message, "hash": row_hash(data)}).encode())
+    feed.flush()
+    arguments = (kafka.bootstrap, topic, target.dsn)
+
+    def rows() -> list[int]:
+        if target.fetch("SELECT to_regclass('processes')") == [(None,)]:
+            return []
+        return [row[0]["id"] for row in target.fetch("SELECT data FROM processes")]
+
+    with running(tmp_path, _EXAMPLES / "row_dedupe.py", *arguments):
+        wait_until(lambda: 3 in rows(), 30, "the last row came")
+    assert rows() == [1, 2, 3]
+
+
+def test_tail_shows_each_op_in_a_line(
+    kafka: KafkaServer, orders: str, tmp_path: Path
+) -> None:
+    command = ("-m", "consumer", "tail", orders, "--kafka", kafka.bootstrap)
+    with running(tmp_path, *command) as output:
+        wait_until(lambda: output.read_text().count("\n") == 5, 30, "five lines")
+        text = output.read_text()
+    assert re.search(
+        r"\[0\] 0/10/0 Update public.orders id=1 .*amount=7\.50 \(was 10\.50\)", text
+    )
+    assert re.search(r"\[1\] 0/18/0 Delete public.orders id=2 customer=bob", text)
+
+
+def test_the_readme_names_every_example() -> None:
+    text = (_ROOT / "README.md").read_text("utf-8")
+    for path in _EXAMPLES.glob("*.py"):
+        assert f"docs/examples/{path.name}" in text

@@ -1,0 +1,377 @@
+"""What PostgresMirror does to the target's rows, op by op."""
+
+# ruff: noqa: S608 - SQL of constants
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from consumer.handler import Fatal, Retry
+from consumer.mirror import MirrorError, PostgresMirror
+from consumer.op import Op
+from tests.fix_postgres import Database
+from tests.ops import Texts, make
+from walstream.op import Kind
+
+T = "public.t"
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, n numeric, note text)"
+
+
+class Target:
+    """A mirror, and the database that it writes to."""
+
+    def __init__(self, database: Database, ddl: str = TABLE, **options: Any) -> None:
+        self.database = database
+        database.execute(ddl)
+        self.mirror = PostgresMirror(database.dsn, **options)
+
+    def apply(self, *ops: Op) -> None:
+        """Handle ops in one transaction, as a batch is."""
+        with psycopg.connect(self.database.dsn) as tx:
+            for op in ops:
+                self.mirror.handle_message(tx, op)
+
+    def rows(self, table: str = "t") -> list[tuple[Any, ...]]:
+        return self.database.fetch(f"SELECT * FROM {table} ORDER BY 1, 2")
+
+    @contextmanager
+    def stops(self, *texts: str) -> Iterator[None]:
+        with pytest.raises(Fatal) as caught:
+            yield
+        assert isinstance(caught.value.cause, MirrorError)
+        for text in texts:
+            assert text in str(caught.value.cause)
+
+
+def insert(row: Texts, table: str = T, **fields: Any) -> Op:
+    return make(Kind.INSERT, table, new=row, **{"key": [row.get("id")], **fields})
+
+
+def update(row: Texts, old: Texts | None = None, table: str = T, **fields: Any) -> Op:
+    fields = {"key": [row.get("id")], **fields}
+    return make(Kind.UPDATE, table, new=row, old=old, **fields)
+
+
+def delete(row: Texts, table: str = T, **fields: Any) -> Op:
+    return make(Kind.DELETE, table, old=row, **{"key": [row.get("id")], **fields})
+
+
+def row(key: str, n: str | None = "1", note: str | None = "x") -> dict[str, str | None]:
+    return {"id": key, "n": n, "note": note}
+
+
+def test_rows_are_inserted_updated_and_deleted(database: Database) -> None:
+    target = Target(database)
+    target.apply(
+        insert(row("1")),
+        insert(row("2", None, "quo\"te 'x' \\ % %s")),
+        insert(row("3")),
+        update(row("1", "2.50")),
+        delete({"id": "3"}, columns=("id", "n", "note")),
+    )
+    texts = database.fetch("SELECT id, n::text, note FROM t ORDER BY id")
+    assert texts == [(1, "2.50", "x"), (2, None, "quo\"te 'x' \\ % %s")]
+
+
+def test_a_row_inserted_again_takes_the_new_values(database: Database) -> None:
+    target = Target(database)
+    target.apply(insert(row("1")), insert(row("1", "7", "again"), snapshot=True))
+    assert [(r[0], int(r[1]), r[2]) for r in target.rows()] == [(1, 7, "again")]
+
+
+def test_absent_columns_are_left_alone(database: Database) -> None:
+    target = Target(database)
+    sent = {"id": "1", "n": "2"}
+    target.apply(insert(row("1")), update(sent, columns=("id", "n", "note")))
+    assert [(r[0], int(r[1]), r[2]) for r in target.rows()] == [(1, 2, "x")]
+
+
+def test_an_update_of_a_missing_row_inserts_it(database: Database) -> None:
+    target = Target(database)
+    target.apply(update(row("1")))
+    assert [r[0] for r in target.rows()] == [1]
+
+
+def test_an_update_of_a_missing_row_that_is_not_whole_waits_then_stops(
+    database: Database,
+) -> None:
+    op = update({"id": "1", "n": "2"}, columns=("id", "n", "note"))
+    with pytest.raises(Retry):
+        Target(database).apply(op)
+    with Target(database, "SELECT", patience_s=0).stops("note", "walstream backfill"):
+        Target(database, "SELECT", patience_s=0).apply(op)
+
+
+def test_an_insert_with_absent_columns_stops_with_the_remedy(
+    database: Database,
+) -> None:
+    target = Target(database)
+    op = insert({"id": "1", "n": "2"}, columns=("id", "n", "note"), lsn=0x1F, seq_id=4)
+    with target.stops("public.t at 0/1F, 4", "note", "REPLICA IDENTITY FULL"):
+        target.apply(op)
+
+
+@pytest.mark.parametrize("old", [{"id": "1"}, row("1")], ids=["key", "full"])
+def test_one_update_that_moves_the_key_moves_the_row(
+    database: Database, old: Texts
+) -> None:
+    target = Target(database)
+    columns = ("id", "n", "note")
+    target.apply(insert(row("1")), update(row("2", "5"), old, columns=columns))
+    assert [(r[0], int(r[1])) for r in target.rows()] == [(2, 5)]
+    target.apply(
+        update({"id": "3", "n": "6"}, {"id": "2"}, columns=columns, seq_id=1),
+    )
+    assert [(r[0], int(r[1]), r[2]) for r in target.rows()] == [(3, 6, "x")]
+
+
+def test_truncate_empties_that_table_alone(database: Database) -> None:
+    ddl = f"""{TABLE}; CREATE TABLE child (id int PRIMARY KEY) INHERITS (t);
+    INSERT INTO t VALUES (1); INSERT INTO child VALUES (2);
+    CREATE TABLE parent (id int PRIMARY KEY);
+    CREATE TABLE refers (id int REFERENCES parent); INSERT INTO parent VALUES (1);
+    CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id);
+    CREATE TABLE part PARTITION OF parts DEFAULT; INSERT INTO parts VALUES (1)"""
+    target = Target(database, ddl)
+    for table in ("t", "parent", "parts"):
+        target.apply(
+            make(Kind.TRUNCATE, f"public.{table}", columns=("id",), partitions=4)
+        )
+    assert target.rows("child") == [(2, None, None)]
+    assert database.fetch("SELECT FROM ONLY t") == []
+    assert target.rows("(SELECT id, id FROM parent) AS p") == []
+    assert target.rows("(SELECT id, id FROM parts) AS p") == []
+
+
+KEYLESS = """CREATE TABLE t (a float8, b numeric, c json, d text, e timestamptz,
+  f interval, g bytea, h char(4), i bool, j int[])"""
+ODD = {
+    "a": "0.1",
+    "b": "1.00",
+    "c": '{"a": 1}',
+    "d": None,
+    "e": "2024-07-05 01:02:03.4+00",
+    "f": "-1 days +02:03:00",
+    "g": "\\x00ff",
+    "h": "ab  ",
+    "i": "t",
+    "j": "{1,NULL}",
+}
+
+
+def test_without_a_key_one_of_the_rows_that_look_alike_changes(
+    database: Database,
+) -> None:
+    database.execute(
+        f"ALTER DATABASE {database.name} SET DateStyle = 'German';"
+        f"ALTER DATABASE {database.name} SET TimeZone = 'Asia/Kolkata';"
+        f"ALTER DATABASE {database.name} SET IntervalStyle = 'sql_standard';"
+        f"ALTER DATABASE {database.name} SET bytea_output = 'escape'"
+    )
+    target = Target(database, KEYLESS)
+    other = {**ODD, "b": "1.0"}  # equal, and not the same
+    key: dict[str, Any] = {"key": [T]}
+    target.apply(*(insert(one, **key) for one in (ODD, other, ODD, ODD)))
+    target.apply(delete(ODD, **key), update({**ODD, "d": "new"}, ODD, **key))
+    found = database.fetch("SELECT b::text, d FROM t ORDER BY 1, 2")
+    assert found == [("1.0", None), ("1.00", "new"), ("1.00", None)]
+    target.apply(delete(ODD, **key), delete(ODD, **key), delete(other, **key))
+    assert database.fetch("SELECT b::text, d FROM t") == [("1.00", "new")]
+
+
+def test_a_keyless_row_in_a_partitioned_target_is_one_row(database: Database) -> None:
+    ddl = """CREATE TABLE t (id int) PARTITION BY LIST (id);
+    CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1);
+    CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2)"""
+    target = Target(database, ddl)
+    one, two = {"id": "1"}, {"id": "2"}
+    key: dict[str, Any] = {"key": [T]}
+    target.apply(insert(one, **key), insert(two, **key), delete(two, **key))
+    assert database.fetch("SELECT id FROM t") == [(1,)]
+
+
+def test_another_index_than_the_key_may_tell_the_old_row(database: Database) -> None:
+    target = Target(database, "CREATE TABLE t (id int PRIMARY KEY, mail text UNIQUE)")
+    columns = ("id", "mail")
+    target.apply(
+        insert({"id": "1", "mail": "a"}, key=["a"]),
+        insert({"id": "2", "mail": "b"}, key=["b"], seq_id=1),
+        delete({"mail": "a"}, columns=columns, key=["a"], seq_id=2),
+        update({"id": "3", "mail": "b"}, {"mail": "b"}, key=["b"], seq_id=3),
+    )
+    assert target.rows() == [(3, "b")]
+
+
+def test_generated_and_identity_columns_are_minded(database: Database) -> None:
+    ddl = """CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int,
+      twice int GENERATED ALWAYS AS (n * 2) STORED, serial int GENERATED BY DEFAULT
+      AS IDENTITY)"""
+    target = Target(database, ddl)
+    first = {"id": "7", "n": "1", "twice": "2", "serial": "5"}
+    second = {"id": "7", "n": "4", "twice": "8", "serial": "6"}
+    target.apply(insert(first), update(second), insert(second))
+    assert target.rows() == [(7, 4, 8, 6)]
+
+
+def test_names_are_quoted(database: Database) -> None:
+    ddl = """CREATE SCHEMA "a.b%s"; CREATE TABLE "a.b%s"."t""; DROP" (
+      "%s" int PRIMARY KEY, "q'""%%" text)"""
+    target = Target(database, ddl)
+    table, columns = 'a.b%s.t"; DROP', ("%s", "q'\"%%")
+    one = dict(zip(columns, ("1", "x"), strict=True))
+    made = insert(one, table, key=["1"])
+    made.table.schema, made.table.name = "a.b%s", 't"; DROP'
+    target.apply(made)
+    assert database.fetch('TABLE "a.b%s"."t""; DROP"') == [(1, "x")]
+
+
+def test_a_deferrable_key_takes_plain_inserts(database: Database) -> None:
+    target = Target(database, "CREATE TABLE t (id int PRIMARY KEY DEFERRABLE, n int)")
+    target.apply(insert({"id": "1", "n": "2"}))
+    assert target.rows() == [(1, 2)]
+
+
+def test_tables_that_no_pattern_names_are_passed_over(database: Database) -> None:
+    target = Target(database, tables=["public.t?", "other.*"])
+    target.apply(insert(row("1")))
+    assert target.rows() == []
+
+
+def test_a_missing_table_stops_with_what_makes_it(database: Database) -> None:
+    with Target(database).stops("no such table", "pg_dump"):
+        Target(database, "SELECT").apply(insert(row("1"), "public.gone"))
+
+
+def test_a_missing_column_stops_with_what_adds_it(database: Database) -> None:
+    target = Target(database)
+    target.apply(insert(row("1")))
+    wider = {**row("1"), "More": "1"}
+    with target.stops('ALTER TABLE "public"."t" ADD COLUMN "More"'):
+        target.apply(insert(wider))
+    database.execute('ALTER TABLE t ADD COLUMN "More" int')
+    target.apply(insert(wider))
+    assert [r[3] for r in target.rows()] == [1]
+
+
+def test_what_the_target_refuses_waits_and_then_stops_without_a_value(
+    database: Database,
+) -> None:
+    ddl = f"{TABLE}; CREATE UNIQUE INDEX only_one ON t (note)"
+    target = Target(database, ddl, patience_s=0)
+    target.apply(insert(row("1", "1", "secret")))
+    with target.stops("public.t at 0/5, 0", "UniqueViolation", "only_one"):
+        target.apply(insert(row("2", "1", "secret"), lsn=5))
+    with target.stops("InvalidTextRepresentation") as caught:
+        target.apply(insert(row("none", "1", "y")))
+    assert "none" not in str(caught)
+    patient = Target(database, "SELECT")
+    with pytest.raises(Retry, match="only_one"):
+        patient.apply(insert(row("2", "1", "secret")))
+
+
+def test_an_older_op_of_another_partition_takes_no_effect(database: Database) -> None:
+    """Records are keyed by a column that is not the key: rows change partitions."""
+    target = Target(database)
+    ins = insert(row("1", "1", "a"), key=["a"], lsn=10, partition=0)
+    moved_out = delete(row("1", "1", "a"), key=["a"], lsn=20, partition=0)
+    moved_in = insert(row("1", "2", "b"), key=["b"], lsn=20, seq_id=1, partition=1)
+    back_out = delete(row("1", "2", "b"), key=["b"], lsn=30, partition=1)
+    back_in = insert(row("1", "3", "a"), key=["a"], lsn=30, seq_id=1, partition=0)
+    target.apply(ins, moved_in)
+    target.apply(moved_out)
+    assert [r[2] for r in target.rows()] == ["b"]
+    target.apply(back_in, back_out)
+    assert [r[2] for r in target.rows()] == ["a"]
+    target.apply(ins, moved_in, moved_out, back_out, back_in)
+    assert [r[2] for r in target.rows()] == ["a"]
+
+
+def test_a_new_history_of_the_source_may_begin_lower(database: Database) -> None:
+    target = Target(database)
+    header = (("walstream-source", b"71/app/1"),)
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=1000))
+    target.apply(insert(row("1", "1", "b"), key=["b"], lsn=10))
+    assert [r[2] for r in target.rows()] == ["a"]
+    target.apply(insert(row("1", "1", "c"), key=["c"], lsn=10, headers=header))
+    target.apply(insert(row("1", "1", "d"), key=["d"], lsn=11))
+    assert [r[2] for r in target.rows()] == ["d"]
+
+
+def test_one_update_under_the_new_key_outlives_the_old_keys_late_insert(
+    database: Database,
+) -> None:
+    target = Target(database)
+    columns = ("id", "n", "note")
+    target.apply(update(row("2"), {"id": "1"}, columns=columns, lsn=20, partition=1))
+    target.apply(insert(row("1"), lsn=10, partition=0))
+    assert [r[0] for r in target.rows()] == [2]
+
+
+def test_a_truncate_forgets_the_rows_positions(database: Database) -> None:
+    target = Target(database, row_positions=True)
+    target.apply(insert(row("1"), lsn=10))
+    assert len(database.fetch("TABLE replication_mirror_row")) == 1
+    target.apply(make(Kind.TRUNCATE, T, columns=("id",), lsn=20))
+    assert database.fetch("TABLE replication_mirror_row") == []
+
+
+def test_ordinary_keys_keep_no_positions(database: Database) -> None:
+    target = Target(database)
+    target.apply(insert(row("1")), update(row("1", "2")), delete(row("1")))
+    assert database.fetch("TABLE replication_mirror_row") == []
+
+
+def test_the_start_names_what_may_refuse_or_double_changes(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.execute(f"""{TABLE}; ALTER TABLE t ADD CONSTRAINT notes UNIQUE (note);
+    CREATE UNIQUE INDEX numbers ON t (n) WHERE n > 0;
+    CREATE TABLE child (id int REFERENCES t); CREATE TABLE other (id int UNIQUE);
+    CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+    CREATE TRIGGER fires BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()""")
+    with caplog.at_level(logging.WARNING, "consumer.mirror"):
+        PostgresMirror(database.dsn, tables=["public.t", "public.child"]).start()
+    text = caplog.text
+    for name in ("notes", "numbers", "child_id_fkey", "fires"):
+        assert name in text
+    assert "other" not in text
+    caplog.clear()
+    replica = make_conninfo(database.dsn, options="-c session_replication_role=replica")
+    PostgresMirror(replica, tables=["public.t", "public.child"]).start()
+    assert "notes" in caplog.text
+    assert "fkey" not in caplog.text
+    assert "fires" not in caplog.text
+
+
+def test_another_database_than_the_consumers_is_refused(
+    database: Database,
+) -> None:
+    database.execute(TABLE)
+    mirror = PostgresMirror(database.server.dsn("template1"), row_positions=False)
+    with (
+        psycopg.connect(database.dsn) as tx,
+        pytest.raises(MirrorError, match="another database"),
+    ):
+        mirror.handle_message(tx, insert(row("1")))
+
+
+def test_an_ordinary_role_may_mirror(database: Database) -> None:
+    name = f"role_{database.name}"
+    target = Target(database)
+    database.execute(
+        f"CREATE ROLE {name} LOGIN; GRANT CREATE ON SCHEMA public TO {name};"
+        f"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON t TO {name}"
+    )
+    try:
+        dsn = make_conninfo(database.dsn, user=name)
+        mirror = PostgresMirror(dsn)
+        with psycopg.connect(dsn) as tx:
+            mirror.handle_message(tx, insert(row("1"), key=["else"]))
+        assert [r[0] for r in target.rows()] == [1]
+    finally:
+        database.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")

@@ -1,0 +1,52 @@
+"""The command line of the consumer library; its verbs run in tests/integration."""
+
+from pathlib import Path
+
+import pytest
+
+from consumer import __main__ as command
+
+
+def test_the_help_offers_tail_and_mirror(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "tail" in text
+    assert "mirror" in text
+    assert "Exit codes" in text
+
+
+def test_a_mirror_without_a_target_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CONSUMER_TARGET_DSN", raising=False)
+    assert command.main(["mirror", "t", "--group", "g"]) == 2
+    assert "CONSUMER_TARGET_DSN" in capsys.readouterr().err
+
+
+def test_a_property_needs_its_value(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert command.main(["tail", "t", "-X", "secret"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err
+    assert command.main(["tail", "t", "--kafka-file", str(tmp_path / "none")]) == 2
+
+
+def test_a_property_that_breaks_the_promise_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "kafka.properties"
+    path.write_text("# theirs\n\nenable.auto.offset.store = true\n", "utf-8")
+    assert command.main(["tail", "t", "--kafka-file", str(path)]) == 2
+    assert "enable.auto.offset.store" in capsys.readouterr().err
+
+
+def test_a_target_that_does_not_answer_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dsn = "host=127.0.0.1 port=1 password=secret"
+    assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 5
+    text = capsys.readouterr().err
+    assert "does not answer" in text
+    assert "secret" not in text

@@ -1,0 +1,37 @@
+"""Which errors of PostgreSQL pass by."""
+
+from typing import Any, cast
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from consumer.connection import passes
+
+_OPEN = cast("psycopg.Connection[Any]", type("Open", (), {"broken": False})())
+_BROKEN = cast("psycopg.Connection[Any]", type("Broken", (), {"broken": True})())
+
+
+@pytest.mark.parametrize(
+    ("error", "passing"),
+    [
+        (errors.SerializationFailure(), True),
+        (errors.DeadlockDetected(), True),
+        (errors.AdminShutdown(), True),
+        (errors.ConnectionFailure(), True),
+        (errors.UniqueViolation(), False),
+        (errors.UndefinedTable(), False),
+        (ValueError(), False),
+    ],
+)
+def test_what_the_same_transaction_may_survive_passes(
+    error: Exception, *, passing: bool
+) -> None:
+    assert passes(error, _OPEN) is passing
+    assert passes(error, _BROKEN)
+
+
+def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
+    wrapped = RuntimeError()
+    wrapped.__cause__ = errors.DeadlockDetected()
+    assert passes(wrapped, _OPEN)

@@ -1,0 +1,43 @@
+"""Records that are no op."""
+
+from typing import Any, cast
+
+import pytest
+
+from consumer.error import HandlerFailed, PoisonRecord
+from consumer.op import Record
+from consumer.poison import checked, meet
+from walstream.errors import WalstreamError
+
+_RECORD = Record("t", 2, 9, b"k", b"secret")
+_REASON = WalstreamError("no op record: KeyError")
+
+
+def test_stop_names_the_place_and_no_byte_of_the_record() -> None:
+    with pytest.raises(PoisonRecord) as caught:
+        meet("stop", _RECORD, _REASON)
+    assert caught.value.offset == 9
+    assert "t[2] offset 9" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_skip_and_a_function_let_it_pass() -> None:
+    seen: list[Record] = []
+    meet("skip", _RECORD, _REASON)
+    meet(seen.append, _RECORD, _REASON)
+    assert seen == [_RECORD]
+
+
+def test_a_function_that_raises_stops() -> None:
+    def refuse(_: Record) -> None:
+        raise ValueError("secret")
+
+    with pytest.raises(HandlerFailed) as caught:
+        meet(refuse, _RECORD, _REASON)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_misspelt_policy_is_refused() -> None:
+    assert checked("skip") == "skip"
+    with pytest.raises(ValueError, match="on_poison"):
+        checked(cast("Any", "ignore"))

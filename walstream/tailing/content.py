@@ -1,0 +1,60 @@
+"""What a record's value says, whatever its format: the one shape that is shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from walstream.lsn import Lsn
+from walstream.row import NotSent
+
+
+class Kind(StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+    TOMBSTONE = "tombstone"
+    TRANSACTION = "transaction"  # tungsten's own record about one
+
+
+class Format(StrEnum):
+    OP = "op"
+    EVENT = "event"
+    TUNGSTEN = "tungsten"
+    ROW = "row"
+    TEXT = "text"  # of no known format
+    BYTES = "bytes"  # no text either
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A value that is neither text nor NULL: a number, true, an array, as written."""
+
+    text: str
+
+
+Value = str | None | NotSent | Json
+Columns = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One change, as far as its format tells it."""
+
+    format: Format | None  # None: a tombstone has none
+    kind: Kind | None = None  # None: of no known format
+    schema: str | None = None
+    table: str | None = None
+    lsn: Lsn | None = None
+    seq_id: int | None = None
+    old: Columns | None = None
+    new: Columns | None = None
+    snapshot: bool = False
+    more: Columns = field(default_factory=dict)  # what only this format has
+
+    @property
+    def full_table(self) -> str | None:
+        """`schema.table`, where the format tells the schema."""
+        if self.table is None or self.schema is None:
+            return self.table
+        return f"{self.schema}.{self.table}"
