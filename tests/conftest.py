@@ -10,7 +10,12 @@ import pytest
 from tests import skips
 from walstream.local.process import unwind_on_sigterm
 
-pytest_plugins = ["tests.fix_postgres", "tests.fix_kafka", "tests.fix_walstream"]
+pytest_plugins = [
+    "tests.fix_postgres",
+    "tests.fix_kafka",
+    "tests.fix_walstream",
+    "tests.fix_spark",
+]
 
 _KEPT = "WALSTREAM_TEST_"
 _MARKED_BY = {

@@ -76,6 +76,7 @@ class Reader:
                 "group.id": "tests",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
+                "enable.partition.eof": True,
                 "fetch.message.max.bytes": _LARGEST // 2,
                 "fetch.max.bytes": _LARGEST,
                 "receive.message.max.bytes": _LARGEST * 2,
@@ -165,6 +166,10 @@ class Reader:
         messages: list[Any] = self._consumer.consume(1000, timeout=timeout_s)
         for message in messages:  # Any: theirs may be None all over, ours are not
             error = message.error()
+            if error is not None and error.code() == _END:
+                # behind a transaction's marker, which is no record
+                self._next[message.topic(), message.partition()] = message.offset()
+                continue
             if error is not None:
                 # a new topic's leader may not know of it yet
                 assert error.retriable() or error.code() in _PASSING, error.str()
@@ -198,6 +203,7 @@ class Reader:
         self.close()
 
 
+_END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's local codes are so
 _PASSING: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,

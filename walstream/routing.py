@@ -65,6 +65,7 @@ class Route:
     topic: str
     key: KeyRenderer
     table_key: bytes  # the key of ops without a row: Truncate
+    key_width: int = 0  # so many first columns of a row hold its key
 
 
 class Router:
@@ -128,7 +129,8 @@ class Router:
         if mapping and mapping.partition_key is not None:
             indexes = _indexes(table, mapping.partition_key)
         render = _RENDERERS[self._rules.key]
-        return Route(topic, *render(table.full_name, indexes))
+        key, table_key = render(table.full_name, indexes)
+        return Route(topic, key, table_key, max(indexes, default=-1) + 1)
 
 
 def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:

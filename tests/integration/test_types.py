@@ -2,17 +2,20 @@
 
 # ruff: noqa: S608 - SQL of constants
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
 
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer
+from tests.fix_spark import Backfill
 from tests.fix_walstream import Stream, streamed
-from tests.reading import Record
+from tests.reading import Reader, Record
+from walstream.spark.session import Spark
 
 ROLE = "hostile"
+PUBLICATION = "walstream"
 # of the role and of the database: none may change a byte
 HOSTILE = {
     "DateStyle": "German, DMY",
@@ -322,3 +325,41 @@ def test_a_search_path_changes_no_byte(stream: Stream) -> None:
         wanted = printed(connection, "SELECT * FROM public.names")
     stream.reader.until(lambda _: mine(stream, "names", 1))
     assert [record.op.new for record in mine(stream, "names", 1)] == wanted
+
+
+def test_a_snapshot_prints_every_type_as_the_stream_does(
+    stream: Stream,
+    spark: Spark,
+    backfills: Callable[..., Backfill],
+    topic_prefix: str,
+    kafka: KafkaServer,
+) -> None:
+    every = columns(stream.database.server.version)
+    with session(stream.database, **PRINTED_UNDER) as connection:
+        marks = ", ".join(["%s"] * len(every))
+        for key in (20, 21):
+            values = [text if key == 20 else None for _, text in every]
+            connection.execute(
+                f"INSERT INTO every_type VALUES ({key}, {marks})", values
+            )
+    stream.reader.until(lambda _: mine(stream, "every_type", 21))
+    streamed_records = [mine(stream, "every_type", key)[0] for key in (20, 21)]
+    backfills(stream.walstream.dsn, publications=(PUBLICATION,)).run(
+        spark, "public.every_type"
+    )
+    with Reader(kafka.bootstrap, topic_prefix) as reader:
+        found = {
+            record.key: record
+            for record in reader.until(
+                lambda records: {b'["20"]', b'["21"]'} <= {r.key for r in records}
+            )
+        }
+    for record in streamed_records:
+        read = found[record.key]
+        assert read.op.table.columns == record.op.table.columns
+        assert body(read) == body(record)
+
+
+def body(record: Record) -> bytes:
+    """Give the row's own bytes."""
+    return record.value.partition(b'"op":')[2].replace(b',"snapshot":true}', b"}")

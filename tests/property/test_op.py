@@ -1,6 +1,7 @@
 """The op format against a plain json.dumps twin; what is written reads back."""
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
@@ -122,6 +123,7 @@ def test_halves_hold_what_the_update_held(op: ReplicationOp) -> None:
     assert insert.absent == any_absent(op.new)
 
 
+_ESCAPED = re.compile(r'[\x00-\x08\x0b-\x1f"\\]')
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 2**65) | st.text(max_size=3),
     lambda inner: (
@@ -152,3 +154,41 @@ def test_record_with_a_field_of_another_type_reads_or_is_refused(
     for name in data.draw(st.sets(st.sampled_from([*fields, "absent", "schema"]))):
         fields[name] = data.draw(JSON)
     reads_or_refuses(json.dumps(fields).encode())
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(st.tuples(*[st.none() | texts] * width), min_size=1)
+    ),
+    lsns,
+    st.integers(1, 2**31),
+    st.just("public") | names,
+)
+def test_lines_of_copy_text_are_encoded_as_their_rows(
+    rows: list[tuple[str | None, ...]], lsn: int, chunk: int, schema: str
+) -> None:
+    table = Table(schema, "t", tuple(map(str, range(len(rows[0])))))
+    encoder = op_format.OpEncoder(table)
+    lines = [[copy_text(value) for value in row] for row in rows]
+    text = "".join("\t".join(line) + "\n" for line in lines)
+    encoded = encoder.encode_lines(text.encode(), lsn, chunk << 32)
+    if encoded is None:
+        assert _ESCAPED.search(text.replace("\\N", ""))
+        return
+    assert encoded == [
+        encoder.encode(
+            ReplicationOp(
+                Kind.INSERT, table, lsn, (chunk << 32) + index, new=row, snapshot=True
+            )
+        )
+        for index, row in enumerate(rows)
+    ]
+
+
+def copy_text(value: str | None) -> str:
+    """Write a value as COPY does."""
+    if value is None:
+        return "\\N"
+    for plain, letter in zip("\\\b\f\n\r\t\v", "\\bfnrtv", strict=True):
+        value = value.replace(plain, f"\\{letter}")
+    return value

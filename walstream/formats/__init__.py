@@ -1,9 +1,10 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from walstream.formats.op import OpEncoder
+from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 
 
@@ -11,6 +12,15 @@ class Encoder(Protocol):
     """Encodes the ops of one table."""
 
     def encode(self, op: ReplicationOp) -> bytes: ...
+
+
+@runtime_checkable
+class LineEncoder(Encoder, Protocol):
+    """Renders COPY text too, most of it without a look at any value."""
+
+    def encode_lines(
+        self, block: bytes, lsn: Lsn, seq_id: int
+    ) -> list[bytes] | None: ...
 
 
 ENCODERS: Final[dict[str, Callable[[Table], Encoder]]] = {"op": OpEncoder}

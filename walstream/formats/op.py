@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from walstream.errors import WalstreamError
+from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, NotSent, Row
 
@@ -37,6 +38,7 @@ class OpEncoder:
             else b""
         )
         self._insert_tail = b"}" + self._tail + b"}"
+        self._snapshot_tail = b"}" + self._tail + b',"snapshot":true}'
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Render one op of this encoder's table."""
@@ -56,8 +58,40 @@ class OpEncoder:
             self._insert_tail,
         )
 
+    def encode_lines(self, block: bytes, lsn: Lsn, seq_id: int) -> list[bytes] | None:
+        """Render lines of COPY text as snapshot rows, the first of them `seq_id`.
+
+        Tabs become what stands between JSON's texts, and no value is looked at. None:
+        some value has to be, since JSON or COPY writes it with a backslash.
+        """
+        nulls = block.count(b"\\N")
+        # JSON's own length tells whether it would escape more than these
+        escapes = block.count(b"\t") + block.count(b"\n") + nulls
+        plain = len(orjson.dumps(block.decode())) == len(block) + escapes + 2
+        if not plain or not self._table.columns:
+            return None
+        lines = block[:-1].replace(b"\t", b'","').replace(b"\n", b'"\n"')
+        lines = b'"%b"' % lines
+        if nulls:
+            lines = lines.replace(b'"\\N"', b"null")
+        head = b'%b%d,"seq_id":' % (self._head, lsn)
+        tail = b"]" + self._snapshot_tail
+        return [
+            b'%b%d,"op":{"Insert":[%b%b' % (head, number, line, tail)
+            for number, line in enumerate(lines.split(b"\n"), seq_id)
+        ]
+
     def _encode_rare(self, op: ReplicationOp) -> bytes:
         """Render with the fields that most ops do not have."""
+        if op.snapshot and not op.absent and op.kind is Kind.INSERT:
+            # backfilled rows: as many as a table has
+            return b'%b%d,"seq_id":%d,"op":{"Insert":%b%b' % (
+                self._head,
+                op.lsn,
+                op.seq_id,
+                orjson.dumps(op.new),
+                self._snapshot_tail,
+            )
         old, new = _known(op.old), _known(op.new)
         match op.kind:
             case Kind.INSERT:

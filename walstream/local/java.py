@@ -1,17 +1,13 @@
 """Finds the Java that Kafka needs."""
 
 import os
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from walstream.errors import ConfigError
-
-LOWEST_VERSION = 17
-_INSTALL = f"apt-get install openjdk-{LOWEST_VERSION}-jre-headless"
+from walstream.java import INSTALL, LOWEST_VERSION, java_version
 
 
 def find_java() -> Path:
@@ -23,23 +19,7 @@ def find_java() -> Path:
             return java
         seen.append(f"{java} is {version or 'no Java'}")
     found = f" ({', '.join(seen)})" if seen else ""
-    raise ConfigError(f"Java {LOWEST_VERSION} or later is needed{found}: {_INSTALL}")
-
-
-def java_version(java: Path) -> int:
-    """Its feature number (8 for 1.8.0), or 0 where it does not say."""
-    try:
-        answer = subprocess.run(  # noqa: S603 - the operator's own JAVA_HOME or PATH
-            [java, "-version"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
-    return int(found[1]) if found else 0
+    raise ConfigError(f"Java {LOWEST_VERSION} or later is needed{found}: {INSTALL}")
 
 
 def _candidates() -> Iterator[Path]:

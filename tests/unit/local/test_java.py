@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import ConfigError
-from walstream.local.java import find_java, java_version, main
+from walstream.java import java_version
+from walstream.local.java import find_java, main
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,76 @@
+"""A task ends with its driver, and its lock is shared by those that run."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from walstream.errors import Transient
+from walstream.spark.leash import Leash
+
+_WORN = """
+import sys
+from walstream.spark.leash import Leash
+with Leash(*eval(sys.argv[1])).worn():
+    print("worn", flush=True)
+    sys.stdin.read()
+"""
+
+
+def wear(leash: Leash) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", _WORN, repr((leash.pid, leash.started, leash.lock))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def held_by_others(lock: Path) -> bool:
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_the_lock_is_shared_while_tasks_run(tmp_path: Path) -> None:
+    lock = tmp_path / "spark.lock"
+    tasks = [wear(Leash.of_this_process(lock)) for _ in range(2)]
+    for task in tasks:
+        assert task.stdout is not None
+        assert task.stdout.readline() == "worn\n"
+    assert held_by_others(lock)
+    tasks[0].communicate()
+    assert held_by_others(lock)
+    tasks[1].communicate()
+    assert not held_by_others(lock)
+
+
+def test_nothing_begins_once_the_driver_is_gone(tmp_path: Path) -> None:
+    driver = subprocess.Popen(["sleep", "60"])
+    text = Path(f"/proc/{driver.pid}/stat").read_text()
+    leash = Leash(driver.pid, text.rpartition(")")[2].split()[19], str(tmp_path / "l"))
+    leash.check()
+    driver.kill()
+    os.waitid(os.P_PID, driver.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(Transient):  # a zombie, too
+        leash.check()
+    driver.wait()
+    with pytest.raises(Transient):
+        leash.check()
+    task = wear(leash)
+    assert task.communicate()[0] == ""
+    assert task.returncode == 1
+
+
+def test_another_process_of_that_number_is_not_the_driver() -> None:
+    mine = Leash.of_this_process()
+    mine.check()
+    with pytest.raises(Transient):
+        Leash(mine.pid, "1").check()

@@ -1,0 +1,97 @@
+"""A source's chunk task, composed of what the adapters offer.
+
+The tasks read as the stream's sessions do, and send as its sinks do: the same settings
+of values, encoder, router, partitioner and producer properties.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from walstream.config import Config, PostgresSource
+from walstream.errors import ConfigError
+from walstream.kafka.failure import failure
+from walstream.kafka.producer import producer_properties
+from walstream.kafka.topics import Topic
+from walstream.lsn import Lsn
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import connect, translate
+from walstream.routers import Routers
+from walstream.spark.leash import Leash
+from walstream.spark.outlet import Target, TopicShape
+from walstream.spark.reader import Database
+from walstream.spark.table import Wanted
+from walstream.spark.task import ChunkTask
+
+# of each task's producer: a chunk is sent at full speed, and nobody waits for a record
+_BULK: Final = {"linger.ms": 20, "queue.buffering.max.kbytes": 64 << 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What tasks read, and what they write on its rows."""
+
+    name: str  # as exported
+    lsn: Lsn  # of its rows
+    source_header: bytes  # system_identifier/database/epoch
+
+
+def wanted(
+    table: TableFacts, publications: Sequence[str], *, by_key: bool = False
+) -> Wanted:
+    """Say what is read of a table, keyed as its stream is."""
+    return Wanted(
+        table.schema,
+        table.name,
+        table.primary_key if table.full else table.identity,
+        tuple(publications),
+        table.primary_key,
+        by_key,
+    )
+
+
+def chunk_task(
+    config: Config,
+    source: str,
+    snapshot: Snapshot,
+    topics: Mapping[str, Mapping[str, Topic]],
+    leash: Leash | None = None,
+) -> ChunkTask:
+    """Make the task; `topics` are those of each sink, as they were found.
+
+    With a leash tasks run here; without one they run elsewhere, and each chunk is a
+    Kafka transaction, in which a retry fences the attempt before it.
+    """
+    found = config.sources[source]
+    if not isinstance(found, PostgresSource):
+        raise ConfigError(f"source {source!r} is no postgres source")
+    routers = Routers(config, source)
+    targets = []
+    for name, sink in routers.configs.items():
+        limits = [topic.limit for topic in topics[name].values()]
+        targets.append(
+            Target(
+                sink=name,
+                format=sink.format,
+                partitioner=sink.partitioner,
+                router=routers[name],
+                topics={
+                    topic.name: TopicShape(topic.partitions, topic.limit)
+                    for topic in topics[name].values()
+                },
+                source_header=snapshot.source_header,
+                failure=failure,
+                producer=producer_properties(
+                    {**_BULK, **sink.producer}, min(limits), max(limits)
+                ),
+                transactions="" if leash else f"{found.slot}-{name}-{snapshot.lsn}",
+            )
+        )
+    return ChunkTask(
+        Database(found.dsn, connect, translate),
+        snapshot.name,
+        snapshot.lsn,
+        tuple(targets),
+        leash,
+        config.secrets.values,
+    )

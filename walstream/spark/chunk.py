@@ -1,0 +1,164 @@
+"""A chunk: some rows of one relation, and the query that reads them; pure.
+
+Chunks are numbered from 1 over all tables of a snapshot; a row's seq_id is its chunk's
+number, and its index in the chunk's reading order, which every attempt repeats.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from psycopg import sql
+
+from walstream.errors import Transient, WalstreamError
+from walstream.op import Table
+
+_INDEX_BITS: Final = 32
+
+
+class Void(Transient):
+    """The chunk cannot be read under its snapshot any more: begin the table again."""
+
+
+class SnapshotGone(Void):
+    """Who exported the snapshot is gone, and nobody can import it any more."""
+
+
+class TableRewritten(Void):
+    """The table was rewritten, truncated or dropped: its old rows cannot be seen."""
+
+
+class ChunkFailed(WalstreamError):
+    """A chunk failed as often as Spark tries: the table, the range, the cause."""
+
+    exit_code: ClassVar[int] = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a chunk is read from, and the table that its rows go out as.
+
+    These differ for a partition whose root is published.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    table: Table
+    row_filter: str = ""  # the publication's, as SQL
+    alone: bool = True  # ONLY: without what inherits from it
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Rows by their place in the table: from page `low`, to before `high`."""
+
+    low: int
+    high: int | None  # None: to the end, also of what is added now
+
+    def __str__(self) -> str:
+        return f"pages {self.low} to {'the end' if self.high is None else self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Rows by key: from `low`, to before `high`; None: without a bound."""
+
+    columns: tuple[str, ...]
+    low: tuple[str, ...] | None = field(repr=False)
+    high: tuple[str, ...] | None = field(repr=False)
+    number: int = 1
+    of: int = 1
+
+    def __str__(self) -> str:
+        return f"key range {self.number} of {self.of}"  # its bounds are rows' values
+
+
+Span = Pages | Keys | None
+"""None: all rows, in one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one task reads."""
+
+    number: int
+    relation: Relation
+    span: Span
+    size: int = 0  # bytes, about: what progress counts
+
+    @property
+    def first_seq_id(self) -> int:
+        return self.number << _INDEX_BITS
+
+    def __str__(self) -> str:
+        where = self.span or "all rows"
+        return f'chunk {self.number}: table "{self.relation.full_name}", {where}'
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDone:
+    """What a task did; all its records are delivered."""
+
+    number: int
+    rows: int
+    bytes: int  # of keys and values
+    last: dict[str, dict[int, int]] = field(default_factory=dict)
+    """The offset of the last record in each partition, by sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRefused:
+    """Why a chunk need not be tried again: as a result, since Spark would."""
+
+    number: int
+    error: WalstreamError
+
+
+def statement(chunk: Chunk) -> sql.Composed:
+    """Write the COPY of a chunk's rows, in an order that repeats."""
+    relation = chunk.relation
+    wanted = [_within(chunk.span)] if chunk.span is not None else []
+    if relation.row_filter:
+        # as the server itself printed it
+        wanted.append(sql.SQL("({})").format(sql.SQL(relation.row_filter)))
+    query = sql.SQL("SELECT {} FROM {}{}{}{}").format(
+        sql.SQL(", ").join(map(sql.Identifier, relation.table.columns)),
+        sql.SQL("ONLY " if relation.alone else ""),
+        sql.Identifier(relation.schema, relation.name),
+        sql.SQL(" WHERE ") + sql.SQL(" AND ").join(wanted) if wanted else sql.SQL(""),
+        _order(chunk.span),
+    )
+    return sql.SQL("COPY ({}) TO STDOUT").format(query)
+
+
+def _within(span: Pages | Keys) -> sql.Composable:
+    if isinstance(span, Pages):
+        bounds = [("ctid >= {}::tid", f"({span.low},0)")]
+        if span.high is not None:
+            bounds.append(("ctid < {}::tid", f"({span.high},0)"))
+        return sql.SQL(" AND ").join(
+            sql.SQL(bound).format(sql.Literal(place)) for bound, place in bounds
+        )
+    key = _listed(sql.Identifier(name) for name in span.columns)
+    parts = [
+        key + sql.SQL(f" {sign} ") + _listed(map(sql.Literal, bound))
+        for sign, bound in ((">=", span.low), ("<", span.high))
+        if bound is not None
+    ]
+    return sql.SQL(" AND ").join(parts) if parts else sql.SQL("true")
+
+
+def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL("({})").format(sql.SQL(", ").join(parts))
+
+
+def _order(span: Span) -> sql.Composable:
+    if not isinstance(span, Keys):
+        return sql.SQL("")
+    names: Sequence[sql.Composable] = [sql.Identifier(name) for name in span.columns]
+    return sql.SQL(" ORDER BY ") + sql.SQL(", ").join(names)

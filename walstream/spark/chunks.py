@@ -1,0 +1,242 @@
+"""The one way to run chunks on Spark: what is done is heard of as it is done.
+
+Each table is a job (several, where connections are scarcer than Spark's slots), with a
+description for Spark's UI. The jobs stand in one queue, a few at a time, so that no
+core waits for a table's last chunk. A chunk's outcome comes by an accumulator, which
+counts each once; a chunk that fails is tried again by Spark.
+"""
+
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.util import InheritableThread
+
+from walstream.errors import Transient, WalstreamError
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused
+from walstream.spark.session import Spark
+
+Task = Callable[[Chunk], ChunkDone | ChunkRefused]
+
+_LANES: Final = 4  # jobs at a time
+_LOOK_EVERY_S: Final = 0.05
+_TELL_EVERY_S: Final = 0.5
+_CANCEL_WAIT_S: Final = 10.0
+# of a job's failure, as Spark writes it
+_SAID: Final = re.compile(r"ChunkFailed: (chunk \d+: .*)")
+_LOST: Final = re.compile(
+    r"Task (\d+) in stage .*?: (?:[\w.]+(?:Exception|Error): )?(.*)"
+)
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: (No module named .*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the chunks are."""
+
+    chunks: int
+    chunks_done: int
+    rows: int
+    bytes: int  # sent
+    size: int  # of the tables, in PostgreSQL, about
+    size_done: int
+    elapsed_s: float
+
+
+class _Outcomes(AccumulatorParam[list[Any]]):
+    """Collects outcomes from the tasks."""
+
+    def zero(self, value: list[Any]) -> list[Any]:
+        del value
+        return []
+
+    def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802 - pyspark's name
+        value1 += value2
+        return value1
+
+
+def run(
+    spark: Spark,
+    chunks: Sequence[Chunk],
+    task: Task,
+    on_done: Callable[[ChunkDone], None],
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+) -> None:
+    """Run all chunks, in their order; call back from this thread.
+
+    Raises ChunkFailed when one failed as often as Spark tries, what the task says no
+    retry will cure, Transient when Spark itself is gone. What a callback raises ends
+    the tasks that run, and is raised again.
+    """
+    if not chunks:
+        return
+    try:
+        _Run(spark, chunks, task).follow(on_done, on_progress)
+    except Py4JError:
+        raise _gone() from None
+
+
+class _Run:
+    """One call of `run`."""
+
+    def __init__(self, spark: Spark, chunks: Sequence[Chunk], task: Task) -> None:
+        self._spark = spark
+        self._task = task
+        self._sizes = {chunk.number: chunk.size for chunk in chunks}
+        self._slices: queue.SimpleQueue[list[Chunk]] = queue.SimpleQueue()
+        lanes = min(_LANES, spark.connections)
+        unlimited = spark.slots is not None and spark.slots <= spark.connections
+        most = len(chunks) if unlimited else max(1, spark.connections // lanes)
+        for part in _slices(chunks, most):
+            self._slices.put(part)
+        self._group = f"walstream-{id(self):x}-{time.monotonic_ns():x}"
+        self._outcomes: Accumulator[list[Any]] = spark.context.accumulator(
+            [], _Outcomes()
+        )
+        self._stopped = threading.Event()
+        self._failed: BaseException | None = None
+        self._lanes = [InheritableThread(self._work, daemon=True) for _ in range(lanes)]
+
+    def follow(
+        self,
+        on_done: Callable[[ChunkDone], None],
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        began = time.monotonic()
+        progress = Progress(len(self._sizes), 0, 0, 0, sum(self._sizes.values()), 0, 0)
+        told = 0.0
+        seen: set[int] = set()
+        for lane in self._lanes:
+            lane.start()
+        try:
+            while True:
+                running = any(lane.is_alive() for lane in self._lanes)
+                for done in self._take(seen):
+                    on_done(done)
+                    progress = self._count(progress, done)
+                now = time.monotonic()
+                if now - told >= _TELL_EVERY_S or not running:
+                    told = now
+                    on_progress(replace(progress, elapsed_s=now - began))
+                if self._failed is not None:
+                    raise self._failed
+                if not running:
+                    break
+                time.sleep(_LOOK_EVERY_S)
+        finally:
+            self._end()
+        if missing := self._sizes.keys() - seen:
+            raise Transient(
+                f"Spark did not say what became of chunks {sorted(missing)}"
+            )
+
+    def _take(self, seen: set[int]) -> Iterator[ChunkDone]:
+        """Give what was not seen yet; a refusal is an error at once."""
+        for outcome in self._outcomes.value[len(seen) :]:
+            seen.add(outcome.number)
+            if isinstance(outcome, ChunkRefused):
+                raise outcome.error
+            yield outcome
+
+    def _count(self, before: Progress, done: ChunkDone) -> Progress:
+        return replace(
+            before,
+            chunks_done=before.chunks_done + 1,
+            rows=before.rows + done.rows,
+            bytes=before.bytes + done.bytes,
+            size_done=before.size_done + self._sizes[done.number],
+        )
+
+    def _work(self) -> None:
+        """Run one slice after the other, as one of the lanes."""
+        while not self._stopped.is_set():
+            try:
+                part = self._slices.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._run_job(part)
+            except Exception as error:  # noqa: BLE001 - whatever Spark raises
+                if not self._stopped.is_set():
+                    self._failed = _failure(error, part)
+                    self._stopped.set()
+                return
+
+    def _run_job(self, part: Sequence[Chunk]) -> None:
+        context = self._spark.context
+        table = part[0].relation.table
+        context.setJobGroup(
+            self._group,
+            f"walstream: {table.schema}.{table.name}",
+            interruptOnCancel=False,
+        )
+        task, outcomes = self._task, self._outcomes
+
+        def each(mine: Iterable[Chunk]) -> Iterator[int]:
+            for chunk in mine:
+                try:
+                    outcomes.add([task(chunk)])
+                except ChunkFailed:
+                    raise
+                except Exception as error:
+                    name = type(error).__name__
+                    raise ChunkFailed(f"{chunk}: {name}: {error}") from error
+            return iter(())
+
+        # pickled one by one: a partition is a chunk
+        context.parallelize(part, len(part)).mapPartitions(each).count()
+
+    def _end(self) -> None:
+        """Let nothing of this run go on: a task that is cancelled is waited for."""
+        self._stopped.set()
+        if not any(lane.is_alive() for lane in self._lanes):
+            return
+        try:
+            self._spark.context.cancelJobGroup(self._group)
+        except (Py4JError, OSError):
+            return  # no JVM, no tasks
+        for lane in self._lanes:
+            lane.join(_CANCEL_WAIT_S)
+
+
+def _slices(chunks: Sequence[Chunk], most: int) -> Iterator[list[Chunk]]:
+    """Cut the chunks into jobs: of one table each, and of so many chunks at most."""
+    for _, group in groupby(chunks, lambda chunk: id(chunk.relation.table)):
+        table = list(group)
+        for start in range(0, len(table), most):
+            yield table[start : start + most]
+
+
+def _gone() -> Transient:
+    return Transient(
+        "Spark is gone: its Java process ended",
+        hint="was it killed, or out of memory? Chunks that were done stay done",
+    )
+
+
+def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
+    """Say why a job failed: the chunk, and the cause in one line."""
+    if not isinstance(error, Py4JJavaError):
+        if isinstance(error, Py4JError | OSError):
+            return _gone()
+        return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
+    text = str(error.java_exception.getMessage())
+    if found := _NO_MODULE.search(text):
+        return ChunkFailed(
+            f"Spark's Python: {found[1]}",
+            hint="install walstream there, or name its Python in spark.pyspark.python",
+        )
+    if found := _SAID.search(text):
+        return ChunkFailed(found[1])
+    if found := _LOST.search(text):
+        index = int(found[1])
+        if index < len(part):
+            return ChunkFailed(f"{part[index]}: {found[2]}")
+    return ChunkFailed(f"Spark: {text.splitlines()[0]}")

@@ -1,0 +1,65 @@
+"""What ends a task on this machine when its driver is gone, and who may wait for it.
+
+The kernel kills a Python worker whose daemon dies; the daemon ends with the JVM, and
+the JVM with the driver. Until then a task looks for the driver itself, and its lock is
+shared by all tasks: who takes it alone knows that no orphan sends rows any more.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from walstream.errors import Transient
+
+_PR_SET_PDEATHSIG: Final = 1
+_START_FIELD: Final = 19  # of /proc/PID/stat, counted behind the command's name
+
+
+@dataclass(frozen=True, slots=True)
+class Leash:
+    """Ties tasks to the process that ordered them; picklable."""
+
+    pid: int
+    started: str  # tells it from a later process of the same number
+    lock: str = ""  # a file; "" is none
+
+    @classmethod
+    def of_this_process(cls, lock: Path | None = None) -> Self:
+        """Tie tasks to this process."""
+        pid = os.getpid()
+        return cls(pid, _started(pid), str(lock) if lock else "")
+
+    def check(self) -> None:
+        """Raise when the driver is gone."""
+        if _started(self.pid) != self.started:
+            raise Transient("the driver is gone: its tasks end")
+
+    @contextmanager
+    def worn(self) -> Iterator[None]:
+        """Let the task run as long as the driver lives, and show that it runs."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if not self.lock:
+            self.check()
+            yield
+            return
+        with Path(self.lock).open("a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            self.check()  # after the lock: who holds it alone has seen the driver gone
+            yield
+
+
+def _started(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    fields = text.rpartition(")")[2].split()
+    return "" if fields[0] in "ZX" else fields[_START_FIELD]

@@ -1,0 +1,248 @@
+"""One sink of one task: rows become records, and every one is reported delivered.
+
+The records are those of the stream's sink: its encoder, router, partitioner, producer
+properties. A task that fails sends its chunk again from the start, so that nothing has
+to be held in order behind a failure: the first one fails the task.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import add
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from walstream.errors import RecordRefused, Transient, WalstreamError
+from walstream.formats import ENCODERS, LineEncoder
+from walstream.lsn import Lsn, show
+from walstream.op import Kind, ReplicationOp
+from walstream.partitioner import PARTITIONERS
+from walstream.routing import KeyRenderer, Route, Router
+from walstream.row import Row
+from walstream.spark.chunk import Chunk
+from walstream.spark.copy_text import first, rows
+
+_RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
+_POLL_S: Final = 0.1
+_EPOCH_S: Final = 946_684_800  # 2000-01-01, from where PostgreSQL counts
+_TRANSACTION_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
+_HEADER: Final = "walstream-source"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """What a record must fit."""
+
+    partitions: int
+    limit: int  # max.message.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One sink, as a task needs it; picklable."""
+
+    sink: str
+    format: str
+    partitioner: str
+    router: Router
+    topics: Mapping[str, TopicShape]  # those of the tables that are read
+    source_header: bytes  # system_identifier/database/epoch
+    failure: Callable[[KafkaError, str], WalstreamError]
+    producer: Mapping[str, Any] = field(repr=False)  # complete
+    transactions: str = ""  # a chunk is one transaction: what their names begin with
+
+
+class Outlet:
+    """The records of one chunk for one sink."""
+
+    def __init__(
+        self, target: Target, chunk: Chunk, lsn: Lsn, check: Callable[[], None]
+    ) -> None:
+        """Fence an older attempt where transactions are used; `check` may end it."""
+        table = chunk.relation.table
+        self._target = target
+        self._check = check
+        self._chunk = chunk
+        self._route: Route | None = target.router.route(table)
+        self._encoder = ENCODERS[target.format](table)
+        self._partition = PARTITIONERS[target.partitioner]
+        self._op = ReplicationOp(
+            Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
+        )
+        self._sent = 0
+        self._delivered = 0
+        self._failed: WalstreamError | None = None
+        self.bytes = 0
+        self._last: dict[int, Message] = {}  # by partition
+        self._reports: dict[int, Callable[[KafkaError | None, Message], None]] = {}
+        if self._route is not None:
+            self._shape = target.topics[self._route.topic]
+            self._producer = self._open()
+
+    def _open(self) -> Producer:
+        target = self._target
+        properties = dict(target.producer)
+        if target.transactions:
+            properties |= {
+                "transactional.id": f"{target.transactions}-{self._chunk.number}",
+                "transaction.timeout.ms": _TRANSACTION_S * 1000,
+                "message.timeout.ms": _TRANSACTION_S * 1000,
+            }
+        logger = logging.getLogger("librdkafka")
+        try:
+            producer = Producer(
+                {**properties, "error_cb": lambda _error: None}, logger=logger
+            )
+            if target.transactions:
+                producer.init_transactions(60)
+                producer.begin_transaction()
+        except KafkaException as error:
+            raise target.failure(
+                error.args[0], f"a producer of sink {target.sink!r}"
+            ) from None
+        return producer
+
+    def send(self, block: bytes, index: int) -> int:
+        """Send lines of COPY text, the first of them row `index`; count them."""
+        route = self._route
+        if route is None:
+            return block.count(b"\n")
+        self._serve(0)
+        values, keys = self._encode(block, route, self._chunk.first_seq_id + index)
+        self._check_sizes(values, keys, index)
+        topic, partition = route.topic, 0
+        partitions, choose = self._shape.partitions, self._partition
+        produce, reports = self._producer.produce, self._reports
+        for value, key in zip(values, keys, strict=True):
+            if partitions > 1:
+                partition = choose(key, partitions)
+            try:
+                # without a report yet: its first record, which needs a header
+                produce(topic, value, key, partition, reports[partition])
+            except (BufferError, KeyError):
+                self._produce(topic, value, key, partition)
+        self._sent += len(values)
+        return len(values)
+
+    def _encode(
+        self, block: bytes, route: Route, seq_id: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Give the rows' values and keys: in bulk where nothing needs a closer look."""
+        encoder, op, render = self._encoder, self._op, route.key
+        if isinstance(encoder, LineEncoder):
+            lines = encoder.encode_lines(block, op.lsn, seq_id)
+            if lines is not None:
+                return lines, _keys(render, first(block, route.key_width))
+        op.commit_time = int((time.time() - _EPOCH_S) * 1_000_000)
+        table = rows(block, len(op.table.columns))
+        values = []
+        for number, row in enumerate(table, seq_id):
+            op.new = row
+            op.seq_id = number
+            values.append(encoder.encode(op))
+        return values, _keys(render, table)
+
+    def _check_sizes(
+        self, values: Sequence[bytes], keys: Sequence[bytes], index: int
+    ) -> None:
+        """Stop at a record that the topic does not take."""
+        self.bytes += sum(map(len, values)) + sum(map(len, keys))
+        most = max(map(len, values), default=0) + max(map(len, keys), default=0)
+        if most + _RECORD_OVERHEAD <= self._shape.limit:
+            return
+        sizes = list(map(add, map(len, values), map(len, keys)))
+        largest = max(sizes)
+        if largest + _RECORD_OVERHEAD <= self._shape.limit:
+            return
+        seq_id = self._chunk.first_seq_id + index + sizes.index(largest)
+        topic = self._route.topic if self._route else ""
+        raise RecordRefused(
+            f"a record of table {self._op.table.full_name!r} at"
+            f" ({show(self._op.lsn)}, {seq_id}) has {largest + _RECORD_OVERHEAD} bytes,"
+            f" topic {topic!r} takes {self._shape.limit}",
+            hint=f"raise max.message.bytes of {topic!r}, then: walstream run",
+        )
+
+    def _produce(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+        """Send one record, with a header if it is the first; wait for room."""
+        headers: list[tuple[str, str | bytes | None]] = []
+        if partition not in self._reports:
+            self._reports[partition] = partial(self._report, partition)
+            headers = [(_HEADER, self._target.source_header)]
+        report = self._reports[partition]
+        while True:
+            try:
+                self._producer.produce(
+                    topic, value, key, partition, report, headers=headers
+                )
+            except BufferError:
+                self._check()
+                self._serve(_POLL_S)
+            else:
+                return
+
+    def _report(
+        self, partition: int, error: KafkaError | None, message: Message
+    ) -> None:
+        """Count one delivery. Called by the producer: must not raise."""
+        if error is None:
+            self._delivered += 1
+            self._last[partition] = message
+        elif self._failed is None:
+            where = f"{message.topic()!r} partition {partition}"
+            self._failed = self._target.failure(error, f"delivering to {where}")
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The offset of the last record that was delivered, by partition."""
+        return {
+            partition: message.offset() or 0
+            for partition, message in self._last.items()
+        }
+
+    def _serve(self, wait_s: float) -> None:
+        try:
+            self._producer.poll(wait_s)
+        except KafkaException as error:
+            if self._failed is None:
+                self._failed = self._target.failure(
+                    error.args[0], "the producer gave up"
+                )
+        if self._failed is not None:
+            raise self._failed
+
+    def finish(self) -> None:
+        """Wait until every record is delivered; raise when one is not."""
+        if self._route is None:
+            return
+        while len(self._producer):
+            self._check()
+            self._serve(_POLL_S)
+        self._serve(0)
+        if self._delivered != self._sent:
+            raise Transient(
+                f"sink {self._target.sink!r}: {self._sent - self._delivered} of"
+                f" {self._sent} records were not reported delivered"
+            )
+        if self._target.transactions:
+            try:
+                self._producer.commit_transaction()
+            except KafkaException as error:
+                raise self._target.failure(
+                    error.args[0], "committing a chunk"
+                ) from None
+
+    def abandon(self) -> None:
+        """Give up what is in flight."""
+        if self._route is not None:
+            self._producer.purge()
+            self._producer.poll(0)
+
+
+def _keys(render: KeyRenderer, table: Iterable[Row]) -> list[bytes]:
+    # a copy of the right size: what orjson made is a kilobyte, cut short, and costs
+    # four times as much when it is kept
+    return [b"%b" % render(row) for row in table]

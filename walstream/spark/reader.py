@@ -1,0 +1,122 @@
+"""Reads one chunk under a given snapshot, as blocks of COPY text.
+
+Every connection of every attempt imports the snapshot; the table is looked at again in
+the same transaction, since an old snapshot reads a truncated table as empty.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq, sql
+
+from walstream.errors import WalstreamError
+from walstream.spark.chunk import Chunk, Pages, SnapshotGone, TableRewritten, statement
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+_TRANSACTION_TIMEOUT_FROM: Final = 170000
+_BLOCK_ROWS: Final = 2000
+_BLOCK_BYTES: Final = 1 << 20
+# A chunk's order has to repeat: nothing may run in parallel, or begin where another
+# scan is; and a range of pages is read by its place alone, whatever a filter offers.
+_OTHER_SCANS: Final = ("seqscan", "indexscan", "indexonlyscan", "bitmapscan")
+_SETTINGS: Final = (
+    "SET LOCAL idle_in_transaction_session_timeout = 0;"
+    "SET LOCAL statement_timeout = 0;"
+    "SET LOCAL lock_timeout = '60s';"
+    "SET LOCAL row_security = off;"
+    "SET LOCAL max_parallel_workers_per_gather = 0;"
+    "SET LOCAL synchronize_seqscans = off;"
+    "SET LOCAL jit = off"
+)
+_GONE: Final = {"42P01", "42703"}  # table, column
+_SNAPSHOT_LOST: Final = {"22023", "42704", "55000"}
+_UNCHANGED: Final = (
+    "SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = %s"
+)
+_STORED: Final = "SELECT relkind IN ('r', 'm') FROM pg_class WHERE oid = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where a snapshot is read, and how the errors of that are told."""
+
+    dsn: str = field(repr=False)
+    connect: Callable[[str], Connection]
+    translate: Callable[[psycopg.Error, str], WalstreamError]
+
+
+@contextmanager
+def under_snapshot(database: Database, snapshot: str) -> Iterator[Connection]:
+    """Open a connection that sees the snapshot, for as long as it takes."""
+    connection = database.connect(database.dsn)
+    try:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            connection.execute(
+                sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot))
+            )
+        except psycopg.Error as error:
+            if error.sqlstate not in _SNAPSHOT_LOST:
+                raise
+            text = error.diag.message_primary
+            raise SnapshotGone(f"snapshot {snapshot!r} is gone: {text}") from None
+        connection.execute(_SETTINGS)
+        if connection.info.server_version >= _TRANSACTION_TIMEOUT_FROM:
+            connection.execute("SET LOCAL transaction_timeout = 0")
+        yield connection
+    except psycopg.Error as error:
+        raise database.translate(error, "reading a chunk") from error
+    finally:
+        connection.close()
+
+
+def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
+    """Read a chunk's rows, some lines at a time; then see that the table is the same.
+
+    Raises TableRewritten where what was read may be too little.
+    """
+    if isinstance(chunk.span, Pages):
+        for scan in _OTHER_SCANS:
+            connection.execute(f"SET LOCAL enable_{scan} = off".encode())
+    query = statement(chunk).as_bytes(connection)
+    try:
+        yield from _copy(connection.pgconn, query)
+    except psycopg.Error as error:
+        if error.sqlstate in _GONE:
+            text = error.diag.message_primary
+            raise TableRewritten(f"{chunk.relation.full_name!r}: {text}") from None
+        raise
+    oid = (chunk.relation.oid,)
+    stored = connection.execute(_STORED, oid).fetchone()
+    if stored == (True,) and connection.execute(_UNCHANGED, oid).fetchone() != (True,):
+        raise TableRewritten(
+            f"{chunk.relation.full_name!r} was rewritten or truncated meanwhile"
+        )
+
+
+def _copy(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:
+    """Run a COPY TO STDOUT; give whole lines."""
+    result = pgconn.exec_(query)
+    if result.status != pq.ExecStatus.COPY_OUT:
+        raise psycopg.errors.error_from_result(result)
+    receive = pgconn.get_copy_data
+    lines: list[Any] = []
+    size = 0
+    while True:
+        length, line = receive(0)
+        if length < 0:
+            break
+        lines.append(line)
+        size += length
+        if size >= _BLOCK_BYTES or len(lines) >= _BLOCK_ROWS:
+            yield b"".join(lines)
+            lines.clear()
+            size = 0
+    if lines:
+        yield b"".join(lines)
+    while (ended := pgconn.get_result()) is not None:
+        if ended.status != pq.ExecStatus.COMMAND_OK:
+            raise psycopg.errors.error_from_result(ended)

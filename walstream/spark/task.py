@@ -1,0 +1,95 @@
+"""What Spark runs for each chunk: read it, encode it, send it, see it delivered.
+
+Pickled into a worker with its database and its sinks. What it raises, Spark tries again
+and shows to people: so an error says the chunk and the cause, never a value, a secret
+or a library's own words around them. What no retry can cure is returned instead.
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from walstream.errors import WalstreamError
+from walstream.lsn import Lsn
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused, Void
+from walstream.spark.leash import Leash
+from walstream.spark.outlet import Outlet, Target
+from walstream.spark.reader import Database, blocks, under_snapshot
+
+Outcome = ChunkDone | ChunkRefused
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """Reads chunks of one snapshot for all sinks of a source."""
+
+    database: Database
+    snapshot: str
+    lsn: Lsn  # of the snapshot's rows: the consistent point, or high watermark, less 1
+    targets: tuple[Target, ...]
+    leash: Leash | None = None  # where tasks run on the driver's machine
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __call__(self, chunk: Chunk) -> Outcome:
+        """Do one chunk; raise ChunkFailed when Spark should try again."""
+        try:
+            with ExitStack() as stack:
+                if self.leash is not None:
+                    stack.enter_context(self.leash.worn())
+                return self._read(chunk)
+        except WalstreamError as error:
+            clean = self._clean(error)
+            if isinstance(error, Void) or not error.retryable:
+                return ChunkRefused(chunk.number, clean)
+            raise ChunkFailed(f"{chunk}: {clean.args[0]}") from None
+        except Exception as error:  # noqa: BLE001 - its words may hold values
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            name = type(error).__name__
+            raise ChunkFailed(
+                f"{chunk}: {name} in {where.name}, {where.filename}:{where.lineno}"
+            ) from None
+
+    def _read(self, chunk: Chunk) -> ChunkDone:
+        check = self.leash.check if self.leash is not None else _nothing
+        outlets: list[Outlet] = []
+        try:
+            for target in self.targets:
+                outlets.append(Outlet(target, chunk, self.lsn, check))  # noqa: PERF401 - those that were made are closed
+            count = 0
+            for block in self._blocks(chunk):
+                check()
+                sent = 0
+                for outlet in outlets:
+                    sent = outlet.send(block, count)
+                count += sent
+            for outlet in outlets:
+                outlet.finish()
+        except BaseException:
+            for outlet in outlets:
+                outlet.abandon()
+            raise
+        return ChunkDone(
+            chunk.number,
+            count,
+            sum(outlet.bytes for outlet in outlets),
+            {
+                target.sink: outlet.last
+                for target, outlet in zip(self.targets, outlets, strict=True)
+            },
+        )
+
+    def _blocks(self, chunk: Chunk) -> Iterator[bytes]:
+        with under_snapshot(self.database, self.snapshot) as connection:
+            yield from blocks(connection, chunk)
+
+    def _clean(self, error: WalstreamError) -> WalstreamError:
+        """Take out what must not be shown."""
+        text, hint = str(error.args[0]), error.hint
+        for secret in self.secrets:
+            text, hint = text.replace(secret, "***"), hint.replace(secret, "***")
+        return type(error)(text, hint=hint, repair=error.repair)
+
+
+def _nothing() -> None:
+    """Do not check: on a cluster, Spark ends the tasks of a driver that is gone."""
