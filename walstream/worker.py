@@ -32,6 +32,7 @@ from walstream.stop import Stop, Waker
 
 _PR_SET_PDEATHSIG: Final = 1
 _REPORT_EVERY_S: Final = 1.0
+_LOOK_EVERY_S: Final = 0.05
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _log = structlog.get_logger()
@@ -155,14 +156,18 @@ class Worker:
                 lsn=show(pipeline.confirmed),
             )
 
+    @property
+    def phase(self) -> str:
+        """Name what it does now."""
+        gauge = self._gauge
+        if self.state == "starting" and gauge is not None and gauge.streaming:
+            return "streaming"
+        return self.state
+
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
-        state = self.state
-        gauge = self._gauge
-        if state == "starting" and gauge is not None and gauge.streaming:
-            state = "streaming"
-        figures = gauge.report() if gauge is not None else {}
-        return {"state": state, "error": self._error, **figures}
+        figures = self._gauge.report() if self._gauge is not None else {}
+        return {"state": self.phase, "error": self._error, **figures}
 
 
 def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str]:
@@ -187,13 +192,18 @@ def _obey(stop: Stop) -> None:
 
 
 def _push(worker: Worker) -> None:
-    """Write the state each second; a supervisor that does not read misses it."""
+    """Write the state each second, and at once when it becomes another.
+
+    A supervisor that does not read misses it.
+    """
     os.set_blocking(sys.stdout.fileno(), False)
     while True:
+        phase, due = worker.phase, time.monotonic() + _REPORT_EVERY_S
         line = json.dumps(worker.report()) + "\n"
         with contextlib.suppress(OSError):  # full, or closed: the control pipe tells
             os.write(sys.stdout.fileno(), line.encode())
-        time.sleep(_REPORT_EVERY_S)
+        while worker.phase == phase and time.monotonic() < due:
+            time.sleep(_LOOK_EVERY_S)
 
 
 def main() -> int:

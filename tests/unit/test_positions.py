@@ -9,6 +9,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
+from tests.waiting import wait_until
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 from walstream.ports import Position
 from walstream.positions import LmdbPositions, discard
@@ -199,11 +200,15 @@ def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"holds\n"
-        seen = []
-        for _ in range(50):
+        seen: list[int] = []
+
+        def look() -> bool:
             with LmdbPositions.beside(folder) as found:
                 assert found is not None
                 seen.append((found.read("a") or {})["n"])
+            return len(seen) >= 50 and seen[-1] > seen[0]
+
+        wait_until(look, 30, "it sees what is written meanwhile")
         assert process.poll() is None
         process.kill()
     assert sorted(seen) == seen
