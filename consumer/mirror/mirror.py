@@ -83,7 +83,8 @@ class PostgresMirror:
         try:
             if not self._checked:
                 self._check(tx)
-            if op.record.headers and self._row_positions is not False:
+            told = op.record.headers or op.partitions
+            if told and self._row_positions is not False:
                 position.note_source(tx, op)
             if self._wanted(op.table.full_name):
                 _APPLY[op.kind](self, Rows(tx, self._shape(tx, op)), op)

@@ -302,6 +302,35 @@ def test_a_new_history_of_the_source_may_begin_lower(database: Database) -> None
     assert [r[2] for r in target.rows()] == ["d"]
 
 
+def test_a_truncate_tells_its_source_for_the_partitions_that_pass_it(
+    database: Database,
+) -> None:
+    target = Target(database)
+    header = (("walstream-source", b"71/app/1"),)
+    truncate = make(
+        Kind.TRUNCATE, T, columns=("id",), lsn=5, partitions=2, headers=header
+    )
+    target.apply(truncate)
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=10))
+    target.apply(
+        delete(row("1", "1", "a"), key=["a"], lsn=20),
+        insert(row("1", "1", "b"), key=["b"], lsn=20, seq_id=1, partition=1),
+    )
+    assert [r[2] for r in target.rows()] == ["b"]
+
+
+def test_a_truncate_that_names_no_source_tells_what_its_partition_knows(
+    database: Database,
+) -> None:
+    target = Target(database)
+    header = (("walstream-source", b"71/app/1"),)
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=1, headers=header))
+    target.apply(make(Kind.TRUNCATE, T, columns=("id",), lsn=5, partitions=2))
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=10))
+    target.apply(insert(row("1", "1", "b"), key=["b"], lsn=20, partition=1))
+    assert [r[2] for r in target.rows()] == ["b"]
+
+
 def test_one_update_under_the_new_key_outlives_the_old_keys_late_insert(
     database: Database,
 ) -> None:
