@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from confluent_kafka import Message
 
+from consumer.error import HandlerFailed
 from consumer.inbox import Inbox
 
 _IDLE_S: Final = 1.0
@@ -125,6 +126,11 @@ class Lane:
             pass
         except Exception as error:  # noqa: BLE001 - the fetcher raises it
             self.error = error
+        except BaseException as error:  # noqa: BLE001 - who calls would not see it
+            # SystemExit ends a thread without a word
+            failed = HandlerFailed(f"{self.place} ended with {type(error).__name__}")
+            failed.__cause__ = error
+            self.error = failed.at(*self.place)
         self._wake()
 
     def _turn(self, work: Work) -> None:

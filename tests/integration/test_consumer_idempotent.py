@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+from asyncio import CancelledError
 from collections.abc import Iterator
 
 import psycopg
@@ -168,9 +169,12 @@ def test_retry_makes_only_its_partition_wait_and_keeps_order(setting: Setting) -
     assert setting.measures[Measure.RETRIED] == 3
 
 
-@pytest.mark.parametrize("cause", [Fatal(KeyError("x")), ZeroDivisionError("7")])
+@pytest.mark.parametrize(
+    "cause",
+    [Fatal(KeyError("x")), ZeroDivisionError("7"), SystemExit(), CancelledError()],
+)
 def test_any_other_error_stops_after_what_came_before(
-    setting: Setting, cause: Exception
+    setting: Setting, cause: BaseException
 ) -> None:
     feed = setting.make()
     for number in range(10):

@@ -1,10 +1,12 @@
 """A partition's thread."""
 
+import sys
 import threading
 from collections.abc import Callable
 
 from confluent_kafka import Message
 
+from consumer.error import HandlerFailed
 from consumer.lane import Lane, Place, Stopping
 from tests.waiting import wait_until
 
@@ -64,6 +66,15 @@ def test_an_error_is_kept_and_a_stop_is_none() -> None:
         assert lane.join(10)
         assert isinstance(lane.error, error)
         assert work.seen[-1] == "end"
+
+
+def test_the_wish_to_end_the_process_is_an_error_of_the_lane() -> None:
+    lane, work = Lane(_PLACE, lambda: None), Noting(sys.exit)
+    lane.inbox.put([Message(offset=1, value=b"x")])
+    lane.start(work)
+    assert lane.join(10)
+    assert isinstance(lane.error, HandlerFailed)
+    assert isinstance(lane.error.__cause__, SystemExit)
 
 
 def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
