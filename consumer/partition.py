@@ -22,6 +22,7 @@ from consumer.metrics import Measure, Metrics
 from consumer.op import Op
 from consumer.plan import Plan, Planner
 from consumer.poison import OnPoison, meet
+from consumer.schema import Tables
 from consumer.session import Session, SessionOptions
 from consumer.state import PartitionState
 from walstream.op import Kind
@@ -45,12 +46,12 @@ class WorkOptions:
 class IdempotentWork:
     """What a lane does with its messages."""
 
-    def __init__(self, lane: Lane, options: WorkOptions) -> None:
+    def __init__(self, lane: Lane, options: WorkOptions, tables: Tables) -> None:
         self.wanted = options.batch
         self._lane = lane
         self._options = options
         self._batch = Batch(
-            PartitionState(options.session.group, lane.place),
+            PartitionState(options.session.group, lane.place, tables),
             options.handler,
             options.batch_s,
             lambda: lane.stopping,
@@ -136,12 +137,7 @@ class IdempotentWork:
     def _run(self, plan: Plan) -> Outcome:
         session, op = self._session, plan.ops[0]
         if op.kind is Kind.TRUNCATE and op.partitions:
-            barrier = Barrier(
-                self._options.session.group,
-                self._lane.place,
-                op,
-                session.known.now.source,
-            )
+            barrier = Barrier(self._batch.state, op, session.known.now.source)
             outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
             if outcome.turn is Turn.WAIT:
                 self._wait(op, barrier.missing)

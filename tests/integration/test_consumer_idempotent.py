@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from confluent_kafka import KafkaException
+from psycopg.rows import dict_row
 
 from consumer import (
     BarrierTimeout,
@@ -220,6 +221,26 @@ def test_a_handler_that_ends_its_transaction_is_told(
     assert isinstance(
         error, HandlerFailed if statement == "method" else TransactionEnded
     )
+
+
+def test_a_handler_may_change_the_rows_and_the_search_path(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    feed.insert(0, source="1/db/0")
+    feed.send(backfilled(900, 1, 0, ["7", "7"]))
+    barrier = feed.next_lsn()
+    for partition in range(2):
+        feed.send(truncate(barrier, 2), partition)
+    feed.insert(1)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        tx.execute("SET search_path = public")
+        apply(tx, op)
+        tx.row_factory = dict_row
+        tx.execute("SET search_path = elsewhere")
+
+    with setting.running(handle, batch=1):
+        setting.until(4)
 
 
 def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
