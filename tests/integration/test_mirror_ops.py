@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from consumer import __main__ as command
 from consumer.handler import Fatal, Retry
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op
@@ -452,6 +453,25 @@ def test_another_database_than_the_consumers_is_refused(
         pytest.raises(MirrorError, match="another database"),
     ):
         mirror.handle_message(tx, insert(row("1")))
+
+
+def test_the_command_tells_a_right_that_the_role_lacks(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"role_{database.name}"
+    database.execute(
+        f"CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+    )
+    try:
+        dsn = make_conninfo(database.dsn, user=name)
+        assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4
+        text = capsys.readouterr().err
+        assert text == (
+            "error: the target's role lacks a right:"
+            " permission denied for schema public\n"
+        )
+    finally:
+        database.execute(f"DROP ROLE {name}")
 
 
 def test_an_ordinary_role_may_mirror(database: Database) -> None:
