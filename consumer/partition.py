@@ -16,6 +16,7 @@ from consumer.barrier import Barrier, Turn
 from consumer.batch import Batch, Locked, Moved, Outcome, Raised
 from consumer.blame import blamed, handler_failed, shown
 from consumer.error import BarrierTimeout, ConsumerStopped, HandlerFailed
+from consumer.gap import Gaps
 from consumer.handler import Fatal, IdempotentHandler, Retry
 from consumer.lane import Lane
 from consumer.metrics import Measure, Metrics
@@ -60,12 +61,14 @@ class IdempotentWork:
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
         self._backoff = Backoff()
+        self._gaps = Gaps()
         self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
 
     def begin(self) -> None:
         self._session.begin()
 
     def rest(self) -> None:
+        self._ask_for_gaps()
         self._session.rest()
 
     def end(self) -> None:
@@ -76,12 +79,19 @@ class IdempotentWork:
         if expected is not None and _offset(messages[0]) < expected:
             # Kafka went back by itself: its log was cut, or is another one
             self._session.check_topic()
+        self._gaps.see(messages, expected)
+        self._ask_for_gaps()
         start = 0
         while start < len(messages) and not self._lane.stopping:
             taken = self._step(messages, start)
             if taken is None:
                 return  # it sought: the rest comes again, or never
             start += taken
+
+    def _ask_for_gaps(self) -> None:
+        missing = self._gaps.due()
+        if missing is not None:
+            self._session.check_topic(missing)
 
     def _step(self, messages: list[Message], start: int) -> int | None:
         """Do the next batch; give the number of messages that are done with."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from psycopg.rows import dict_row
 
 from consumer import (
@@ -33,6 +33,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.producing import backfilled, insert, truncate
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
+from walstream.formats.op import OpEncoder
 
 
 @pytest.fixture
@@ -369,6 +370,39 @@ def test_a_log_that_ends_too_early_stops(setting: Setting) -> None:
         assert running.fails(TopicReplaced).offset == 9
 
 
+def test_records_deleted_before_a_running_consumer_read_them_stop_it(
+    setting: Setting,
+) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    producer = _transactional(setting)
+    with setting.running() as running:
+        setting.until(1)
+        producer.begin_transaction()  # nobody reads the records before its end
+        for number in range(1, 4):
+            op = insert(9000 + number, 0, [str(number), "1"])
+            producer.produce(setting.topic, OpEncoder(op.table).encode(op), b"k", 0)
+        assert producer.flush(20) == 0
+        TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 3)
+        producer.commit_transaction(20)
+        error = running.fails(TopicReplaced)
+    assert error.offset == 1
+    assert setting.count() == 1
+
+
+def test_holes_of_transactions_are_no_loss(setting: Setting) -> None:
+    setting.make()
+    producer = _transactional(setting)
+    with setting.running():
+        for number in range(3):
+            producer.begin_transaction()
+            op = insert(9000 + number, 0, [str(number), "1"])
+            producer.produce(setting.topic, OpEncoder(op.table).encode(op), b"k", 0)
+            producer.commit_transaction(20)
+        setting.until(3)
+
+
 def test_truncate_waits_for_all_partitions_and_runs_once(on_both: Setting) -> None:
     setting = on_both
     feed = setting.make(partitions=3)
@@ -466,3 +500,13 @@ def _created(admin: TopicAdmin, topic: str) -> bool:
     except KafkaException:  # it is still being deleted
         return False
     return True
+
+
+def _transactional(setting: Setting) -> Producer:
+    settings = {
+        "bootstrap.servers": setting.kafka.bootstrap,
+        "transactional.id": setting.topic,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(20)
+    return producer
