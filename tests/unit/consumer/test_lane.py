@@ -94,6 +94,29 @@ def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
     assert lane.join(10)
 
 
+def test_a_lane_waits_through_one_that_was_stopped_while_it_waited() -> None:
+    go = threading.Event()
+    first, handling = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
+    first.inbox.put([Message(offset=1, value=b"x")])
+    first.start(handling)
+    wait_until(lambda: "1 messages" in handling.seen, 10, "it handles")
+    first.stop()
+    second, passed_over = Lane(_PLACE, lambda: None), Noting()
+    second.start(passed_over, first)
+    second.stop()
+    third, later = Lane(_PLACE, lambda: None), Noting()
+    third.start(later, second)
+    assert not second.join(1.5)
+    assert not second.ended
+    assert later.seen == []
+    go.set()
+    wait_until(lambda: later.seen, 10, "the third one begins")
+    assert second.join(10)
+    assert passed_over.seen == []
+    third.stop()
+    assert third.join(10)
+
+
 def test_a_seek_waits_for_the_fetcher() -> None:
     lane = Lane(_PLACE, lambda: None)
     seeking = threading.Thread(target=lane.seek, args=(7,))
