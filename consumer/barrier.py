@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import psycopg
 
-from consumer.lane import Place
 from consumer.lock import lock_key
 from consumer.op import Op
+from consumer.state import PartitionState
 
 _RUN: Final = -1  # no partition: the handler ran
 _LOCK: Final = "SELECT pg_try_advisory_xact_lock(%s)"
@@ -20,27 +20,23 @@ _THIS: Final = (
     "group_id = %s AND topic = %s AND lsn = %s AND seq_id = %s"
     " AND (source = %s OR source = '' OR %s = '')"  # '': it was not told yet
 )
-_WAS_RUN: Final = (
-    f"SELECT FROM replication_consumer_barrier WHERE {_THIS} AND partition = {_RUN}"
-)
+_WAS_RUN: Final = f"SELECT FROM {{barrier}} WHERE {_THIS} AND partition = {_RUN}"
 _ARRIVE: Final = (
-    "INSERT INTO replication_consumer_barrier"
+    "INSERT INTO {barrier}"
     " (group_id, topic, lsn, seq_id, source, partition)"
     " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 _ARRIVED: Final = (  # at this one, or at any later op: it met that only after this one
-    "SELECT partition FROM replication_consumer_barrier"
+    "SELECT partition FROM {barrier}"
     " WHERE group_id = %(group)s AND topic = %(topic)s AND partition >= 0"
     " AND (lsn::numeric, seq_id::numeric) >= (%(lsn)s::numeric, %(seq_id)s::numeric)"
     " AND (source = %(source)s OR source = '' OR %(source)s = '')"
-    " UNION SELECT partition FROM replication_consumer_state"
+    " UNION SELECT partition FROM {state}"
     " WHERE group_id = %(group)s AND topic = %(topic)s"
     " AND (lsn::numeric, seq_id::numeric) >= (%(lsn)s::numeric, %(seq_id)s::numeric)"
     " AND (source = %(source)s OR source IS NULL OR %(source)s = '')"
 )
-_LEAVE: Final = (
-    f"DELETE FROM replication_consumer_barrier WHERE {_THIS} AND partition <> {_RUN}"  # noqa: S608 - constants
-)
+_LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition <> {_RUN}"  # noqa: S608 - constants
 
 
 class Turn(Enum):
@@ -55,7 +51,8 @@ class Turn(Enum):
 class Barrier:
     """One Truncate, as one partition meets it. Callers hold the transaction."""
 
-    def __init__(self, group: str, place: Place, op: Op, source: str | None) -> None:
+    def __init__(self, state: PartitionState, op: Op, source: str | None) -> None:
+        group, place, self._tables = state.group, state.place, state.tables
         self._place = place
         self._partitions = op.partitions
         self._lock = lock_key(group, place.topic, "truncate")
@@ -72,17 +69,19 @@ class Barrier:
 
     def arrive(self, tx: psycopg.Connection[Any]) -> Turn:
         """Note this partition's arrival; tell what to do."""
-        locked = tx.execute(_LOCK, (self._lock,)).fetchone()
+        locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
         if not locked or not locked[0]:
             return Turn.BUSY
-        if tx.execute(_WAS_RUN, (*self._name, self._name[-1])).rowcount:
+        if self._tables.execute(tx, _WAS_RUN, (*self._name, self._name[-1])).rowcount:
             return Turn.PASS
-        tx.execute(_ARRIVE, (*self._name, self._place.partition))
-        arrived = {row[0] for row in tx.execute(_ARRIVED, self._asked).fetchall()}
+        self._tables.execute(tx, _ARRIVE, (*self._name, self._place.partition))
+        arrived = {
+            row[0] for row in self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
+        }
         self.missing = [n for n in range(self._partitions) if n not in arrived]
         return Turn.WAIT if self.missing else Turn.RUN
 
     def ran(self, tx: psycopg.Connection[Any]) -> None:
         """Note that the handler ran, in its own transaction."""
-        tx.execute(_LEAVE, (*self._name, self._name[-1]))
-        tx.execute(_ARRIVE, (*self._name, _RUN))
+        self._tables.execute(tx, _LEAVE, (*self._name, self._name[-1]))
+        self._tables.execute(tx, _ARRIVE, (*self._name, _RUN))

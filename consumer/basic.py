@@ -98,7 +98,7 @@ class BasicWork:
                 else:
                     try:
                         handler(op)
-                    except Exception as error:  # noqa: BLE001 - anything of theirs
+                    except BaseException as error:  # noqa: BLE001 - anything of theirs
                         if not self._again(op, error):
                             return
                     handled += 1
@@ -120,7 +120,7 @@ class BasicWork:
             meet(self._options.on_poison, record, error)
             return None
 
-    def _again(self, op: Op, error: Exception) -> bool:
+    def _again(self, op: Op, error: BaseException) -> bool:
         """Try until it is handled, and tell; False when told to stop before."""
         self._backoff.reset()
         while isinstance(error, Retry):
@@ -130,7 +130,7 @@ class BasicWork:
                 return False
             try:
                 self._options.handler(op)
-            except Exception as next_error:  # noqa: BLE001 - anything of theirs
+            except BaseException as next_error:  # noqa: BLE001 - likewise
                 error = next_error
             else:
                 return True

@@ -27,7 +27,7 @@ class Locked(Exception):
 class Raised(Exception):
     """The handler raised; this one's cause is what."""
 
-    def __init__(self, op: Op, cause: Exception) -> None:
+    def __init__(self, op: Op, cause: BaseException) -> None:
         super().__init__()
         self.op = op
         self.cause = cause
@@ -108,7 +108,7 @@ class Batch:
         for count, op in enumerate(ops, 1):
             try:
                 handler(tx, op)
-            except Exception as error:
+            except BaseException as error:  # sys.exit, CancelledError: theirs, too
                 raise Raised(op, error) from error
             if tx.pgconn.transaction_status != TransactionStatus.INTRANS:
                 raise Raised(op, _ended(tx, op))

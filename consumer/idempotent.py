@@ -91,11 +91,11 @@ class IdempotentConsumer(Member):
     def _prepare(self) -> None:
         try:
             with connect(self._dsn, self.group) as connection:
-                make_tables(connection)
+                self._tables = make_tables(connection)
         except OperationalError as error:
             raise Transient(
                 f"the database of group {self.group} cannot be reached", hint=str(error)
             ) from error
 
     def _work(self, lane: Lane) -> IdempotentWork:
-        return IdempotentWork(lane, self._options)
+        return IdempotentWork(lane, self._options, self._tables)

@@ -26,6 +26,8 @@ class Inbox:
     def put(self, messages: list[Message]) -> None:
         size = sum(map(len, messages))
         with self._changed:
+            if self._closed:
+                return
             self._chunks.append((messages, size))
             self._records += len(messages)
             self._bytes += size
@@ -49,13 +51,17 @@ class Inbox:
 
     def clear(self) -> None:
         with self._changed:
-            self._chunks.clear()
-            self._records = self._bytes = 0
+            self._clear()
+
+    def _clear(self) -> None:
+        self._chunks.clear()
+        self._records = self._bytes = 0
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Let nobody wait any longer, and keep nothing: a former lane may live long."""
         with self._changed:
             self._closed = True
+            self._clear()
             self._changed.notify()
 
     @property

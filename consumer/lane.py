@@ -6,11 +6,13 @@ to. A lane that is stopped finishes the op in hand; a handler cannot be interrup
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from confluent_kafka import Message
 
+from consumer.error import HandlerFailed
 from consumer.inbox import Inbox
 
 _IDLE_S: Final = 1.0
@@ -64,11 +66,13 @@ class Lane:
         self._stopping = threading.Event()
         self._sought = threading.Event()
         self._thread: threading.Thread | None = None
+        self._after: Lane | None = None  # while it has not ended
 
     def start(self, work: Work, after: "Lane | None" = None) -> None:
         """Begin, once `after`, the same partition's former lane, has ended."""
+        self._after = after
         self._thread = threading.Thread(
-            target=self._run, args=(work, after), name=f"{self.place}", daemon=True
+            target=self._run, args=(work,), name=f"{self.place}", daemon=True
         )
         self._thread.start()
 
@@ -82,15 +86,22 @@ class Lane:
         self.inbox.close()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end; tell whether it came."""
-        if self._thread is None:
-            return True
-        self._thread.join(max(0.0, timeout_s))
-        return not self._thread.is_alive()
+        """Wait for the end, its own and that of those before; tell whether it came."""
+        deadline = time.monotonic() + timeout_s
+        if self._thread is not None:
+            self._thread.join(max(0.0, timeout_s))
+        after = self._after
+        if after is not None:
+            after.join(deadline - time.monotonic())
+        return self.ended
 
     @property
     def ended(self) -> bool:
-        return self._thread is None or not self._thread.is_alive()
+        """Neither its handler runs, nor one of a lane that it was to wait for."""
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        after = self._after
+        return after is None or after.ended
 
     def sleep(self, seconds: float) -> None:
         """Wait, but not after the wish to stop."""
@@ -109,11 +120,24 @@ class Lane:
         self.wanted_offset = None
         self._sought.set()
 
-    def _run(self, work: Work, after: "Lane | None") -> None:
+    def _run(self, work: Work) -> None:
+        if self._wait():
+            self._work(work)
+        self._wake()
+
+    def _wait(self) -> bool:
+        """Wait for the former lane; False: told to stop before."""
+        after = self._after
         if after is not None and not after.join(_IDLE_S):
             _log.warning("%s waits for its former handler to return", self.place)
             while not self.stopping and not after.join(_IDLE_S):
                 pass
+        if self.stopping:
+            return False
+        self._after = None
+        return True
+
+    def _work(self, work: Work) -> None:
         try:
             try:
                 work.begin()
@@ -125,7 +149,11 @@ class Lane:
             pass
         except Exception as error:  # noqa: BLE001 - the fetcher raises it
             self.error = error
-        self._wake()
+        except BaseException as error:  # noqa: BLE001 - who calls would not see it
+            # SystemExit ends a thread without a word
+            failed = HandlerFailed(f"{self.place} ended with {type(error).__name__}")
+            failed.__cause__ = error
+            self.error = failed.at(*self.place)
 
     def _turn(self, work: Work) -> None:
         was_full = not self.inbox.drained

@@ -16,12 +16,14 @@ from consumer.barrier import Barrier, Turn
 from consumer.batch import Batch, Locked, Moved, Outcome, Raised
 from consumer.blame import blamed, handler_failed, shown
 from consumer.error import BarrierTimeout, ConsumerStopped, HandlerFailed
+from consumer.gap import Gaps
 from consumer.handler import Fatal, IdempotentHandler, Retry
 from consumer.lane import Lane
 from consumer.metrics import Measure, Metrics
 from consumer.op import Op
 from consumer.plan import Plan, Planner
 from consumer.poison import OnPoison, meet
+from consumer.schema import Tables
 from consumer.session import Session, SessionOptions
 from consumer.state import PartitionState
 from walstream.op import Kind
@@ -45,12 +47,12 @@ class WorkOptions:
 class IdempotentWork:
     """What a lane does with its messages."""
 
-    def __init__(self, lane: Lane, options: WorkOptions) -> None:
+    def __init__(self, lane: Lane, options: WorkOptions, tables: Tables) -> None:
         self.wanted = options.batch
         self._lane = lane
         self._options = options
         self._batch = Batch(
-            PartitionState(options.session.group, lane.place),
+            PartitionState(options.session.group, lane.place, tables),
             options.handler,
             options.batch_s,
             lambda: lane.stopping,
@@ -59,12 +61,14 @@ class IdempotentWork:
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
         self._backoff = Backoff()
+        self._gaps = Gaps()
         self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
 
     def begin(self) -> None:
         self._session.begin()
 
     def rest(self) -> None:
+        self._ask_for_gaps()
         self._session.rest()
 
     def end(self) -> None:
@@ -75,12 +79,19 @@ class IdempotentWork:
         if expected is not None and _offset(messages[0]) < expected:
             # Kafka went back by itself: its log was cut, or is another one
             self._session.check_topic()
+        self._gaps.see(messages, expected)
+        self._ask_for_gaps()
         start = 0
         while start < len(messages) and not self._lane.stopping:
             taken = self._step(messages, start)
             if taken is None:
                 return  # it sought: the rest comes again, or never
             start += taken
+
+    def _ask_for_gaps(self) -> None:
+        missing = self._gaps.due()
+        if missing is not None:
+            self._session.check_topic(missing)
 
     def _step(self, messages: list[Message], start: int) -> int | None:
         """Do the next batch; give the number of messages that are done with."""
@@ -136,12 +147,7 @@ class IdempotentWork:
     def _run(self, plan: Plan) -> Outcome:
         session, op = self._session, plan.ops[0]
         if op.kind is Kind.TRUNCATE and op.partitions:
-            barrier = Barrier(
-                self._options.session.group,
-                self._lane.place,
-                op,
-                session.known.now.source,
-            )
+            barrier = Barrier(self._batch.state, op, session.known.now.source)
             outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
             if outcome.turn is Turn.WAIT:
                 self._wait(op, barrier.missing)

@@ -24,7 +24,7 @@ def meet(policy: OnPoison, record: Record, reason: WalstreamError) -> None:
     if callable(policy):
         try:
             policy(record)
-        except Exception as error:
+        except BaseException as error:
             raise HandlerFailed(
                 f"on_poison failed at {where}: {type(error).__name__}"
             ).at(record.topic, record.partition, record.offset) from error

@@ -4,9 +4,13 @@ The first columns of replication_consumer_state are shared with consumers in oth
 languages; a table that they made gets the columns it lacks.
 """
 
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, LiteralString, NamedTuple
 
 import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow, tuple_row
 
 from consumer.lock import lock_key
 from walstream.errors import Repair
@@ -37,10 +41,54 @@ _TABLES: Final = {
 }
 
 
-def make_tables(connection: psycopg.Connection[Any]) -> None:
-    """Create what is missing; nothing is, and no right to create is needed, mostly."""
-    if _complete(connection):
-        return
+_FOUND: Final = (
+    "SELECT n.nspname FROM unnest(%s::text[]) WITH ORDINALITY AS name (name, number)"
+    " JOIN pg_class c ON c.oid = to_regclass(name)"
+    " JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY number"
+)
+
+
+class Tables(NamedTuple):
+    """The schema of each table: a handler may change the search_path."""
+
+    state: str
+    snapshot: str
+    barrier: str
+
+    def execute(
+        self,
+        tx: psycopg.Connection[Any],
+        statement: LiteralString,
+        values: Sequence[object] | Mapping[str, object] = (),
+    ) -> psycopg.Cursor[TupleRow]:
+        """Run a statement that says {state}, {snapshot}, {barrier} for the tables."""
+        # a cursor of our own: the connection's row_factory is the handler's to set
+        return tx.cursor(row_factory=tuple_row).execute(
+            _filled(self, statement), values
+        )
+
+
+@lru_cache(1000)
+def _filled(tables: Tables, statement: LiteralString) -> bytes:
+    names = {
+        field: sql.Identifier(schema, name)
+        for (field, schema), name in zip(tables._asdict().items(), _TABLES, strict=True)
+    }
+    return sql.SQL(statement).format(**names).as_bytes()
+
+
+def make_tables(connection: psycopg.Connection[Any]) -> Tables:
+    """Create what is missing, and tell where the tables are.
+
+    Nothing is missing, and no right to create is needed, mostly.
+    """
+    if not _complete(connection):
+        _create(connection)
+    found = connection.execute(_FOUND, (list(_TABLES),)).fetchall()
+    return Tables(*(schema for (schema,) in found))
+
+
+def _create(connection: psycopg.Connection[Any]) -> None:
     with connection.transaction():
         # two that start at once: CREATE TABLE IF NOT EXISTS alone may collide
         connection.execute(

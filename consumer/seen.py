@@ -159,6 +159,9 @@ _CONTAINS: Final = """
 SELECT FROM replication_consumer_seen
  WHERE digest = %s AND seen_at >= clock_timestamp() - make_interval(secs => %s)
 """
+# of READ COMMITTED, only a statement after the lock sees what its last holder did
+_LOCK_DIGEST: Final = "SELECT pg_advisory_xact_lock(%s)"
+_LOCK_BYTES: Final = 8
 _ADD: Final = """
 INSERT INTO replication_consumer_seen (digest) VALUES (%s)
 ON CONFLICT (digest) DO UPDATE SET seen_at = EXCLUDED.seen_at
@@ -173,8 +176,11 @@ _ADDS_BETWEEN_FORGETTING: Final = 1000
 class SeenInPostgres:
     """A table of the messages of the last `max_age_s` (a week), in your transaction.
 
-    What the handler writes on the same connection and the mark commit together. About
-    150 bytes of disk each; each thousandth `add` deletes what is too old.
+    What the handler writes on the same connection and the mark commit together. Who
+    asks for a message that another transaction asked for waits until that one ends: ask
+    in a transaction (of READ COMMITTED, the default) for few messages, always in the
+    order of the topic. About 150 bytes of disk each; each thousandth `add` deletes what
+    is too old.
     """
 
     def __init__(
@@ -188,6 +194,8 @@ class SeenInPostgres:
             connection.execute(_TABLE)
 
     def __contains__(self, message: RowMessage) -> bool:
+        number = int.from_bytes(message.digest[:_LOCK_BYTES], "big", signed=True)
+        self._connection.execute(_LOCK_DIGEST, (number,))
         parameters = (message.digest, self._max_age_s)
         return self._connection.execute(_CONTAINS, parameters).rowcount > 0
 

@@ -76,13 +76,15 @@ class Session:
         if self._tx is not None:
             self._tx.close()
 
-    def check_topic(self) -> None:
-        """Raise TopicReplaced when the topic cannot be read on; Kafka may be away."""
+    def check_topic(self, offset: int | None = None) -> None:
+        """Raise TopicReplaced when the topic cannot be read on; Kafka may be away.
+
+        `offset` is the first one that is asked for, else what comes next.
+        """
         now = self.known.now
+        wanted = now.next_offset if offset is None else offset
         topic_id = self._patiently(
-            lambda: self._options.guard.check(
-                self._lane.place, now.next_offset, now.topic_id
-            )
+            lambda: self._options.guard.check(self._lane.place, wanted, now.topic_id)
         )
         self._see(replace(now, topic_id=topic_id))
 

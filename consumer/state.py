@@ -15,41 +15,42 @@ import psycopg
 from consumer.lane import Place
 from consumer.lock import lock_key
 from consumer.position import NOTHING, Chunk, Position
+from consumer.schema import Tables
 
 _LOCK: Final = (
     "SELECT CASE WHEN pg_try_advisory_xact_lock(%s) THEN pg_current_xact_id()::text END"
 )
 _KEY: Final = "group_id = %s AND topic = %s AND partition = %s"
 _INSERT: Final = (
-    "INSERT INTO replication_consumer_state"
+    "INSERT INTO {state}"
     " (id, group_id, topic, partition, lsn, seq_id)"
     " VALUES (%s, %s, %s, %s, '0', '0') ON CONFLICT DO NOTHING"
 )
 _READ: Final = (
     "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
-    f" FROM replication_consumer_state WHERE {_KEY} FOR UPDATE"
+    f" FROM {{state}} WHERE {_KEY} FOR UPDATE"
 )
 _MOVE: Final = (
-    "UPDATE replication_consumer_state"  # noqa: S608 - constants
+    "UPDATE {state}"  # noqa: S608 - constants
     " SET lsn = %s, seq_id = %s, next_offset = %s, topic_id = %s, source = %s"
     f" WHERE {_KEY} AND id = %s AND lsn = %s AND seq_id = %s"
     " AND next_offset IS NOT DISTINCT FROM %s AND pg_current_xact_id()::text = %s"
 )
 _SAME_TRANSACTION: Final = "SELECT pg_current_xact_id_if_assigned()::text = %s"
 _READ_CHUNK: Final = (
-    f"SELECT idx FROM replication_consumer_snapshot WHERE {_KEY}"  # noqa: S608 - constants
+    f"SELECT idx FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
     " AND lsn = %s AND chunk = %s"
 )
 _INSERT_CHUNK: Final = (
-    "INSERT INTO replication_consumer_snapshot"
+    "INSERT INTO {snapshot}"
     " (group_id, topic, partition, lsn, chunk, idx)"
     " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 _MOVE_CHUNK: Final = (
-    f"UPDATE replication_consumer_snapshot SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
+    f"UPDATE {{snapshot}} SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
     " AND lsn = %s AND chunk = %s AND idx = %s"
 )
-_FORGET_CHUNKS: Final = f"DELETE FROM replication_consumer_snapshot WHERE {_KEY}"  # noqa: S608 - constants
+_FORGET_CHUNKS: Final = f"DELETE FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
 _HOLDERS: Final = (
     "SELECT a.pid, a.state LIKE 'idle in transaction%%'"
     " AND a.state_change < clock_timestamp() - make_interval(secs => %s)"
@@ -95,28 +96,29 @@ class Known:
 class PartitionState:
     """The state of one partition of a group."""
 
-    def __init__(self, group: str, place: Place) -> None:
+    def __init__(self, group: str, place: Place, tables: Tables) -> None:
         self.group = group
+        self.tables = tables
         self.place = place
         self._key = (group, place.topic, place.partition)
         self._lock = lock_key(group, place.topic, place.partition)
 
     def lock(self, tx: psycopg.Connection[Any]) -> str | None:
         """Lock the partition till the transaction's end; give its id, None: taken."""
-        row = tx.execute(_LOCK, (self._lock,)).fetchone()
+        row = self.tables.execute(tx, _LOCK, (self._lock,)).fetchone()
         return row[0] if row else None
 
     def same_transaction(self, tx: psycopg.Connection[Any], xid: str) -> bool:
         """Tell whether it is still the transaction that took the lock."""
-        row = tx.execute(_SAME_TRANSACTION, (xid,)).fetchone()
+        row = self.tables.execute(tx, _SAME_TRANSACTION, (xid,)).fetchone()
         return bool(row and row[0])
 
     def read(self, tx: psycopg.Connection[Any]) -> Kept:
         """Read the row for update; make one where there is none."""
-        found = tx.execute(_READ, self._key).fetchone()
+        found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
-            tx.execute(_INSERT, (uuid.uuid4(), *self._key))
-            found = tx.execute(_READ, self._key).fetchone()
+            self.tables.execute(tx, _INSERT, (uuid.uuid4(), *self._key))
+            found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
             raise psycopg.errors.SerializationFailure("the state row was deleted")
         identity, lsn, seq_id, next_offset, topic_id, source = found
@@ -130,7 +132,8 @@ class PartitionState:
 
         Nor in another transaction than the one that took the lock.
         """
-        moved = tx.execute(
+        moved = self.tables.execute(
+            tx,
             _MOVE,
             (
                 str(after.position.lsn),
@@ -151,7 +154,7 @@ class PartitionState:
     def read_chunk(self, tx: psycopg.Connection[Any], chunk: Chunk) -> int:
         """Give the index of the last row of this chunk that took effect."""
         key = (*self._key, str(chunk.lsn), chunk.number)
-        row = tx.execute(_READ_CHUNK, key).fetchone()
+        row = self.tables.execute(tx, _READ_CHUNK, key).fetchone()
         return row[0] if row else NEVER
 
     def move_chunks(
@@ -164,15 +167,17 @@ class PartitionState:
         for chunk, index in after.items():
             number = (*self._key, str(chunk.lsn), chunk.number)
             if before[chunk] == NEVER:
-                moved = tx.execute(_INSERT_CHUNK, (*number, index))
+                moved = self.tables.execute(tx, _INSERT_CHUNK, (*number, index))
             else:
-                moved = tx.execute(_MOVE_CHUNK, (index, *number, before[chunk]))
+                moved = self.tables.execute(
+                    tx, _MOVE_CHUNK, (index, *number, before[chunk])
+                )
             if moved.rowcount != 1:
                 return False
         return True
 
     def forget_chunks(self, tx: psycopg.Connection[Any]) -> None:
-        tx.execute(_FORGET_CHUNKS, self._key)
+        self.tables.execute(tx, _FORGET_CHUNKS, self._key)
 
     def end_frozen_holder(self, connection: psycopg.Connection[Any], s: float) -> bool:
         """End the sessions that hold the lock and did nothing for so many seconds.
@@ -180,8 +185,10 @@ class PartitionState:
         A member of the group that was frozen, or lost its network, would keep it. Its
         transaction takes no effect then; a live one begins it again.
         """
-        holders = connection.execute(_HOLDERS, (s, self._lock, self._lock)).fetchall()
+        holders = self.tables.execute(
+            connection, _HOLDERS, (s, self._lock, self._lock)
+        ).fetchall()
         frozen = [pid for pid, still in holders if still]
         for pid in frozen:
-            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            self.tables.execute(connection, "SELECT pg_terminate_backend(%s)", (pid,))
         return bool(frozen)

@@ -241,6 +241,11 @@ class TopicAdmin:
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
         self._admin.incremental_alter_configs([resource])[resource].result(30)
 
+    def delete_before(self, name: str, offset: int) -> None:
+        """Delete a first partition's oldest records, as retention does."""
+        where = TopicPartition(name, 0, offset)
+        self._admin.delete_records([where])[where].result(30)
+
     def deny_groups(self) -> None:
         """Take every right on groups from those who are not known by name."""
         rule = AclBinding(

@@ -22,7 +22,7 @@ from psycopg.rows import tuple_row
 from consumer.handler import Transaction
 from consumer.mirror import position
 from consumer.mirror.rows import Row, Rows
-from consumer.mirror.shape import Shape, hazards, load
+from consumer.mirror.shape import Shape, cascades, hazards, load
 from consumer.mirror.trouble import MirrorError, Patience, stop, translate, wait
 from consumer.op import Op
 from walstream.op import Kind
@@ -30,8 +30,12 @@ from walstream.op import Kind
 _log: Final = logging.getLogger("consumer.mirror")
 
 _SAME: Final = """
-SELECT current_database(), system_identifier FROM pg_control_system()
+SELECT current_database(), system_identifier,
+       current_setting('session_replication_role') FROM pg_control_system()
 """
+_NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
+_INFORMATION: Final = "information_schema"
+_OWN: Final = ("replication_consumer_", "replication_mirror_")
 
 
 class PostgresMirror:
@@ -75,6 +79,7 @@ class PostgresMirror:
             with psycopg.connect(self._dsn, autocommit=True) as connection:
                 if self._row_positions is not False:
                     position.prepare(connection)
+                _refuse_cascades(connection, self._wanted)
                 _warn(connection, self._wanted)
                 self._started = connection.execute(_SAME).fetchone()
 
@@ -83,10 +88,11 @@ class PostgresMirror:
         try:
             if not self._checked:
                 self._check(tx)
-            if op.record.headers and self._row_positions is not False:
+            told = op.record.headers or op.partitions
+            if told and self._row_positions is not False:
                 position.note_source(tx, op)
-            if self._wanted(op.table.full_name):
-                _APPLY[op.kind](self, Rows(tx, self._shape(tx, op)), op)
+            if self._wanted(op.table.schema, op.table.name):
+                _APPLY[op.kind](self, self._rows(tx, op), op)
         except psycopg.Error as error:
             self._shapes.pop(op.table.full_name, None)
             raised = translate(error, self._patience, op)
@@ -99,10 +105,19 @@ class PostgresMirror:
         with tx.cursor(row_factory=tuple_row) as cursor:
             if cursor.execute(_SAME).fetchone() != self._started:
                 raise MirrorError(
-                    "the consumer writes to another database than target_dsn",
+                    "the consumer writes to another database than target_dsn,"
+                    " or with another session_replication_role",
                     hint="give IdempotentConsumer the mirror's dsn",
                 )
         self._checked = True
+
+    def _rows(self, tx: Transaction, op: Op) -> Rows:
+        if op.table.schema.startswith("pg_") or op.table.schema == _INFORMATION:
+            raise stop(op, "the tables of the server itself are not mirrored")
+        shape = self._shape(tx, op)
+        if shape.deferred:  # else it refuses where nobody can tell which op it was
+            tx.execute(_NOW)
+        return Rows(tx, shape)
 
     def _shape(self, tx: Transaction, op: Op) -> Shape:
         name = op.table.full_name
@@ -229,8 +244,11 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
 }
 
 
-def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Make the filter of `*` and `?` patterns, as the configuration knows them."""
+def _matcher(patterns: Iterable[str]) -> Callable[[str, str], bool]:
+    """Make the filter of `*` and `?` patterns, as the configuration knows them.
+
+    Tables in which consumers keep their own state are passed over.
+    """
     if isinstance(patterns, str):
         patterns = [patterns]
     texts = [
@@ -238,7 +256,9 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
         for pattern in patterns
     ]
     matches = re.compile("|".join(texts) or "(?!)", re.DOTALL).fullmatch
-    return lambda name: matches(name) is not None
+    return lambda schema, name: (
+        not name.startswith(_OWN) and bool(matches(f"{schema}.{name}"))
+    )
 
 
 def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:
@@ -255,11 +275,28 @@ def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _warn(connection: psycopg.Connection[Any], wanted: Callable[[str], bool]) -> None:
+def _refuse_cascades(
+    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
+) -> None:
+    if drops := cascades(connection, wanted):
+        raise MirrorError(
+            "the target has foreign keys ON DELETE or ON UPDATE CASCADE, SET NULL or"
+            " SET DEFAULT: tables arrive out of step, and these would change or delete"
+            " rows that are newer",
+            hint="let the mirror's role sleep them: ALTER ROLE the_role"
+            " SET session_replication_role = replica; or drop them in the target, the"
+            " stream brings what they do in the source: " + " ".join(drops),
+        )
+
+
+def _warn(
+    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
+) -> None:
     for hazard in hazards(connection):
-        if wanted(hazard.table):
+        if wanted(hazard.schema, hazard.table):
             _log.warning(
-                "%s has the %s %s: %s",
+                "%s.%s has the %s %s: %s",
+                hazard.schema,
                 hazard.table,
                 hazard.kind,
                 hazard.name,

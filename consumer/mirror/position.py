@@ -55,6 +55,16 @@ SELECT %(topic)s, %(partition)s, %(source)s, coalesce(
            WHERE topic = %(topic)s), 1)
 ON CONFLICT DO NOTHING
 """
+# only one partition's handler runs for a Truncate; the others met the same source
+_SHARE: Final = """
+INSERT INTO replication_mirror_source
+SELECT topic, n, source, generation
+  FROM replication_mirror_source, generate_series(0, %(partitions)s - 1) AS n
+ WHERE topic = %(topic)s AND partition = %(partition)s AND generation =
+       (SELECT max(generation) FROM replication_mirror_source
+         WHERE topic = %(topic)s AND partition = %(partition)s)
+ON CONFLICT DO NOTHING
+"""
 _SOURCE_HEADER: Final = "walstream-source"
 
 
@@ -68,10 +78,16 @@ def prepare(connection: Connection) -> None:
 
 
 def note_source(connection: Connection, op: Op) -> None:
-    """Keep the source that this record names for its partition, if it names one."""
+    """Keep the source that this record names for its partition, if it names one.
+
+    A Truncate stands for all partitions it went to: their records of it are passed
+    over, with the source that these may be the first to name.
+    """
     for name, text in op.record.headers:
         if name == _SOURCE_HEADER and text is not None:
             connection.execute(_SOURCE, {**_place(op), "source": text.decode()})
+    if op.partitions:
+        connection.execute(_SHARE, {**_place(op), "partitions": op.partitions})
 
 
 def kept(connection: Connection, relation: str) -> bool:

@@ -4,7 +4,7 @@ Read from the target's catalog within the consumer's own transaction, so that it
 database that is written to.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ _COLUMNS: Final = """
 SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
        c.relkind = 'p',
        EXISTS (SELECT FROM pg_constraint r WHERE r.confrelid = c.oid
-                AND r.contype = 'f' AND r.conrelid <> c.oid)
+                AND r.contype = 'f' AND r.conrelid <> c.oid),
+       EXISTS (SELECT FROM pg_constraint r WHERE r.condeferred
+                AND c.oid IN (r.conrelid, r.confrelid))
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -38,7 +40,7 @@ SELECT ARRAY(
 """
 # Foreign keys and triggers sleep under session_replication_role = replica.
 _HAZARDS: Final = """
-SELECT n.nspname || '.' || c.relname, kind, name
+SELECT n.nspname, c.relname, kind, name
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN (
     SELECT conrelid, CASE contype WHEN 'f' THEN 'foreign key'
@@ -59,7 +61,24 @@ SELECT n.nspname || '.' || c.relname, kind, name
   ) AS found (relation, kind, name) ON found.relation = c.oid
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
    AND n.nspname !~ '^pg_toast'
- ORDER BY 1, 2, 3
+ ORDER BY 1, 2, 3, 4
+"""
+# what a foreign key writes by itself takes no part in the order of ops
+_CASCADES: Final = """
+WITH RECURSIVE keys AS (
+  SELECT oid, oid AS root, conrelid, confrelid FROM pg_constraint
+   WHERE contype = 'f' AND conparentid = 0
+     AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+     AND current_setting('session_replication_role') <> 'replica'
+  UNION ALL
+  SELECT p.oid, keys.root, p.conrelid, p.confrelid
+    FROM pg_constraint p JOIN keys ON p.conparentid = keys.oid)
+SELECT DISTINCT n.nspname, c.relname, format('ALTER TABLE %s DROP CONSTRAINT %I;',
+         r.conrelid::regclass, r.conname)
+  FROM keys JOIN pg_constraint r ON r.oid = keys.root
+  JOIN pg_class c ON c.oid IN (keys.conrelid, keys.confrelid)
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ ORDER BY 3, 1, 2
 """
 # types whose = PostgreSQL may answer from an index; the exact comparison is by text
 _INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114, 1184})
@@ -78,6 +97,7 @@ class Shape:
     indexed: frozenset[str] = frozenset()  # columns whose type an index may answer for
     partitioned: bool = False
     referenced: bool = False  # by another table's foreign key
+    deferred: bool = False  # a constraint would wait for the end of the transaction
     keyed_otherwise: bool = False  # records have keys that are not the row's key
     statements: dict[object, str] = field(default_factory=dict)
     fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
@@ -106,6 +126,7 @@ class Shape:
 class Hazard:
     """What the target enforces or does, and a stream in several partitions upsets."""
 
+    schema: str
     table: str
     kind: str
     name: str
@@ -129,6 +150,7 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
         indexed=frozenset(row[0] for row in columns if row[3] in _INDEXED_OIDS),
         partitioned=found[0][4],
         referenced=found[0][5],
+        deferred=found[0][6],
     )
 
 
@@ -136,3 +158,11 @@ def hazards(connection: Connection) -> Iterable[Hazard]:
     """Name what of the target may refuse or double a change."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         return [Hazard(*row) for row in cursor.execute(_HAZARDS).fetchall()]
+
+
+def cascades(connection: Connection, wanted: Callable[[str, str], bool]) -> list[str]:
+    """Give what drops the foreign keys that would change wanted tables' rows."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        found = cursor.execute(_CASCADES).fetchall()
+    drops = (drop for schema, name, drop in found if wanted(schema, name))
+    return list(dict.fromkeys(drops))

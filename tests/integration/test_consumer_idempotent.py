@@ -3,11 +3,13 @@
 import contextlib
 import logging
 import threading
+from asyncio import CancelledError
 from collections.abc import Iterator
 
 import psycopg
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
+from psycopg.rows import dict_row
 
 from consumer import (
     BarrierTimeout,
@@ -31,6 +33,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.producing import backfilled, insert, truncate
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
+from walstream.formats.op import OpEncoder
 
 
 @pytest.fixture
@@ -168,9 +171,12 @@ def test_retry_makes_only_its_partition_wait_and_keeps_order(setting: Setting) -
     assert setting.measures[Measure.RETRIED] == 3
 
 
-@pytest.mark.parametrize("cause", [Fatal(KeyError("x")), ZeroDivisionError("7")])
+@pytest.mark.parametrize(
+    "cause",
+    [Fatal(KeyError("x")), ZeroDivisionError("7"), SystemExit(), CancelledError()],
+)
 def test_any_other_error_stops_after_what_came_before(
-    setting: Setting, cause: Exception
+    setting: Setting, cause: BaseException
 ) -> None:
     feed = setting.make()
     for number in range(10):
@@ -216,6 +222,26 @@ def test_a_handler_that_ends_its_transaction_is_told(
     assert isinstance(
         error, HandlerFailed if statement == "method" else TransactionEnded
     )
+
+
+def test_a_handler_may_change_the_rows_and_the_search_path(setting: Setting) -> None:
+    feed = setting.make(partitions=2)
+    feed.insert(0, source="1/db/0")
+    feed.send(backfilled(900, 1, 0, ["7", "7"]))
+    barrier = feed.next_lsn()
+    for partition in range(2):
+        feed.send(truncate(barrier, 2), partition)
+    feed.insert(1)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        tx.execute("SET search_path = public")
+        apply(tx, op)
+        tx.row_factory = dict_row
+        tx.execute("SET search_path = elsewhere")
+
+    with setting.running(handle, batch=1):
+        setting.until(4)
 
 
 def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
@@ -344,6 +370,39 @@ def test_a_log_that_ends_too_early_stops(setting: Setting) -> None:
         assert running.fails(TopicReplaced).offset == 9
 
 
+def test_records_deleted_before_a_running_consumer_read_them_stop_it(
+    setting: Setting,
+) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    producer = _transactional(setting)
+    with setting.running() as running:
+        setting.until(1)
+        producer.begin_transaction()  # nobody reads the records before its end
+        for number in range(1, 4):
+            op = insert(9000 + number, 0, [str(number), "1"])
+            producer.produce(setting.topic, OpEncoder(op.table).encode(op), b"k", 0)
+        assert producer.flush(20) == 0
+        TopicAdmin(setting.kafka.bootstrap).delete_before(setting.topic, 3)
+        producer.commit_transaction(20)
+        error = running.fails(TopicReplaced)
+    assert error.offset == 1
+    assert setting.count() == 1
+
+
+def test_holes_of_transactions_are_no_loss(setting: Setting) -> None:
+    setting.make()
+    producer = _transactional(setting)
+    with setting.running():
+        for number in range(3):
+            producer.begin_transaction()
+            op = insert(9000 + number, 0, [str(number), "1"])
+            producer.produce(setting.topic, OpEncoder(op.table).encode(op), b"k", 0)
+            producer.commit_transaction(20)
+        setting.until(3)
+
+
 def test_truncate_waits_for_all_partitions_and_runs_once(on_both: Setting) -> None:
     setting = on_both
     feed = setting.make(partitions=3)
@@ -441,3 +500,13 @@ def _created(admin: TopicAdmin, topic: str) -> bool:
     except KafkaException:  # it is still being deleted
         return False
     return True
+
+
+def _transactional(setting: Setting) -> Producer:
+    settings = {
+        "bootstrap.servers": setting.kafka.bootstrap,
+        "transactional.id": setting.topic,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(20)
+    return producer

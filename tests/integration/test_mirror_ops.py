@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from consumer import __main__ as command
 from consumer.handler import Fatal, Retry
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op
@@ -302,6 +303,35 @@ def test_a_new_history_of_the_source_may_begin_lower(database: Database) -> None
     assert [r[2] for r in target.rows()] == ["d"]
 
 
+def test_a_truncate_tells_its_source_for_the_partitions_that_pass_it(
+    database: Database,
+) -> None:
+    target = Target(database)
+    header = (("walstream-source", b"71/app/1"),)
+    truncate = make(
+        Kind.TRUNCATE, T, columns=("id",), lsn=5, partitions=2, headers=header
+    )
+    target.apply(truncate)
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=10))
+    target.apply(
+        delete(row("1", "1", "a"), key=["a"], lsn=20),
+        insert(row("1", "1", "b"), key=["b"], lsn=20, seq_id=1, partition=1),
+    )
+    assert [r[2] for r in target.rows()] == ["b"]
+
+
+def test_a_truncate_that_names_no_source_tells_what_its_partition_knows(
+    database: Database,
+) -> None:
+    target = Target(database)
+    header = (("walstream-source", b"71/app/1"),)
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=1, headers=header))
+    target.apply(make(Kind.TRUNCATE, T, columns=("id",), lsn=5, partitions=2))
+    target.apply(insert(row("1", "1", "a"), key=["a"], lsn=10))
+    target.apply(insert(row("1", "1", "b"), key=["b"], lsn=20, partition=1))
+    assert [r[2] for r in target.rows()] == ["b"]
+
+
 def test_one_update_under_the_new_key_outlives_the_old_keys_late_insert(
     database: Database,
 ) -> None:
@@ -348,6 +378,71 @@ def test_the_start_names_what_may_refuse_or_double_changes(
     assert "fires" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("action", "wanted"),
+    [
+        ("DELETE CASCADE", "public.t"),
+        ("DELETE SET NULL", "public.child"),
+        ("UPDATE CASCADE", "public.part"),
+        ("UPDATE SET DEFAULT", "public.t"),
+    ],
+)
+def test_a_foreign_key_that_changes_rows_is_refused_at_the_start(
+    database: Database, action: str, wanted: str
+) -> None:
+    database.execute(f"""{TABLE};
+    CREATE TABLE child (id int CONSTRAINT eats REFERENCES t ON {action})
+      PARTITION BY RANGE (id);
+    CREATE TABLE part PARTITION OF child DEFAULT""")
+    with pytest.raises(MirrorError, match="ALTER TABLE child DROP CONSTRAINT eats;"):
+        PostgresMirror(database.dsn, tables=[wanted]).start()
+    PostgresMirror(database.dsn, tables=["public.other"]).start()
+    replica = make_conninfo(database.dsn, options="-c session_replication_role=replica")
+    PostgresMirror(replica, tables=[wanted]).start()
+
+
+@pytest.mark.parametrize("option", ["UNIQUE", "REFERENCES parent"])
+def test_a_deferred_constraint_refuses_the_op_and_not_the_commit(
+    database: Database, option: str
+) -> None:
+    ddl = f"""CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1);
+    CREATE TABLE t (id int PRIMARY KEY, n int {option} DEFERRABLE INITIALLY DEFERRED);
+    INSERT INTO t VALUES (1, 1)"""
+    target = Target(database, ddl)
+    bad = {"UNIQUE": "1"}.get(option, "2")
+    with pytest.raises(Retry, match="t_n_"):
+        target.apply(insert({"id": "2", "n": bad}))
+    target.apply(insert({"id": "2", "n": None}), insert({"id": "3", "n": None}))
+    assert [r[0] for r in target.rows()] == [1, 2, 3]
+
+
+def test_a_deferred_foreign_key_refuses_the_parents_delete(database: Database) -> None:
+    ddl = """CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1);
+    CREATE TABLE t (id int PRIMARY KEY REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+    INSERT INTO t VALUES (1)"""
+    target = Target(database, ddl)
+    with pytest.raises(Retry, match="t_id_fkey"):
+        target.apply(delete({"id": "1"}, "public.parent"))
+
+
+def test_the_consumers_own_tables_are_passed_over(database: Database) -> None:
+    target = Target(
+        database, "CREATE TABLE replication_consumer_state (id int PRIMARY KEY)"
+    )
+    target.apply(
+        insert({"id": "1"}, "public.replication_consumer_state"),
+        insert({"relation": "x"}, "public.replication_mirror_row"),
+    )
+    assert database.fetch("SELECT FROM replication_consumer_state") == []
+
+
+def test_the_servers_own_tables_are_refused(database: Database) -> None:
+    target = Target(database)
+    for schema in ("pg_catalog", "information_schema", "pg_toast"):
+        with target.stops("the server itself"):
+            target.apply(delete({"aggfnoid": "1"}, f"{schema}.pg_aggregate"))
+
+
 def test_another_database_than_the_consumers_is_refused(
     database: Database,
 ) -> None:
@@ -358,6 +453,25 @@ def test_another_database_than_the_consumers_is_refused(
         pytest.raises(MirrorError, match="another database"),
     ):
         mirror.handle_message(tx, insert(row("1")))
+
+
+def test_the_command_tells_a_right_that_the_role_lacks(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"role_{database.name}"
+    database.execute(
+        f"CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+    )
+    try:
+        dsn = make_conninfo(database.dsn, user=name)
+        assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4
+        text = capsys.readouterr().err
+        assert text == (
+            "error: the target's role lacks a right:"
+            " permission denied for schema public\n"
+        )
+    finally:
+        database.execute(f"DROP ROLE {name}")
 
 
 def test_an_ordinary_role_may_mirror(database: Database) -> None:

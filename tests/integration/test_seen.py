@@ -1,10 +1,13 @@
 """The filter of duplicates in the application's own PostgreSQL."""
 
+import threading
+
 import psycopg
 
 from consumer.message import RowMessage, row_hash
 from consumer.seen import SeenInPostgres
 from tests.fix_postgres import PostgresServer, temporary_database
+from tests.waiting import wait_until
 
 
 def message(number: int) -> RowMessage:
@@ -35,3 +38,33 @@ def test_postgres_keeps_marks_with_the_transaction_and_forgets_by_age(
             assert message(2) not in seen
             assert message(3) in seen
             assert seen.forget() == 1
+
+
+def test_of_two_transactions_that_ask_at_once_one_handles_the_message(
+    newest_postgres: PostgresServer,
+) -> None:
+    found: list[bool] = []
+    with (
+        temporary_database(newest_postgres) as database,
+        psycopg.connect(database.dsn) as first,
+        psycopg.connect(database.dsn) as second,
+    ):
+        mine = SeenInPostgres(first)
+        first.commit()
+        theirs = SeenInPostgres(second)
+        second.commit()
+        assert message(1) not in mine
+        thread = threading.Thread(target=lambda: found.append(message(1) in theirs))
+        thread.start()
+        wait_until(
+            lambda: (
+                found
+                or database.fetch("SELECT FROM pg_locks WHERE NOT granted LIMIT 1")
+            ),
+            10,
+            "the second asks",
+        )
+        mine.add(message(1))
+        first.commit()
+        thread.join(10)
+        assert found == [True]

@@ -21,6 +21,8 @@ _KINDS: Final = {kind.value: kind for kind in Kind}
 _COMMON_FIELDS: Final = 5  # table_name, col_names, lsn, seq_id, op
 _NOTHING_ABSENT: Final[dict[str, list[str]]] = {}
 _TABLES_KNOWN: Final = 4096
+_TEXT_OR_NULL: Final = frozenset((str, type(None)))
+_PARTITIONS_LIMIT: Final = 100_000  # more than Kafka bears
 
 
 class OpEncoder:
@@ -144,18 +146,17 @@ def decode(value: bytes) -> ReplicationOp:
     """
     try:
         fields = orjson.loads(value)
+        columns = fields["col_names"]
+        if type(columns) is not list:  # a text is a sequence, too
+            raise TypeError
         table = _table(
-            fields.get("schema", "public"),
-            fields["table_name"],
-            tuple(fields["col_names"]),
+            fields.get("schema", "public"), fields["table_name"], tuple(columns)
         )
         op = ReplicationOp(
             Kind.TRUNCATE, table, _number(fields["lsn"]), _number(fields["seq_id"])
         )
         if len(fields) > _COMMON_FIELDS:
-            op.snapshot = fields.get("snapshot", False)
-            op.partitions = fields.get("partitions", 0)
-            op.absent = "absent" in fields
+            _decode_rare(op, fields)
         _decode_rows(op, fields["op"], fields.get("absent", _NOTHING_ABSENT))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # JSON of another shape: a list where an object belongs, a field missing
@@ -164,15 +165,30 @@ def decode(value: bytes) -> ReplicationOp:
 
 
 @lru_cache(_TABLES_KNOWN)
-def _table(schema: str, name: str, columns: tuple[str, ...]) -> Table:
+def _table(schema: object, name: object, columns: tuple[object, ...]) -> Table:
     """Make one Table for all ops that look alike: most of a decoder's time else."""
-    return Table(schema, name, columns)
+    names = [each for each in columns if isinstance(each, str)]
+    if not (isinstance(schema, str) and isinstance(name, str)):
+        raise TypeError
+    if len(names) != len(columns):
+        raise TypeError
+    return Table(schema, name, tuple(names))
 
 
 def _number(value: object) -> int:
+    # orjson makes a float of what has more than 64 bits
     if type(value) is not int or value < 0:
         raise TypeError
     return value
+
+
+def _decode_rare(op: ReplicationOp, fields: dict[str, Any]) -> None:
+    op.absent = "absent" in fields
+    snapshot = fields.get("snapshot", False)
+    partitions = _number(fields.get("partitions", 0))
+    if type(snapshot) is not bool or partitions > _PARTITIONS_LIMIT:
+        raise TypeError
+    op.snapshot, op.partitions = snapshot, partitions
 
 
 def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> None:
@@ -201,9 +217,13 @@ def _with_absent(
         return None
     if type(row) is not list or len(row) != len(table.columns):
         raise ValueError
+    if not _TEXT_OR_NULL.issuperset(map(type, row)):
+        raise TypeError
     if not names:
         return row
-    missing = set(names) if isinstance(names, list) else set()
+    if type(names) is not list:
+        raise TypeError
+    missing = set(names)
     return [
         OMITTED if name in missing else value
         for name, value in zip(table.columns, row, strict=True)

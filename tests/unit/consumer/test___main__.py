@@ -42,6 +42,25 @@ def test_a_property_that_breaks_the_promise_is_refused(
     assert "enable.auto.offset.store" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("dsn", "code"),
+    [
+        ("host=here secret", 2),
+        ("prot=secret", 2),
+        ("host=127.0.0.1 connect_timeout=secret", 2),
+        ("postgresql://u:se@secret@127.0.0.1:1/db", 5),
+    ],
+)
+def test_a_dsn_that_cannot_be_used_is_told_without_its_text(
+    capsys: pytest.CaptureFixture[str], dsn: str, code: int
+) -> None:
+    assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == code
+    text = capsys.readouterr().err
+    assert text.startswith("error: the target")
+    assert text.count("\n") == 1
+    assert "secret" not in text
+
+
 def test_a_target_that_does_not_answer_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -38,3 +38,12 @@ def test_a_close_ends_the_waiting() -> None:
     inbox = Inbox()
     threading.Timer(0.05, inbox.close).start()
     assert inbox.take(1, 20) == []
+
+
+def test_a_closed_one_holds_nothing() -> None:
+    inbox = Inbox()
+    inbox.put(some(2))
+    inbox.close()
+    inbox.put(some(2))
+    assert inbox.empty
+    assert inbox.take(1, 0) == []

@@ -1,10 +1,12 @@
 """A partition's thread."""
 
+import sys
 import threading
 from collections.abc import Callable
 
 from confluent_kafka import Message
 
+from consumer.error import HandlerFailed
 from consumer.lane import Lane, Place, Stopping
 from tests.waiting import wait_until
 
@@ -66,6 +68,15 @@ def test_an_error_is_kept_and_a_stop_is_none() -> None:
         assert work.seen[-1] == "end"
 
 
+def test_the_wish_to_end_the_process_is_an_error_of_the_lane() -> None:
+    lane, work = Lane(_PLACE, lambda: None), Noting(sys.exit)
+    lane.inbox.put([Message(offset=1, value=b"x")])
+    lane.start(work)
+    assert lane.join(10)
+    assert isinstance(lane.error, HandlerFailed)
+    assert isinstance(lane.error.__cause__, SystemExit)
+
+
 def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
     go = threading.Event()
     former, work = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
@@ -81,6 +92,29 @@ def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
     assert work.seen[-1] == "end"
     lane.stop()
     assert lane.join(10)
+
+
+def test_a_lane_waits_through_one_that_was_stopped_while_it_waited() -> None:
+    go = threading.Event()
+    first, handling = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
+    first.inbox.put([Message(offset=1, value=b"x")])
+    first.start(handling)
+    wait_until(lambda: "1 messages" in handling.seen, 10, "it handles")
+    first.stop()
+    second, passed_over = Lane(_PLACE, lambda: None), Noting()
+    second.start(passed_over, first)
+    second.stop()
+    third, later = Lane(_PLACE, lambda: None), Noting()
+    third.start(later, second)
+    assert not second.join(1.5)
+    assert not second.ended
+    assert later.seen == []
+    go.set()
+    wait_until(lambda: later.seen, 10, "the third one begins")
+    assert second.join(10)
+    assert passed_over.seen == []
+    third.stop()
+    assert third.join(10)
 
 
 def test_a_seek_waits_for_the_fetcher() -> None:
