@@ -17,6 +17,11 @@ _PASSING: Final = {
     "40P01",  # deadlock_detected
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
+    "25006",  # read_only_sql_transaction: a server that is no longer the primary
+    "53100",  # disk_full
+    "53200",  # out_of_memory
+    "55P03",  # lock_not_available
+    "57014",  # query_canceled: a statement_timeout, or a person
     "57P01",  # admin_shutdown
     "57P02",  # crash_shutdown
     "57P03",  # cannot_connect_now

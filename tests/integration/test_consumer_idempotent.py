@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+import time
 from asyncio import CancelledError
 from collections.abc import Iterator
 
@@ -263,6 +264,22 @@ def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
     assert raised == ["40001", "40P01"]
 
 
+def test_an_op_that_always_fails_to_serialize_backs_off(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    tries: list[float] = []
+
+    def handle(tx: Transaction, _: Op) -> None:
+        tries.append(time.monotonic())
+        tx.execute("DO $$BEGIN RAISE SQLSTATE '40001'; END$$")
+
+    with setting.running(handle):
+        wait_until(lambda: len(tries) == 5, 20, "it is tried")
+    assert tries[4] - tries[3] > 2 * (tries[1] - tries[0])
+    assert tries[4] - tries[3] > 0.25
+
+
 def test_sessions_ended_by_the_server_are_opened_again(setting: Setting) -> None:
     feed = setting.make()
     for number in range(40):
@@ -492,6 +509,9 @@ def test_lag_counts_what_is_not_handled(setting: Setting) -> None:
         wait_until(lambda: running.consumer.lag() == {place: 6}, 10, "6 to do")
         go.set()
         wait_until(lambda: running.consumer.lag() == {place: 0}, 10, "all is done")
+    with setting.running() as running:
+        wait_until(running.consumer.lag, 10, "it is known")
+        assert running.consumer.lag() == {place: 0}  # before it handles anything
 
 
 def _created(admin: TopicAdmin, topic: str) -> bool:
