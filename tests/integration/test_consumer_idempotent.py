@@ -34,6 +34,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.producing import backfilled, insert, truncate
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
+from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 
 
@@ -512,6 +513,29 @@ def test_lag_counts_what_is_not_handled(setting: Setting) -> None:
     with setting.running() as running:
         wait_until(running.consumer.lag, 10, "it is known")
         assert running.consumer.lag() == {place: 0}  # before it handles anything
+
+
+def test_a_role_that_may_not_create_the_tables_is_told(setting: Setting) -> None:
+    setting.make()
+    name = setting.database.name  # the setting goes with it
+    setting.database.execute(
+        f"ALTER ROLE CURRENT_USER IN DATABASE {name} SET role = pg_monitor"
+    )
+    with setting.running() as running:
+        error = running.fails(PermissionLacking)
+    assert "GRANT CREATE" in error.hint
+
+
+def test_texts_are_sent_as_utf_8(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    feed = setting.make()
+    setting.database.execute("ALTER TABLE item ALTER id TYPE text")
+    feed.send(insert(1000, 0, ["\u20ac", "1"]))
+    feed.flush()
+    with setting.running():
+        setting.until(1)
 
 
 def _created(admin: TopicAdmin, topic: str) -> bool:
