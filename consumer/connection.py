@@ -5,6 +5,8 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from walstream.errors import ConfigError
+
 _DEFAULTS: Final = {
     "connect_timeout": 10,
     # a server that vanished is noticed within a minute
@@ -17,6 +19,11 @@ _PASSING: Final = {
     "40P01",  # deadlock_detected
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
+    "25006",  # read_only_sql_transaction: a server that is no longer the primary
+    "53100",  # disk_full
+    "53200",  # out_of_memory
+    "55P03",  # lock_not_available
+    "57014",  # query_canceled: a statement_timeout, or a person
     "57P01",  # admin_shutdown
     "57P02",  # crash_shutdown
     "57P03",  # cannot_connect_now
@@ -28,13 +35,24 @@ _CONNECTION_LOST: Final = "08"  # a class
 
 def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
     """Connect, outside of a transaction; what the dsn says comes first."""
-    given = conninfo_to_dict(dsn)
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # libpq's words hold pieces of it: of the password, too
+        raise ConfigError(
+            f"the DSN of group {group} cannot be read",
+            hint="either postgresql://user@host/database, or: host=... dbname=...",
+        ) from None
     added: dict[str, Any] = {
         name: value for name, value in _DEFAULTS.items() if name not in given
     }
     name = f"consumer {group}"[:63]
     return psycopg.connect(
-        dsn, autocommit=True, fallback_application_name=name, **added
+        dsn,
+        autocommit=True,
+        fallback_application_name=name,
+        client_encoding="utf8",  # any text of an op, whatever PGCLIENTENCODING says
+        **added,
     )
 
 

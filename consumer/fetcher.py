@@ -21,13 +21,14 @@ from confluent_kafka import (
 )
 
 from consumer.lane import Lane, Place, Work
-from consumer.settings import max_poll_interval_s
+from consumer.settings import from_earliest, max_poll_interval_s
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 
 # Messages taken from librdkafka at once: many, since the thread may wait for Python's
 # lock each time that it comes back.
 _CHUNK: Final = 5000
 _POLL_S: Final = 0.1
+_ASK_S: Final = 1.0
 _STORE_INTERVAL_S: Final = 0.2
 _PATIENCE_S: Final = 0.5  # with a full inbox, before its partition is paused
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
@@ -52,6 +53,7 @@ class Fetcher:
     ) -> None:
         self._make_work = make_work
         self._topics = list(topics)
+        self._from_earliest = from_earliest(settings)
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
         self._lanes: dict[Place, Lane] = {}
         self._former: dict[Place, Lane] = {}  # revoked, but still running
@@ -89,12 +91,14 @@ class Fetcher:
 
         As it was known a moment ago; of a partition that was not fetched yet, nothing.
         """
+        found = {}
         ends = self._ends
-        return {
-            place: max(0, ends[place][1] - (lane.handled or ends[place][0]))
-            for place, lane in list(self._lanes.items())
-            if place in ends
-        }
+        for place, lane in list(self._lanes.items()):
+            reached = lane.reached
+            if place in ends and reached is not None:
+                low, high = ends[place]
+                found[place] = max(0, high - max(low, reached))
+        return found
 
     def wake(self) -> None:
         self._woken.set()
@@ -185,6 +189,26 @@ class Fetcher:
                 for low, high in [self._known_bounds(place)]
                 if high >= 0
             }
+            self._ask_where_to_begin()
+
+    def _ask_where_to_begin(self) -> None:
+        """Learn where Kafka lets the lanes begin that do not know it themselves."""
+        lanes = [
+            lane
+            for place, lane in self._lanes.items()
+            if lane.reached is None and place in self._ends
+        ]
+        if not lanes:
+            return
+        asked = [TopicPartition(*lane.place) for lane in lanes]
+        try:
+            committed = self._consumer.committed(asked, timeout=_ASK_S)
+        except KafkaException as error:
+            _log.debug("asking where to begin: %s", error)
+            return
+        for lane, one in zip(lanes, committed, strict=True):
+            unread = 0 if self._from_earliest else self._ends[lane.place][1]
+            lane.known = unread if one.offset < 0 else one.offset
 
     def _known_bounds(self, place: Place) -> tuple[int, int]:
         """Ask librdkafka, not the broker: -1001 before the first fetch."""

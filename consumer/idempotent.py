@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psycopg import OperationalError
+from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from consumer.connection import connect
 from consumer.group import Member
@@ -25,7 +26,7 @@ from consumer.session import SessionOptions
 from consumer.settings import from_earliest, session_timeout_s
 from consumer.source import AcceptSource
 from consumer.topic import TopicGuard
-from walstream.errors import Transient
+from walstream.errors import PermissionLacking, Transient
 
 
 class IdempotentConsumer(Member):
@@ -92,6 +93,12 @@ class IdempotentConsumer(Member):
         try:
             with connect(self._dsn, self.group) as connection:
                 self._tables = make_tables(connection)
+        except (InsufficientPrivilege, InvalidSchemaName):
+            raise PermissionLacking(
+                f"group {self.group} may not make its tables replication_consumer_*",
+                hint="name a schema in the search_path, and let the role create in it"
+                " once: GRANT CREATE ON SCHEMA ... TO ...",
+            ) from None
         except OperationalError as error:
             raise Transient(
                 f"the database of group {self.group} cannot be reached", hint=str(error)

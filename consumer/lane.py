@@ -59,6 +59,8 @@ class Lane:
         self.inbox = Inbox()
         self.paused = False  # by the fetcher
         self.stored: int | None = None  # by the fetcher: what Kafka knows
+        self.known: int | None = None  # by the fetcher: where Kafka would begin
+        self.begins: int | None = None  # where it was sought first
         self.handled: int | None = None  # the offset after the last handled record
         self.wanted_offset: int | None = None  # where the fetcher is to seek
         self.error: Exception | None = None
@@ -75,6 +77,14 @@ class Lane:
             target=self._run, args=(work,), name=f"{self.place}", daemon=True
         )
         self._thread.start()
+
+    @property
+    def reached(self) -> int | None:
+        """The offset of what comes next; None: not known yet."""
+        for offset in (self.handled, self.begins, self.known):
+            if offset is not None:
+                return offset
+        return None
 
     @property
     def stopping(self) -> bool:
@@ -110,6 +120,7 @@ class Lane:
     def seek(self, offset: int) -> None:
         """Go on with the record at this offset: forget what was fetched."""
         self._sought.clear()
+        self.begins = max(0, offset)  # or OFFSET_BEGINNING
         self.wanted_offset = offset
         self._wake()
         if not self.stopping:

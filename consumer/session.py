@@ -142,6 +142,9 @@ class Session:
     def recover(self, error: BaseException, offset: int) -> bool:
         """Wait, connect again where needed, reload; tell whether it sought."""
         self._log_trouble(error)
+        read_only = isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
+        if read_only and self._tx is not None:
+            self._tx.close()  # another host of the dsn may be the primary now
         self._pause(self._trouble.next())
         return self.reload(offset)
 
@@ -232,7 +235,7 @@ class Session:
                 self._log_trouble(error)
                 self._pause(self._trouble.next())
             else:
-                self._trouble.reset()
+                # `_trouble` goes on: a reload succeeds between two failing tries
                 self._locked_since = None
                 return result
 

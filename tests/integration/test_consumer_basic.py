@@ -85,6 +85,8 @@ def test_ops_are_handled_in_order_and_their_offsets_stored(basics: Basics) -> No
     assert basics.stored(0) == 101
     with basics.consumer() as consumer:
         running = Running(consumer)
+        wait_until(lambda: len(consumer.lag()) == 2, 10, "both are known")
+        assert set(consumer.lag().values()) == {0}  # of an idle topic
         feed.insert(200)
         feed.flush()
         basics.until(201)

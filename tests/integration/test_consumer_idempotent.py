@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+import time
 from asyncio import CancelledError
 from collections.abc import Iterator
 
@@ -33,6 +34,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.producing import backfilled, insert, truncate
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
+from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 
 
@@ -261,6 +263,22 @@ def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
     with setting.running(handle):
         setting.until(20)
     assert raised == ["40001", "40P01"]
+
+
+def test_an_op_that_always_fails_to_serialize_backs_off(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    tries: list[float] = []
+
+    def handle(tx: Transaction, _: Op) -> None:
+        tries.append(time.monotonic())
+        tx.execute("DO $$BEGIN RAISE SQLSTATE '40001'; END$$")
+
+    with setting.running(handle):
+        wait_until(lambda: len(tries) == 5, 20, "it is tried")
+    assert tries[4] - tries[3] > 2 * (tries[1] - tries[0])
+    assert tries[4] - tries[3] > 0.25
 
 
 def test_sessions_ended_by_the_server_are_opened_again(setting: Setting) -> None:
@@ -492,6 +510,32 @@ def test_lag_counts_what_is_not_handled(setting: Setting) -> None:
         wait_until(lambda: running.consumer.lag() == {place: 6}, 10, "6 to do")
         go.set()
         wait_until(lambda: running.consumer.lag() == {place: 0}, 10, "all is done")
+    with setting.running() as running:
+        wait_until(running.consumer.lag, 10, "it is known")
+        assert running.consumer.lag() == {place: 0}  # before it handles anything
+
+
+def test_a_role_that_may_not_create_the_tables_is_told(setting: Setting) -> None:
+    setting.make()
+    name = setting.database.name  # the setting goes with it
+    setting.database.execute(
+        f"ALTER ROLE CURRENT_USER IN DATABASE {name} SET role = pg_monitor"
+    )
+    with setting.running() as running:
+        error = running.fails(PermissionLacking)
+    assert "GRANT CREATE" in error.hint
+
+
+def test_texts_are_sent_as_utf_8(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    feed = setting.make()
+    setting.database.execute("ALTER TABLE item ALTER id TYPE text")
+    feed.send(insert(1000, 0, ["\u20ac", "1"]))
+    feed.flush()
+    with setting.running():
+        setting.until(1)
 
 
 def _created(admin: TopicAdmin, topic: str) -> bool:

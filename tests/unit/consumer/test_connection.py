@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from consumer.connection import passes
+from consumer.connection import connect, passes
+from walstream.errors import ConfigError
 
 _OPEN = cast("psycopg.Connection[Any]", type("Open", (), {"broken": False})())
 _BROKEN = cast("psycopg.Connection[Any]", type("Broken", (), {"broken": True})())
@@ -19,6 +20,11 @@ _BROKEN = cast("psycopg.Connection[Any]", type("Broken", (), {"broken": True})()
         (errors.DeadlockDetected(), True),
         (errors.AdminShutdown(), True),
         (errors.ConnectionFailure(), True),
+        (errors.LockNotAvailable(), True),
+        (errors.DiskFull(), True),
+        (errors.OutOfMemory(), True),
+        (errors.ReadOnlySqlTransaction(), True),
+        (errors.QueryCanceled(), True),
         (errors.UniqueViolation(), False),
         (errors.UndefinedTable(), False),
         (ValueError(), False),
@@ -35,3 +41,11 @@ def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
     wrapped = RuntimeError()
     wrapped.__cause__ = errors.DeadlockDetected()
     assert passes(wrapped, _OPEN)
+
+
+@pytest.mark.parametrize("dsn", ["hunter2", "password='hunter2", "hunter2=x"])
+def test_a_dsn_that_cannot_be_read_is_not_shown(dsn: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        connect(dsn, "g")
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__suppress_context__
