@@ -76,6 +76,13 @@ def heard(process: "subprocess.Popen[str]", word: str) -> str:
     raise AssertionError(f"it never said {word!r}")
 
 
+def is_python_worker(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.daemon" in process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):  # one ended since the list
+        return False
+
+
 def gone(processes: list[psutil.Process]) -> bool:
     return not any(
         one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes
@@ -154,7 +161,7 @@ def test_nothing_outlives_a_killed_driver(
     ):
         heard(process, "done")
         family = psutil.Process(process.pid).children(recursive=True)
-        assert sum("pyspark.daemon" in one.cmdline() for one in family) > 1
+        assert sum(is_python_worker(one) for one in family) > 1
         process.kill()
         process.wait()
         with lock.open("a") as file:

@@ -295,7 +295,7 @@ def test_a_damaged_state_is_reset_as_printed(
     damage = found(report, "state-damaged")
     assert damage["exit_code"] == report["exit_code"] == 3
     assert "history" not in codes(report)
-    assert damage["repair"]["then"] == f"walstream run -c {walstream.configuration}"
+    assert damage["repair"]["then"] == "walstream run, unless it runs"
     operator.run(damage["repair"]["command"], says="y\n")
     assert operator.check(walstream)["ok"]
     with walstream:
