@@ -12,7 +12,7 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.kafka.failure import failure
 from walstream.kafka.producer import producer_properties
-from walstream.kafka.topics import Topic
+from walstream.kafka.topics import DEFAULT_LIMIT, Topic
 from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, translate
@@ -68,7 +68,7 @@ def chunk_task(
     routers = Routers(config, source)
     targets = []
     for name, sink in routers.configs.items():
-        limits = [topic.limit for topic in topics[name].values()]
+        limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
         targets.append(
             Target(
                 sink=name,

@@ -14,10 +14,10 @@ import structlog
 from walstream.kafka.sink import KafkaSink
 from walstream.lsn import Lsn, show
 from walstream.metrics import HINT, SLOT
+from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
 from walstream.postgres.slot import Health
 
-_POSTGRES_EPOCH: Final = 946_684_800
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _RATE_OVER_S: Final = 10.0
 _MIB: Final = 1 << 20
@@ -86,6 +86,7 @@ class Gauge:
         self._source: Received | None = None
         self._sinks: Sequence[KafkaSink] = ()
         self._samples: deque[tuple[float, int, int]] = deque()
+        self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
 
     def attach(
         self, pipeline: Pipeline, source: Received, sinks: Sequence[KafkaSink]
@@ -130,7 +131,7 @@ class Gauge:
         pipeline, source = self._pipeline, self._source
         oldest = pipeline.oldest_commit_time if pipeline else None
         if oldest is not None:
-            return max(0.0, now - (oldest / 1e6 + _POSTGRES_EPOCH))
+            return max(0.0, now - (oldest / 1e6 + EPOCH_S))
         if source and self.health:
             received = source.received + _PAGE_HEADER
             if received >= self.health.flush_lsn:
@@ -165,6 +166,7 @@ class Gauge:
             "lag_s": self.lag_s(now),
             "retained_wal": health.retained_wal if health else None,
             "alarm": self.alarm.text,
+            "backfill": self.backfill() if self.backfill else None,
             "sinks": {
                 sink.name: {
                     "waiting": sink.waiting,

@@ -4,11 +4,19 @@ The pair is the same in every replay and strictly increasing in the stream. An o
 PostgreSQL's texts; formats turn it into bytes.
 """
 
+import time
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from walstream.lsn import Lsn
 from walstream.row import Row, any_absent
+
+EPOCH_S: Final = 946_684_800
+"""2000-01-01 UTC, from where PostgreSQL counts, in Unix time."""
+
+CHUNK_BITS: Final = 32
+"""A snapshot row's seq_id is its chunk's number, and this many bits of index."""
 
 
 class Kind(Enum):
@@ -80,4 +88,20 @@ def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
             seq_id=update.seq_id + 1,
             key_changed=False,
         ),
+    )
+
+
+def snapshot_truncate(table: Table, lsn: Lsn, chunk: int) -> ReplicationOp:
+    """Let a table's readers empty it: its rows come anew, with a snapshot of `lsn`.
+
+    `chunk` is a number of its own, below those of the rows.
+    """
+    return ReplicationOp(
+        Kind.TRUNCATE,
+        table,
+        lsn,
+        chunk << CHUNK_BITS,
+        row_lsn=lsn,
+        commit_time=int((time.time() - EPOCH_S) * 1_000_000),
+        snapshot=True,
     )

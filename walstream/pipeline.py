@@ -39,6 +39,7 @@ _ROW_TAGS: Final = frozenset(b"IUD")
 _KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
 
+NEVER: Final[Lsn] = 1 << 64  # beyond every LSN
 _IDLE_S: Final = 0.5
 _IN_FLIGHT_S: Final = 0.001
 _STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
@@ -90,6 +91,8 @@ class Pipeline:
         self._write_failed = False
         self._progress_at = 0.0
         self._in_flight_seen = 0
+        self._until = NEVER
+        self.reached = False  # the LSN that `run` was to go up to
 
     @property
     def undelivered(self) -> int:
@@ -116,14 +119,17 @@ class Pipeline:
         """When the oldest transaction under way was committed; None: none is."""
         return self._ledger.oldest_commit_time
 
-    def run(self, stop: Stop) -> bool:
+    def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
         """Stream until `stop`, then drain; False: its deadline came first.
 
         A drain reads the open transaction to its end, delivers, stores and confirms.
+        `until` ends it too, and then `reached` is set: every transaction with a commit
+        LSN below it was delivered, and none from it on was sent.
         """
+        self._until = until
         # stored, though the slot may not have heard of it before a crash
         self._confirm(self._confirming.position.resume)
-        while not stop.requested:
+        while not (stop.requested or self.reached):
             self._turn(stop.waker)
         while self._transaction is not None and not stop.expired:
             self._turn(stop.waker, until_commit=True)
@@ -137,6 +143,7 @@ class Pipeline:
             self._advance()
             if self._ledger.idle and self._confirmed >= self._ledger.advance():
                 return True
+            self._companion.tick(paused=True)
             self._source.still_paused()
             self._source.keep_alive()
             self._wait(stop.waker, readable=False, worked=False)
@@ -189,6 +196,9 @@ class Pipeline:
         message = decode(frame[_HEADER_SIZE:])
         match message:
             case Begin():
+                if message.final_lsn >= self._until:
+                    self.reached = True
+                    return False
                 self._assembler.begin(message)
                 self._transaction = self._ledger.begin(
                     message.final_lsn, message.commit_time
@@ -217,6 +227,7 @@ class Pipeline:
         wal_end, _, reply = _KEEPALIVE(frame)
         if self._transaction is None:
             self._ledger.keepalive(wal_end)
+            self.reached = wal_end >= self._until
         if reply:
             self._source.keep_alive(now=True)
 

@@ -4,41 +4,56 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import structlog
 
+from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
+from walstream.beginning import PUBLICATIONS, Beginning, Begun, tell_of_waiting
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.sink import KafkaSink
+from walstream.ledger import Transaction
 from walstream.lsn import Lsn, show
 from walstream.metrics import LSN, SLOT
+from walstream.op import Table, snapshot_truncate
 from walstream.options import Options
-from walstream.pipeline import Confirming, Pipeline
+from walstream.pipeline import NEVER, Confirming, Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
-from walstream.postgres import catalog, creation, room
+from walstream.postgres import catalog
 from walstream.postgres import server as servers
-from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
-from walstream.postgres.start import Decision, Step, decide
+from walstream.postgres.start import Step
 from walstream.postgres.stream import open_stream
 from walstream.sinks import SinkSet
 from walstream.stop import Stop
-from walstream.stored import stored_of
 
 _CLOSE_WAIT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What one session found, and opened."""
+
+    server: Server
+    facts: Mapping[str, TableFacts]
+    captured: Mapping[str, TableFacts]
+    sinks: list[KafkaSink]
+    keys: KeyBook
+    slot_start: Lsn
 
 
 class Session:
@@ -62,144 +77,142 @@ class Session:
         self._name = name
         self._source = source
         self._positions = positions
-        self._options = options
         self._stop = stop
         self._gauge = gauge
+        self._site = Site(config, name, source, positions, gauge, stop)
         self._capture = Capture(
             source.dsn,
             source.publication,
             source.tables,
-            keep=lambda found: positions.write({"publications": found}),
+            keep=lambda found: positions.write({PUBLICATIONS: found}),
+        )
+        self._backfill = Backfill(self._site)
+        self._beginning = Beginning(
+            self._site, positions, options, self._capture, self._backfill
         )
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
-        self._slot_start: Lsn = 0  # the slot's confirmed LSN when we found it
         self.pipeline: Pipeline | None = None
+        self.ended = False  # there is nothing left to do, now or later
 
     def run(self) -> bool:
         """Stream until stop; False: its deadline cut the drain short."""
+        if self._source.backfill == "only":
+            return self._run_only()
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
-                server = servers.look(connection)
-                resuming = self._positions.position() is not None
-                servers.check(server, self._source.encoding, resuming=resuming)
+                server = self._look(connection)
                 facts = catalog.tables(connection)
-                decision = self._decide(connection, server)
+                decision = self._beginning.decide(connection, server)
                 captured = self._capture.captured(connection, facts)
+                create = decision.step is Step.CREATE
+                self._beginning.check(connection, captured, create=create)
             self._sinks.check(captured.values())
-            origin = f"{server.system_identifier}/{server.database}"
-            sinks = self._sinks.open(origin, captured.values(), stack)
-            position = self._begin(decision, server, sinks, facts)
+            sinks = self._sinks.open(server.origin, captured.values(), stack)
+            begun = self._beginning.begin(
+                decision, server, facts, lambda: self._wait_for(sinks)
+            )
             keys = KeyBook(self._positions, self._sinks.partition_key)
             # a rewind may go back to what the slot can still send
-            keys.learn(captured, server.flush_lsn, self._slot_start)
-            return self._stream(server, position, sinks=sinks, keys=keys, facts=facts)
+            keys.learn(captured, server.flush_lsn, begun.slot_start)
+            stage = _Stage(server, facts, captured, sinks, keys, begun.slot_start)
+            if self._backfill.pending and not self._fill(begun, stage):
+                return False
+            return self._stream(stage)
 
-    def _decide(self, connection: Connection, server: Server) -> Decision:
-        stored = stored_of(self._positions, self._source.slot)
-        slot = slots.find(connection, self._source.slot)
-        self._gauge.see(slots.health(connection, self._source.slot))
-        self._slot_start = (slot.confirmed_flush_lsn or 0) if slot else 0
-        decision = decide(
-            self._name, stored, slot, server, adopt=self._options.adopt_slot
-        )
-        if decision.step is Step.WAIT and slot is not None and slot.active_pid:
-            if self._options.take_over:
-                _log.warning("taking the slot over", pid=slot.active_pid)
-                slots.take_over(self._source.dsn, slot.active_pid)
-            raise room.in_use(connection, slot, adopt=self._options.adopt_slot)
-        return decision
+    def _look(self, connection: Connection) -> Server:
+        server = servers.look(connection)
+        resuming = self._positions.position() is not None
+        servers.check(server, self._source.encoding, resuming=resuming)
+        return server
 
-    def _begin(
-        self,
-        decision: Decision,
-        server: Server,
-        sinks: list[KafkaSink],
-        facts: Mapping[str, TableFacts],
-    ) -> Position:
-        """Come to a position, and to publications to read, by the start table."""
-        with session(self._source.dsn) as connection:
-            stored = self._positions.position()
-            if decision.step is Step.STREAM and stored is not None:
-                remembered = self._positions.read("publications")
-                self._capture.resume(connection, remembered, facts)
-                return stored
-            if decision.step is Step.CREATE:
-                creation.check(connection, self._capture, facts)
-        if decision.step is Step.CREATE:
+    def _run_only(self) -> bool:
+        """Backfill without a stream, and without a slot that stays; then end."""
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server = self._look(connection)
+                facts = catalog.tables(connection)
+                captured = self._capture.captured(connection, facts)
+                if not self._beginning.begin_only(connection, captured):
+                    self.ended = True
+                    return True
+            self._sinks.check(captured.values())
+            sinks = self._sinks.open(server.origin, captured.values(), stack)
+            keys = KeyBook(self._positions, self._sinks.partition_key)
+            stage = _Stage(server, facts, captured, sinks, keys, slot_start=0)
             self._wait_for(sinks)
-            return self._create(server)
-        return self._adopt(decision, server)
+            holder = hold(self._site, tell=tell_of_waiting)
+            self.ended = self._fill(Begun(slot_start=0, holder=holder), stage)
+            return self.ended
 
     def _wait_for(self, sinks: list[KafkaSink]) -> None:
-        """Wait for Kafka before anything is created in PostgreSQL."""
+        """Wait for Kafka before anything is created in PostgreSQL, or read there."""
         # a list: each sink is asked, whatever another says
-        while not all([sink.ready() for sink in sinks]):  # noqa: C419
+        self._await(lambda: all([sink.ready() for sink in sinks]))  # noqa: C419
+
+    def _await(self, done: Callable[[], bool]) -> None:
+        while not done():
             if self._stop.event.wait(_LOOK_EVERY_S):
                 raise Transient("stopped while waiting for Kafka")
 
-    def _create(self, server: Server) -> Position:
-        """First start: intent, publication, slot, position, in this order."""
-        source = self._source
-        self._positions.write({"intent": {"slot": source.slot}})
-        with session(source.dsn) as connection:
-            self._capture.establish(connection)
-        created = slots.create(
-            source.dsn,
-            source.slot,
-            failover=source.failover,
-            patience=slots.Patience(
-                self._stop.event,
-                lambda who: _log.warning(
-                    "creating the slot waits for running transactions", sessions=who
-                ),
-            ),
-        )
-        created.connection.close()
-        point = created.consistent_point
-        _log.info("slot created", **{SLOT: source.slot, LSN: show(point)})
-        self._slot_start = point
-        return self._remember(server, point)
+    def _fill(self, begun: Begun, stage: _Stage) -> bool:
+        """Bring a backfill to its end; False: a stop came first.
 
-    def _adopt(self, decision: Decision, server: Server) -> Position:
-        """Take a slot that is there: ours from a start cut short, or adopted."""
-        with session(self._source.dsn) as connection:
-            self._capture.recognise(connection)
-        _log.info(
-            "slot adopted",
-            **{SLOT: self._source.slot, LSN: show(decision.resume)},
-        )
-        return self._remember(server, decision.resume)
+        Under another snapshot than the new slot's own, the stream goes up to it first.
+        """
+        with begun.holder or hold(self._site, tell=tell_of_waiting) as holder:
+            if not self._backfill.await_orphans():
+                return False
+            self._wait_for(stage.sinks)
+            if begun.holder is None and not self._stream_up_to(holder.point, stage):
+                return False
+            around = Surroundings(
+                facts=stage.captured,
+                publications=sorted(self._capture.remembered),
+                topics={sink.name: sink.topics for sink in stage.sinks},
+                header=self._sinks.header(stage.server.origin),
+                empty=partial(self._empty, stage.sinks),
+            )
+            return self._backfill.run(holder, around)
 
-    def _remember(self, server: Server, point: Lsn) -> Position:
-        position = Position(
-            resume=point,
-            system_identifier=server.system_identifier,
-            timeline=server.timeline,
-            database=server.database,
-            slot=self._source.slot,
+    def _stream_up_to(self, point: Lsn, stage: _Stage) -> bool:
+        """Stream what committed below; False: a stop came first."""
+        drained = self._stream(stage, until=point)
+        if self.pipeline is None or not (drained and self.pipeline.reached):
+            return False
+        position = self._stored()
+        if position.resume < point:
+            self._positions.store(replace(position, resume=point))
+        return True
+
+    def _empty(
+        self, sinks: list[KafkaSink], facts: TableFacts, lsn: Lsn, chunk: int
+    ) -> None:
+        """Let a table's readers empty it; see that delivered."""
+        table = Table(facts.schema, facts.name, facts.columns)
+        op = snapshot_truncate(table, lsn, chunk)
+        transaction = Transaction(lsn)
+        for sink in sinks:
+            sink.send(op, transaction)
+        self._await(
+            # a list, as above
+            lambda: (
+                all([sink.ready() for sink in sinks])  # noqa: C419
+                and not transaction.undelivered
+            )
         )
-        self._positions.write(
-            {
-                "intent": {"slot": self._source.slot, "consistent_point": point},
-                "publications": self._capture.remembered,
-            }
-        )
-        self._positions.store(position)
+
+    def _stored(self) -> Position:
+        position = self._positions.position()
+        if position is None:
+            raise ConfigError(f"source {self._name!r} has no position: a defect")
         return position
 
-    def _stream(
-        self,
-        server: Server,
-        position: Position,
-        *,
-        sinks: list[KafkaSink],
-        keys: KeyBook,
-        facts: Mapping[str, TableFacts],
-    ) -> bool:
+    def _stream(self, stage: _Stage, until: Lsn = NEVER) -> bool:
+        position = self._stored()
         timelines = [position.timeline]
         source = open_stream(
             self._source.dsn,
-            server,
+            stage.server,
             position,
             source=self._name,
             publications=sorted(self._capture.remembered),
@@ -219,22 +232,26 @@ class Session:
                 read_toast=self._source.toast_on_key_change == "read",
                 tell=gauge.see,
             ),
-            keys,
-            facts,
+            stage.keys,
+            stage.facts,
             self._stop.waker.wake,
         )
         self.pipeline = Pipeline(
             source,
-            sinks,
+            stage.sinks,
             companion,
             writer,
-            Confirming(position, self._source.retain, slot_start=self._slot_start),
+            Confirming(position, self._source.retain, slot_start=stage.slot_start),
         )
-        gauge.attach(self.pipeline, source, sinks)
-        _log.info("streaming", **{SLOT: position.slot, LSN: show(position.resume)})
+        gauge.attach(self.pipeline, source, stage.sinks)
+        said = {SLOT: position.slot, LSN: show(position.resume)}
+        if until == NEVER:
+            _log.info("streaming", **said)
+        else:
+            _log.info("catching up with a new snapshot", **said, until=show(until))
         wait_s = 0.0
         try:
-            drained = self.pipeline.run(self._stop)
+            drained = self.pipeline.run(self._stop, until)
             wait_s = _CLOSE_WAIT_S if drained else 0.0
         finally:
             source.close(wait_s=wait_s)

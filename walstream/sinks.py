@@ -45,6 +45,11 @@ class SinkSet:
         for _, problem in self._routers.problems(captured):
             raise problem
 
+    def header(self, origin: str) -> bytes:
+        """Say where records come from; `origin` is system_identifier/database."""
+        epoch = (self._positions.read("epoch") or {}).get("number", 0)
+        return f"{origin}/{epoch}".encode()
+
     def open(
         self, origin: str, captured: Iterable[TableFacts], stack: ExitStack
     ) -> list[KafkaSink]:
@@ -52,7 +57,7 @@ class SinkSet:
 
         Each closes with `stack`, and looks at its topics before the first record.
         """
-        epoch = (self._positions.read("epoch") or {}).get("number", 0)
+        header = self.header(origin)
         tables = list(captured)
         sinks = []
         for name, config in self._routers.configs.items():
@@ -67,7 +72,7 @@ class SinkSet:
                     partitioner=config.partitioner,
                     on_truncate=config.on_truncate,
                     split_key_updates=config.split_key_updates,
-                    source_header=f"{origin}/{epoch}".encode(),
+                    source_header=header,
                 ),
                 router,
                 self._topics(name, config),
@@ -117,4 +122,4 @@ def creation(config: KafkaSinkConfig) -> Creation:
 
 
 def _note_topics(seen: set[str], sink: KafkaSink) -> None:
-    seen.update(sink.known_topics)
+    seen.update(sink.topics)

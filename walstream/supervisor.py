@@ -185,7 +185,8 @@ class WorkerProcess:
                 hint=f"restore {folder}, or: walstream positions reset {self.name}",
             )
             self.exit_code = _HISTORY
-        elif code in _NEEDS_OPERATOR or (stopping and code >= 0):
+        # 0: all that it had to do is done
+        elif code == 0 or code in _NEEDS_OPERATOR or (stopping and code >= 0):
             self.exit_code = code
         elif stopping:
             self.exit_code = 1

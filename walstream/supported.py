@@ -65,12 +65,6 @@ def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
             hint='only kind = "postgres" streams yet: remove the source',
         )
         return
-    if source.backfill != "never":
-        yield ConfigError(
-            f"sources.{name}.backfill: {source.backfill!r} is not in this version",
-            hint=f'set backfill = "never" in [sources.{name}]: the rows that are'
-            " there already do not come to Kafka",
-        )
     if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:
         yield ConfigError(
             f"sources.{name}.encoding: {source.encoding!r} is not in this version",

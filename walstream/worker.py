@@ -6,7 +6,6 @@ to stdout, a line of JSON a second. Its exit code is the error's.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -25,25 +24,17 @@ from walstream.gauge import Alarm, Gauge
 from walstream.lsn import show
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import Options
+from walstream.parent import die_with_parent
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
 from walstream.session import Session
 from walstream.stop import Stop, Waker
 
-_PR_SET_PDEATHSIG: Final = 1
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _log = structlog.get_logger()
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask Linux for SIGKILL when the supervisor ends: no orphan holds the slot."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it ended before we asked
 
 
 class Worker:
@@ -66,12 +57,13 @@ class Worker:
     def run(self) -> None:
         """Stream until stop. Raises what trying again would not cure."""
         folder = Path(self._config.state) / self._name
-        while not self._stop.requested:
+        ended = False
+        while not (ended or self._stop.requested):
             try:
                 with LmdbPositions(folder) as positions:
                     self._positions = positions
                     self._take_up(positions)
-                    self._sessions(positions)
+                    ended = self._sessions(positions)
             except Transient as error:
                 self._positions = None
                 self._wait(error)
@@ -102,8 +94,10 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, positions: LmdbPositions) -> None:
-        while not self._stop.requested and self._gauge is not None:
+    def _sessions(self, positions: LmdbPositions) -> bool:
+        """Run one after the other; tell whether the last left nothing to do."""
+        ended = False
+        while not (ended or self._stop.requested) and self._gauge is not None:
             began = time.monotonic()
             self._session = Session(
                 self._config,
@@ -117,6 +111,7 @@ class Worker:
             self.state = "starting"
             try:
                 self._say_drained(drained=self._session.run())
+                ended = self._session.ended
             except Restart as reason:
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
@@ -127,6 +122,7 @@ class Worker:
             except WalstreamError as error:
                 self._note(error, final=True)
                 raise
+        return ended
 
     def _wait(self, error: Transient) -> None:
         """Say what is wrong, once a minute if it stays, and wait for the next try."""
@@ -160,8 +156,11 @@ class Worker:
     def phase(self) -> str:
         """Name what it does now."""
         gauge = self._gauge
-        if self.state == "starting" and gauge is not None and gauge.streaming:
-            return "streaming"
+        if self.state == "starting" and gauge is not None:
+            if gauge.backfill is not None:
+                return "backfilling"
+            if gauge.streaming:
+                return "streaming"
         return self.state
 
     def report(self) -> dict[str, Any]:

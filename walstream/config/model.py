@@ -37,6 +37,11 @@ class Spark(Section):
         min_length=1,
         description="Spark's master: local[cores,tries], spark://…, yarn or k8s://….",
     )
+    connections: int = Field(
+        default=16,
+        ge=1,
+        description="Connections to a database at a time, at most.",
+    )
     conf: Properties = Field(
         default={}, repr=False, description="Any spark.* properties."
     )

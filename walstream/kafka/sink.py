@@ -17,13 +17,12 @@ from walstream.kafka.topics import Topic, Topics
 from walstream.ledger import Transaction
 from walstream.lsn import show
 from walstream.metrics import SINK, TABLE
-from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.op import EPOCH_S, Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Route, Router
 
 _REFRESH_S: Final = 60.0
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
-_EPOCH_MS: Final = 946_684_800_000  # 2000-01-01, from where PostgreSQL counts
 _CLOSE_WAIT_S: Final = 3.0
 _MAX_TARGETS: Final = 65_536
 _log = structlog.get_logger()
@@ -111,8 +110,9 @@ class KafkaSink:
         return self._outbox is None or self._outbox.unreachable
 
     @property
-    def known_topics(self) -> list[str]:
-        return list(self._topics.known)
+    def topics(self) -> dict[str, Topic]:
+        """Its topics as they were found, by name."""
+        return dict(self._topics.known)
 
     def close(self) -> None:
         """Let what is in flight arrive, for a while; then give it up.
@@ -197,9 +197,13 @@ class KafkaSink:
         transaction: Transaction,
     ) -> None:
         topic = target.topic
-        if self._rules.on_truncate == "skip" or topic is None:
+        if topic is None:
             return
-        if self._rules.on_truncate == "stop":
+        # a backfill's is no change of the source's: a table's rows come anew
+        rule = "send" if op.snapshot else self._rules.on_truncate
+        if rule == "skip":
+            return
+        if rule == "stop":
             raise HistoryError(
                 f"table {op.table.full_name!r} was truncated at {show(op.lsn)}, and"
                 " on_truncate is 'stop'",
@@ -247,7 +251,7 @@ class KafkaSink:
     def _timestamp_ms(self, op: ReplicationOp, topic: Topic) -> int:
         """Give the commit time, held where Kafka neither deletes nor refuses it."""
         if op.commit_time != topic.stamped_commit_time:
-            timestamp = min(op.commit_time // 1000 + _EPOCH_MS, self._now_ms)
+            timestamp = min(op.commit_time // 1000 + EPOCH_S * 1000, self._now_ms)
             if topic.retention_ms > 0:
                 timestamp = max(timestamp, self._now_ms - topic.retention_ms // 2)
             topic.stamped_commit_time = op.commit_time

@@ -57,6 +57,11 @@ class Server:
     version: int = 0  # 150018 is 15.18
 
     @property
+    def origin(self) -> str:
+        """What a record's source begins with."""
+        return f"{self.system_identifier}/{self.database}"
+
+    @property
     def status_interval_s(self) -> float:
         """The longest time between two status updates."""
         if not self.wal_sender_timeout_ms:

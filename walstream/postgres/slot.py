@@ -153,17 +153,28 @@ class Patience:
     tell: Callable[[str], None]
 
 
-def create(dsn: str, name: str, *, failover: bool, patience: Patience) -> Created:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The slot that is wanted."""
+
+    name: str
+    failover: bool = False
+    temporary: bool = False  # ends with its connection
+
+
+def create(dsn: str, wish: Wish, patience: Patience) -> Created:
     """Create the slot with its snapshot exported.
 
     The server waits for the transactions that run: after 10 s `tell` says for which.
     """
     replication = connect(dsn, replication=True)
     options = ["SNAPSHOT 'export'"]
-    if failover and replication.info.server_version >= _HAS_FAILOVER:
+    if wish.failover and replication.info.server_version >= _HAS_FAILOVER:
         options.append("FAILOVER true")
+    name = wish.name
     command = (
-        f"CREATE_REPLICATION_SLOT {quoted(name)} LOGICAL pgoutput"
+        f"CREATE_REPLICATION_SLOT {quoted(name)}"
+        f"{' TEMPORARY' if wish.temporary else ''} LOGICAL pgoutput"
         f" ({', '.join(options)})"
     )
     pgconn = replication.pgconn

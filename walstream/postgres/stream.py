@@ -16,6 +16,7 @@ import psycopg
 
 from walstream.errors import HistoryError, Transient
 from walstream.lsn import Lsn, parse, show
+from walstream.op import EPOCH_S
 from walstream.ports import Position
 from walstream.postgres import timeline as timelines
 from walstream.postgres.connection import (
@@ -30,7 +31,6 @@ from walstream.postgres.start import check_timeline
 
 _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
-_POSTGRES_EPOCH: Final = 946_684_800
 _SILENCE_S: Final = 60.0  # the server answers our status updates: none is a dead peer
 _READS_PER_CALL: Final = 4
 _LITERAL_QUOTE: Final = "'"
@@ -160,7 +160,7 @@ class SlotSource:
             self._flush()
 
     def _send(self, *, flush: Lsn, reply: bool) -> None:
-        clock = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
+        clock = int((time.time() - EPOCH_S) * 1_000_000)
         status = _STATUS.pack(b"r", self._received, flush, flush, clock, reply)
         try:
             self._pgconn.put_copy_data(status)

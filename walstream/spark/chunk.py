@@ -6,14 +6,12 @@ number, and its index in the chunk's reading order, which every attempt repeats.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from psycopg import sql
 
 from walstream.errors import Transient, WalstreamError
-from walstream.op import Table
-
-_INDEX_BITS: Final = 32
+from walstream.op import CHUNK_BITS, Table
 
 
 class Void(Transient):
@@ -93,7 +91,7 @@ class Chunk:
 
     @property
     def first_seq_id(self) -> int:
-        return self.number << _INDEX_BITS
+        return self.number << CHUNK_BITS
 
     def __str__(self) -> str:
         where = self.span or "all rows"

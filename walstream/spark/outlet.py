@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import ENCODERS, LineEncoder
 from walstream.lsn import Lsn, show
-from walstream.op import Kind, ReplicationOp
+from walstream.op import EPOCH_S, Kind, ReplicationOp
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import KeyRenderer, Route, Router
 from walstream.row import Row
@@ -27,7 +27,6 @@ from walstream.spark.copy_text import first, rows
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _POLL_S: Final = 0.1
-_EPOCH_S: Final = 946_684_800  # 2000-01-01, from where PostgreSQL counts
 _TRANSACTION_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _HEADER: Final = "walstream-source"
 
@@ -136,7 +135,7 @@ class Outlet:
             lines = encoder.encode_lines(block, op.lsn, seq_id)
             if lines is not None:
                 return lines, _keys(render, first(block, route.key_width))
-        op.commit_time = int((time.time() - _EPOCH_S) * 1_000_000)
+        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
         table = rows(block, len(op.table.columns))
         values = []
         for number, row in enumerate(table, seq_id):

@@ -45,7 +45,9 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "512m",  # no row passes through it
+    "spark.driver.memory": "512m",  # no row passes through it: so it
+    # need not become fast, only be there soon and small
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _log = structlog.get_logger()
 

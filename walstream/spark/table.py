@@ -55,6 +55,18 @@ SELECT current_user, ARRAY(SELECT name FROM unnest(%s::text[]) AS name
 """
 
 
+_CAPTURED: Final = """
+SELECT DISTINCT schemaname || '.' || tablename FROM pg_publication_tables
+WHERE pubname = ANY (%s) ORDER BY 1
+"""
+
+
+def published(connection: Connection, publications: Iterable[str]) -> list[str]:
+    """Name the tables whose rows go out by these publications, as `schema.table`."""
+    rows = connection.execute(_CAPTURED, (list(publications),)).fetchall()
+    return [name for (name,) in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A table to read, as its stream is keyed."""

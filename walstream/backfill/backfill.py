@@ -1,0 +1,204 @@
+"""One source's backfill, from its record to its end.
+
+Under a snapshot of a slot: what committed below its point is in it. So the rows stand
+in Kafka between the stream up to that point and the stream from there on.
+"""
+
+import fcntl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.backfill.job import Job
+from walstream.backfill.order import Order
+from walstream.backfill.record import DOCUMENT, Record
+from walstream.chunk_task import Snapshot, wanted
+from walstream.config import Config, PostgresSource
+from walstream.gauge import Gauge
+from walstream.kafka.topics import Topic
+from walstream.lsn import show
+from walstream.metrics import LSN, SLOT
+from walstream.ports import Positions
+from walstream.postgres import slot as slots
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import connect, session, translate
+from walstream.postgres.holder import Holder
+from walstream.spark.chunk import Chunk
+from walstream.spark.plan import plan
+from walstream.spark.reader import Database, under_snapshot
+from walstream.stop import Stop
+
+_LOOK_EVERY_S: Final = 5.0
+_POLL_S: Final = 0.05
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Whose backfill it is, and what it stands on."""
+
+    config: Config
+    name: str  # of the source
+    source: PostgresSource
+    positions: Positions
+    gauge: Gauge
+    stop: Stop
+
+    @property
+    def lock(self) -> Path:
+        """The file that every task of this machine holds, shared."""
+        return Path(self.config.state) / self.name / "spark.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream's start found."""
+
+    facts: Mapping[str, TableFacts]
+    publications: Sequence[str]
+    topics: Mapping[str, Mapping[str, Topic]]  # by sink
+    header: bytes  # of each first record
+    empty: Callable[[TableFacts, int, int], None]
+    """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
+
+
+class Backfill:
+    """Brings what is left of a source's backfill to its end."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._record = Record.of(site.positions.read(DOCUMENT))
+        self._looked = 0.0
+        self._holder: Holder | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether there are rows left to read, and wanted."""
+        wanted = self._site.source.backfill != "never"
+        return wanted and self._record is not None and bool(self._record.tables)
+
+    @property
+    def record(self) -> Record | None:
+        return self._record
+
+    def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
+        """Give the document of a new backfill, to be stored with the position."""
+        self._record = Record(lsn, tuple(tables))
+        return {DOCUMENT: self._record.document}
+
+    def await_orphans(self) -> bool:
+        """Wait until no task of an earlier start can send rows; False: a stop came."""
+        lock = self._site.lock
+        if not lock.exists():
+            return True
+        with lock.open("a", encoding="utf-8") as file:
+            while not self._site.stop.requested:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    self._site.stop.event.wait(_POLL_S)
+                else:
+                    return True
+        return False
+
+    def run(self, holder: Holder, around: Surroundings) -> bool:
+        """Send every row that is left, under this snapshot; False: a stop came first.
+
+        What is streamed from now on must begin at the holder's point.
+        """
+        record = self._record
+        if record is None:
+            return True
+        lsn = holder.point - 1
+        record = record.under(lsn, around.facts)
+        self._store(record)
+        chunks = self._plan(record, holder, around)
+        self._holder = holder
+        for number, name in enumerate(record.replace, 1):
+            around.empty(around.facts[name], lsn, number)
+        site = self._site
+        job = Job(
+            Order(
+                parent=0,
+                config=site.config.to_json(),
+                source=site.name,
+                snapshot=Snapshot(holder.name, lsn, around.header),
+                topics=around.topics,
+                chunks=chunks,
+                lock=str(site.lock),
+            ),
+            self,
+        )
+        _log.info(
+            "backfill begins",
+            **{LSN: show(holder.point)},
+            tables=len(record.tables),
+            chunks=len(chunks),
+        )
+        began = time.monotonic()
+        site.gauge.backfill = job.progress.report
+        try:
+            if not job.run(site.stop):
+                return False
+        finally:
+            site.gauge.backfill = None
+        _log.info(
+            "backfill ended",
+            rows=job.progress.rows,
+            seconds=round(time.monotonic() - began, 1),
+            given_up=sorted(self._record.failed) if self._record else [],
+        )
+        return True
+
+    def _plan(
+        self, record: Record, holder: Holder, around: Surroundings
+    ) -> list[Chunk]:
+        wishes = [
+            wanted(around.facts[name], around.publications) for name in record.tables
+        ]
+        database = Database(self._site.source.dsn, connect, translate)
+        with under_snapshot(database, holder.name) as connection:
+            return plan(connection, wishes, first=len(record.replace) + 1)
+
+    def _store(self, record: Record) -> None:
+        self._record = record
+        self._site.positions.write({DOCUMENT: record.document})
+
+    def done(self, table: str, rows: int) -> None:
+        """Note that a table's rows are delivered."""
+        if self._record is not None:
+            self._store(self._record.without(table, rows=rows))
+
+    def given_up(self, table: str, why: str) -> None:
+        """Note that a table's rows cannot be read."""
+        if self._record is not None:
+            why = self._site.config.secrets.scrub(why)
+            self._store(self._record.without(table, failed=why))
+
+    def look(self) -> None:
+        """See that the snapshot is still held, and what the slot holds meanwhile."""
+        if time.monotonic() - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = time.monotonic()
+        if self._holder is not None:
+            self._holder.check()
+        site = self._site
+        with session(site.source.dsn) as connection:
+            site.gauge.see(slots.health(connection, site.source.slot))
+
+
+def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:
+    """Hold the snapshot of a temporary slot, which is gone when this returns."""
+    source = site.source
+    name = f"{source.slot[:54]}_backfill"
+    _log.debug("a temporary slot is created", **{SLOT: name})
+    created = slots.create(
+        source.dsn,
+        slots.Wish(name, temporary=True),
+        slots.Patience(site.stop.event, tell),
+    )
+    return Holder.of_new_slot(source.dsn, created)

@@ -1,0 +1,185 @@
+"""The chunks of one snapshot, run to their end by drivers that may die.
+
+What was done under the snapshot is not done again under it. A table whose chunk failed
+as often as Spark tries is given up: the others go on, and so does the stream after.
+"""
+
+import os
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import structlog
+
+from walstream.backfill.order import Failed, Finished, Order
+from walstream.backfill.process import DriverProcess
+from walstream.errors import Transient, WalstreamError
+from walstream.metrics import ERROR, HINT, TABLE
+from walstream.retry import Backoff
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, Void
+from walstream.stop import Stop
+
+_LOOK_EVERY_S: Final = 0.1
+_TELL_EVERY_S: Final = 10.0
+_CHUNK: Final = re.compile(r"chunk (\d+): ")
+_log = structlog.get_logger()
+
+
+class Outcome(Protocol):
+    """Who is told how it goes."""
+
+    def done(self, table: str, rows: int) -> None:
+        """Hear that a table's last chunk was delivered, and its rows in all."""
+
+    def given_up(self, table: str, why: str) -> None:
+        """Hear that a table is not read any further."""
+
+    def look(self) -> None:
+        """Look, now and then, at what the job stands on; raise to end it."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a job is."""
+
+    chunks: int
+    size: int  # of the tables in PostgreSQL, about, in bytes
+    began: float  # monotonic
+    tables: int = 0  # not finished
+    chunks_done: int = 0
+    rows: int = 0
+    bytes: int = 0  # of keys and values, delivered
+    size_done: int = 0
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        elapsed_s = max(time.monotonic() - self.began, 1e-3)
+        share = self.size_done / self.size if self.size else 0.0
+        return {
+            "tables": self.tables,
+            "chunks": self.chunks,
+            "chunks_done": self.chunks_done,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "rows_per_s": self.rows / elapsed_s,
+            "share": share,
+            "left_s": elapsed_s * (1 - share) / share if share else None,
+        }
+
+
+class Job:
+    """One snapshot's chunks."""
+
+    def __init__(self, order: Order, outcome: Outcome) -> None:
+        self._order = order
+        self._outcome = outcome
+        self._left = {chunk.number: chunk for chunk in order.chunks}
+        self._of = Counter(map(_table, order.chunks))  # chunks left, by table
+        self._rows: Counter[str] = Counter()
+        self.progress = Progress(
+            chunks=len(order.chunks),
+            size=sum(chunk.size for chunk in order.chunks),
+            began=time.monotonic(),
+            tables=len(self._of),
+        )
+        self._told = time.monotonic()
+        self._backoff = Backoff()
+
+    def run(self, stop: Stop) -> bool:
+        """Run until all is done; False: a stop came first.
+
+        Raises Void when the snapshot cannot be read any more, and what needs an
+        operator.
+        """
+        while self._left and not stop.requested:
+            failed = self._drive(stop)
+            if failed is None:
+                continue
+            if isinstance(failed, ChunkFailed):
+                self._give_up(failed)
+            elif isinstance(failed, Transient) and not isinstance(failed, Void):
+                _log.warning(
+                    "trying again", **{ERROR: str(failed.args[0]), HINT: failed.hint}
+                )
+                stop.event.wait(self._backoff.next())
+            else:
+                raise failed
+        return not self._left
+
+    def _drive(self, stop: Stop) -> WalstreamError | None:
+        """Have one driver run what is left; give the error that ended it."""
+        chunks = list(self._left.values())
+        with DriverProcess(
+            replace(self._order, parent=os.getpid(), chunks=chunks)
+        ) as driver:
+            while not stop.requested:
+                self._look()
+                match driver.hear(_LOOK_EVERY_S):
+                    case ChunkDone() as done:
+                        self._count(done)
+                    case Failed(error):
+                        return error
+                    case Finished():
+                        return None
+                    case None:
+                        pass
+        return None
+
+    def _look(self) -> None:
+        self._outcome.look()
+        if time.monotonic() - self._told >= _TELL_EVERY_S:
+            self._told = time.monotonic()
+            _log.info("backfilling", **_said(self.progress))
+
+    def _count(self, done: ChunkDone) -> None:
+        chunk = self._left.pop(done.number, None)
+        if chunk is None:
+            return  # of a table that was given up
+        self._backoff.reset()
+        progress = self.progress
+        progress.chunks_done += 1
+        progress.rows += done.rows
+        progress.bytes += done.bytes
+        progress.size_done += chunk.size
+        table = _table(chunk)
+        self._rows[table] += done.rows
+        self._of[table] -= 1
+        if not self._of[table]:
+            progress.tables -= 1
+            self._outcome.done(table, self._rows[table])
+
+    def _give_up(self, error: ChunkFailed) -> None:
+        """Take the table out whose chunk failed; raise where none can be blamed."""
+        text = str(error.args[0])
+        found = _CHUNK.match(text)
+        chunk = self._left.get(int(found[1])) if found else None
+        if chunk is None:
+            raise error
+        table = _table(chunk)
+        _log.error(
+            "table is given up: its backfill failed",
+            **{TABLE: table, ERROR: text, HINT: error.hint},
+        )
+        self._left = {
+            number: one for number, one in self._left.items() if _table(one) != table
+        }
+        self.progress.tables -= 1
+        self._outcome.given_up(table, text)
+
+
+def _table(chunk: Chunk) -> str:
+    return chunk.relation.table.full_name
+
+
+def _said(progress: Progress) -> dict[str, Any]:
+    figures = progress.report()
+    left_s = figures["left_s"]
+    return {
+        "rows": figures["rows"],
+        "rows_per_s": round(figures["rows_per_s"]),
+        "MiB": round(figures["bytes"] / (1 << 20), 1),
+        "chunks": f"{figures['chunks_done']}/{figures['chunks']}",
+        "left_s": None if left_s is None else round(left_s),
+    }

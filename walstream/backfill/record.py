@@ -1,0 +1,65 @@
+"""What is left of a backfill: a document beside the position. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self
+
+from walstream.lsn import Lsn
+
+DOCUMENT: Final = "backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The tables that are not finished, and how far the others are."""
+
+    lsn: Lsn  # of the rows under the last snapshot
+    tables: tuple[str, ...]  # not finished; `schema.table`
+    replace: tuple[str, ...] = ()  # of them, those that readers empty first
+    rows: int = 0  # delivered, of finished tables
+    failed: Mapping[str, str] = field(default_factory=dict)  # given up, and why
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any] | None) -> Self | None:
+        """Read what `document` wrote."""
+        if document is None:
+            return None
+        return cls(
+            lsn=document["lsn"],
+            tables=tuple(document["tables"]),
+            replace=tuple(document["replace"]),
+            rows=document["rows"],
+            failed=document["failed"],
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def under(self, lsn: Lsn, captured: Iterable[str]) -> Self:
+        """Go on under another snapshot; tables that are not captured are left out."""
+        present = set(captured)
+        return replace(
+            self,
+            lsn=lsn,
+            tables=tuple(table for table in self.tables if table in present),
+        )
+
+    def wanting(self, tables: Iterable[str], *, anew: bool) -> Self:
+        """Add tables; `anew`: readers are to empty them first."""
+        wanted = dict.fromkeys([*self.tables, *tables])
+        emptied = dict.fromkeys([*self.replace, *(tables if anew else ())])
+        failed = {name: why for name, why in self.failed.items() if name not in wanted}
+        return replace(
+            self, tables=tuple(wanted), replace=tuple(emptied), failed=failed
+        )
+
+    def without(self, table: str, *, rows: int = 0, failed: str = "") -> Self:
+        """Take a table out: its rows are delivered, or it is given up."""
+        return replace(
+            self,
+            tables=tuple(name for name in self.tables if name != table),
+            replace=tuple(name for name in self.replace if name != table),
+            rows=self.rows + rows,
+            failed={**self.failed, table: failed} if failed else self.failed,
+        )

@@ -1,0 +1,86 @@
+"""Holds a snapshot for as long as a backfill reads under it.
+
+A slot's own snapshot ends with the next command of the connection that created it, and
+with its idle timeout. So a plain session imports it at once and exports it again.
+"""
+
+from types import TracebackType
+from typing import Final, Self
+
+import psycopg
+from psycopg import sql
+
+from walstream.errors import Transient
+from walstream.lsn import Lsn
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import connect, translate
+
+_TRANSACTION_TIMEOUT_FROM: Final = 170000
+_SETTINGS: Final = (
+    "SET LOCAL idle_in_transaction_session_timeout = 0;"
+    "SET LOCAL statement_timeout = 0;"
+    "SET LOCAL idle_session_timeout = 0"
+)
+
+
+class Holder:
+    """A snapshot that others can import by `name`, until `close`.
+
+    What committed below `point` is in it, and nothing else is.
+    """
+
+    def __init__(self, dsn: str, snapshot: str, point: Lsn) -> None:
+        """Import `snapshot`, which its exporter still holds."""
+        self.point = point
+        self._connection = connect(dsn)
+        try:
+            self.name = self._take(snapshot)
+        except psycopg.Error as error:
+            self.close()
+            raise translate(error, "holding the slot's snapshot") from error
+
+    @classmethod
+    def of_new_slot(cls, dsn: str, created: slots.Created) -> Self:
+        """Take over the snapshot of a slot that was just created; ends its session.
+
+        A temporary slot ends with it.
+        """
+        try:
+            return cls(dsn, created.snapshot, created.consistent_point)
+        finally:
+            created.connection.close()
+
+    def _take(self, snapshot: str) -> str:
+        connection = self._connection
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(
+            sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot))
+        )
+        connection.execute(_SETTINGS)
+        if connection.info.server_version >= _TRANSACTION_TIMEOUT_FROM:
+            connection.execute("SET LOCAL transaction_timeout = 0")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        if row is None:
+            raise Transient("the server exported no snapshot")
+        return str(row[0])
+
+    def check(self) -> None:
+        """Raise Transient when the snapshot is gone with its session."""
+        try:
+            self._connection.execute("SELECT")
+        except psycopg.Error as error:
+            raise translate(error, "holding the backfill's snapshot") from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
