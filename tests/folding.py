@@ -82,7 +82,9 @@ def in_place(records: Iterable[Record]) -> None:
     every one with a greater one; a rewind goes back only over what was there.
     """
     greatest: dict[tuple[str, int, str], int] = {}
-    for record in sorted(records, key=lambda one: (one.topic, one.partition, one.offset)):
+    for record in sorted(
+        records, key=lambda one: (one.topic, one.partition, one.offset)
+    ):
         at = (record.topic, record.partition, record.op.table.full_name)
         if record.op.snapshot:
             assert record.op.lsn >= greatest.get(at, 0), f"{at}: {record.name}"

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from walstream import state_check, supported
+from walstream.backfill import checks as backfill_checks
 from walstream.config import Config, PostgresSource, Secrets
 from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
@@ -140,9 +141,21 @@ class _Checker:
             sinks += self._sink(routers, sink, named, (known, inspection))
         early = [one for one in server if not _is_of_publication(one)]
         late = [one for one in server if _is_of_publication(one)]
-        findings = _stops_first([*damage, *early, *keys, *topics, *late, *sinks])
+        filled = self._backfill(source, known, inspection)
+        found = [*damage, *early, *filled, *keys, *topics, *late, *sinks]
+        findings = _stops_first(found)
         code = _first_stop(findings)
         return SourceReport(name, mask_value("dsn", source.dsn), code, findings)
+
+    def _backfill(
+        self, source: PostgresSource, known: Known, inspection: Inspection
+    ) -> Iterator[Finding]:
+        captured = inspection.captured if inspection.server is not None else {}
+        pending = known.backfill is not None and bool(known.backfill["tables"])
+        begins = known.stored.position is None and known.backfill is None
+        return backfill_checks.inspect(
+            self.config, source, captured, begins=begins, pending=pending
+        )
 
     def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
         siblings = (

@@ -4,8 +4,10 @@ from dataclasses import asdict
 from typing import Any
 
 import structlog
+from rich.console import Console
 
 from walstream import supported
+from walstream.bars import Bars
 from walstream.config import Config
 from walstream.supervisor import Supervisor
 
@@ -17,4 +19,11 @@ def run(config: Config, options: Any) -> int:
     supported.refuse_unsupported(config)
     for risk in supported.risks(config):
         _log.warning(risk.what, key=risk.key)
-    return Supervisor(config, asdict(options)).run()
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return Supervisor(config, asdict(options)).run()
+    bars = Bars(console)
+    try:
+        return Supervisor(config, asdict(options), bars.show).run()
+    finally:
+        bars.close()

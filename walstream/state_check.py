@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from walstream.backfill.record import DOCUMENT as BACKFILL
 from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.finding import Finding, note, warning
 from walstream.lock import holder, unwritable
@@ -32,6 +33,7 @@ class Known:
     stored: Stored = Stored()  # noqa: RUF009 - frozen
     publications: Mapping[str, Any] | None = None
     topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
+    backfill: Mapping[str, Any] | None = None  # what is left of one
     current_at: float | None = None  # what waits was committed after that, mostly
 
 
@@ -134,6 +136,7 @@ def _read(positions: LmdbPositions, slot: str) -> Known:
         stored=stored_of(positions, slot),
         publications=documents.get("publications"),
         topics=topics,
+        backfill=documents.get(BACKFILL),
         # a short run may not have heard how far the server was
         current_at=figures.get("current_at") or figures.get("at"),
     )

@@ -12,6 +12,12 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from walstream.backfill.record import DOCUMENT as RECORD
+from walstream.backfill.status import (
+    BackfillStatus,
+    backfill_status,
+)
+from walstream.backfill.status import problems as backfill_problems
 from walstream.config import Config, PostgresSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
@@ -63,9 +69,9 @@ class SlotStatus:
 class SourceStatus:
     name: str
     kind: str
-    state: (
-        str  # streaming | starting | waiting | silent | lent | failed | stopped | new
-    )
+    # streaming | backfilling | starting | waiting | silent | lent | failed | stopped
+    # | new
+    state: str
     exit_code: int  # 0, or what `run` ended with, or would wait for (5)
     problems: list[str]  # why it is red; empty: it is not
     resume: str | None  # LSN
@@ -77,6 +83,7 @@ class SourceStatus:
     ops_per_s: float | None
     delivered_per_s: float | None
     slot: SlotStatus | None
+    backfill: BackfillStatus | None
     last_error: LastError | None
     risks: list[str]
     sinks: list[SinkStatus]
@@ -130,6 +137,7 @@ class _Kept:
     resume: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
+    backfill: dict[str, Any] | None = None
     problem: WalstreamError | None = None
 
 
@@ -143,6 +151,7 @@ def _kept(folder: Path) -> _Kept:
                 position.resume if position else None,
                 positions.read("figures") or {},
                 positions.read("error"),
+                positions.read(RECORD),
             )
     except WalstreamError as error:
         return _Kept(problem=error)
@@ -256,6 +265,7 @@ class _Seen:
             if problem is not None:
                 yield str(problem.args[0])
         yield from filter(None, (self.slot_problem, self.alarm))
+        yield from backfill_problems(self.kept.backfill)
 
 
 def _look_at(
@@ -286,6 +296,7 @@ def _look_at(
         ops_per_s=seen.told.get("ops_per_s"),
         delivered_per_s=seen.told.get("delivered_per_s"),
         slot=_slot(source, health),
+        backfill=backfill_status(kept.backfill, seen.told.get("backfill")),
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told) for sink in source.sinks],
@@ -318,7 +329,7 @@ def _sink(
 ) -> SinkStatus:
     sink = config.sinks[name]
     figures = (told or {}).get("sinks", {}).get(name)
-    if figures is None or source_state != "streaming":
+    if figures is None or source_state not in {"streaming", "backfilling"}:
         state = "stopped"
     else:
         state = "waiting" if figures["waiting"] else "delivering"

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -36,6 +36,9 @@ _AT_ONCE_S: Final = 1.0
 _HEALTHY_S: Final = 30.0
 _SILENT_S: Final = 3.0  # a worker reports each second
 _log = structlog.get_logger()
+
+Watch = Callable[[Mapping[str, Mapping[str, Any]]], None]
+"""Sees every source's last report, by its name."""
 
 
 class WorkerProcess:
@@ -207,8 +210,15 @@ class WorkerProcess:
 class Supervisor:
     """Keeps the workers of all sources running until told to stop."""
 
-    def __init__(self, config: Config, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        options: dict[str, Any],
+        watch: Watch = lambda _reports: None,
+    ) -> None:
+        """`watch` is called at each turn."""
         self._config = config
+        self._watch = watch
         self.workers = [
             WorkerProcess(config, name, options) for name in sorted(config.sources)
         ]
@@ -256,6 +266,7 @@ class Supervisor:
                 self._selector.unregister(stdout)
             worker.hurry()
         self._control.tick()
+        self._watch({worker.name: worker.state for worker in self.workers})
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
             for worker in self.workers:

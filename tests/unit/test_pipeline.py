@@ -21,7 +21,7 @@ from walstream.pgoutput import (
     Type,
     Update,
 )
-from walstream.pipeline import Confirming, Pipeline
+from walstream.pipeline import NEVER, Confirming, Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.row import UNCHANGED
@@ -82,13 +82,14 @@ class Running:
             self.writer,
             Confirming(position, **confirming),
         )
+        self.limit = NEVER
         self.drained: bool | None = None
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         try:
-            self.drained = self.pipeline.run(self.stop)
+            self.drained = self.pipeline.run(self.stop, self.limit)
         except Exception as error:  # noqa: BLE001 - shown by who waits
             self.error = error
 
@@ -245,6 +246,36 @@ def test_drain_of_an_idle_stream_ends_at_once() -> None:
     with running([]) as live:
         live.until(lambda: live.confirmed, "it runs")
     assert live.drained
+
+
+def up_to(limit: int, *frames: bytes) -> Running:
+    live = Running(MemorySource(frames), MemorySink())
+    live.limit = limit
+    live.start()
+    return live
+
+
+def test_a_limit_ends_it_before_the_first_transaction_that_reaches_it() -> None:
+    live = up_to(3000, *rows(2000, "1"), *rows(3000, "2"), *rows(4000, "3"))
+    live.until(lambda: live.drained, "it ends by itself")
+    assert live.pipeline.reached
+    assert [record.key for record in live.sink.sent] == [b'["1"]']
+    assert live.positions.stored[-1].resume == live.confirmed[-1] == 2048
+    live.finish()
+
+
+def test_a_limit_is_reached_by_a_keepalive_too() -> None:
+    live = up_to(3000, *rows(2000, "1"), keepalive(2999), keepalive(3000))
+    live.until(lambda: live.drained, "it ends by itself")
+    assert live.pipeline.reached
+    live.finish()
+
+
+def test_a_stop_below_the_limit_does_not_reach_it() -> None:
+    live = up_to(3000, *rows(2000, "1"), keepalive(2999))
+    live.until(lambda: len(live.confirmed) > 1, "the row is confirmed")
+    assert live.finish()
+    assert not live.pipeline.reached
 
 
 class LateWriter(PositionWriter):

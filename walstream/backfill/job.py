@@ -6,6 +6,7 @@ as often as Spark tries is given up: the others go on, and so does the stream af
 
 import os
 import re
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -131,7 +132,8 @@ class Job:
         self._outcome.look()
         if time.monotonic() - self._told >= _TELL_EVERY_S:
             self._told = time.monotonic()
-            _log.info("backfilling", **_said(self.progress))
+            if not sys.stderr.isatty():  # else a bar tells
+                _log.info("backfilling", **_said(self.progress))
 
     def _count(self, done: ChunkDone) -> None:
         chunk = self._left.pop(done.number, None)

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from walstream.backfill.status import BackfillStatus
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -22,7 +23,12 @@ from walstream.cli.output import (
 from walstream.config import Config, load
 from walstream.status import SCHEMA, SourceStatus, Status, look
 
-_STYLES = {"streaming": "green", "failed": "bold red", "silent": "bold red"}
+_STYLES = {
+    "streaming": "green",
+    "backfilling": "cyan",
+    "failed": "bold red",
+    "silent": "bold red",
+}
 
 
 def status(
@@ -143,10 +149,26 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
             remarks.append(Text(f"    {ago} ago. {last.hint}", "dim"))
             if last.repair:
                 remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
+    if source.backfill is not None:
+        remarks += _backfill(name, source.backfill)
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
     return list(remarks)
+
+
+def _backfill(source: str, found: BackfillStatus) -> list[Text]:
+    if found.state == "done":
+        return []
+    left = f"{len(found.tables)} tables left" if found.tables else "no table left"
+    said = [f"backfill {found.state}", left, f"{found.rows:,} rows sent"]
+    if found.rows_per_s is not None:
+        said.append(f"{found.rows_per_s:,.0f} rows/s")
+    if found.share is not None:
+        said.append(f"{found.share:.0%}")
+    if found.left_s is not None:
+        said.append(f"about {duration(found.left_s)} left")
+    return [Text(f"· {source}: {', '.join(said)}", "cyan")]
 
 
 def _rate(per_s: float | None) -> str:

@@ -19,7 +19,7 @@ _HEAD: Final = """\
 walstream's configuration, made by walstream init. `walstream config` shows every key
 with what is in effect, docs/configuration.md explains them, `walstream check` says what
 is missing before `walstream run`."""
-_BACKFILL: Final = "This version streams only: run refuses any other value."
+_BACKFILL: Final = 'It runs on Spark, which needs Java 17; "never" needs neither.'
 _SECRETS: Final = (
     "What stands in ${…} is read from the environment or from a file: keep secrets out"
     " of here."
@@ -83,7 +83,7 @@ def _source(starter: Starter) -> Iterator[str]:
     yield from _key(PostgresSource, "tables", list(starter.tables))
     for line in _found(starter.found):
         yield f"#   {line}"
-    yield from _key(PostgresSource, "backfill", "never", _BACKFILL)
+    yield from _key(PostgresSource, "backfill", "initial", _BACKFILL)
     yield from _key(PostgresSource, "sinks", [_SINK])
 
 

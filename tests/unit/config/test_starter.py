@@ -40,7 +40,7 @@ def test_it_loads_as_what_was_meant(tmp_path: Path) -> None:
         kind="postgres",
         dsn=STARTER.dsn,
         tables=["public.*", "shop.*"],
-        backfill="never",
+        backfill="initial",
         sinks=["kafka"],
     )
     producer = {"bootstrap.servers": "localhost:9092"}

@@ -1,0 +1,34 @@
+"""A bar for each backfill, drawn on a terminal of our own."""
+
+import io
+
+from rich.console import Console
+
+from walstream.bars import Bars
+
+HALF = {"share": 0.5, "rows": 1234, "bytes": 5 << 20, "rows_per_s": 99.0}
+
+
+def shown(*reports: dict[str, object]) -> str:
+    screen = io.StringIO()
+    bars = Bars(Console(file=screen, force_terminal=True, width=100))
+    for report in reports:
+        bars.show({"app": report})
+    bars.close()
+    return screen.getvalue()
+
+
+def test_a_backfill_is_a_bar_with_its_figures() -> None:
+    text = shown({"backfill": HALF})
+    assert "backfill app" in text
+    assert "50% 1,234 rows, 5 MiB, 99 rows/s" in text
+
+
+def test_nothing_is_drawn_without_one() -> None:
+    assert shown({}, {"backfill": None}) == ""
+
+
+def test_the_next_one_begins_anew() -> None:
+    done = {**HALF, "share": 0.9}
+    text = shown({"backfill": done}, {}, {"backfill": HALF})
+    assert text.index("90%") < text.rindex("50%")

@@ -1,0 +1,55 @@
+"""How a backfill is: from its record, and from the worker that runs it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from walstream.backfill.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillStatus:
+    """What is left of the rows that were there before."""
+
+    state: str  # running | waiting | done | incomplete
+    tables: list[str]  # that are not finished
+    failed: dict[str, str]  # tables that were given up, and why
+    rows: int  # delivered since the last snapshot's begin, and of finished tables
+    rows_per_s: float | None  # while it runs
+    share: float | None  # of the bytes to read under this snapshot, 0 to 1
+    left_s: float | None  # about
+
+
+def backfill_status(
+    document: Mapping[str, Any] | None, told: Mapping[str, Any] | None
+) -> BackfillStatus | None:
+    """Join what is kept and what a running worker tells; None: there never was one."""
+    record = Record.of(document)
+    if record is None:
+        return None
+    progress = told or {}
+    state = "incomplete" if record.failed else "done"
+    if told is not None:
+        state = "running"
+    elif record.tables:
+        state = "waiting"
+    return BackfillStatus(
+        state=state,
+        tables=list(record.tables),
+        failed=dict(record.failed),
+        rows=max(record.rows, progress.get("rows", 0)),
+        rows_per_s=progress.get("rows_per_s"),
+        share=progress.get("share"),
+        left_s=progress.get("left_s"),
+    )
+
+
+def problems(document: Mapping[str, Any] | None) -> list[str]:
+    """Say which tables' rows are not all in Kafka, and with which command they are."""
+    record = Record.of(document)
+    if record is None:
+        return []
+    return [
+        f"the backfill of {table!r} was given up ({why}): walstream backfill {table}"
+        for table, why in record.failed.items()
+    ]
