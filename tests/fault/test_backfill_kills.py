@@ -1,0 +1,148 @@
+"""Whatever of a backfill is killed, while a writer goes on: its end is the table."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.backfilling import agree, filled, load, settled
+from tests.fix_postgres import Database
+from tests.fix_walstream import Runs
+from tests.reading import Reader
+from tests.running import Walstream
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+WALSTREAM = Path(sys.executable).with_name("walstream")
+
+
+@pytest.fixture
+def walstream(database: Database, runs: Runs) -> Walstream:
+    return filled(database, runs)
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("stage", ["slot created", "backfill begins", "streaming"])
+def test_killed_at_a_step_it_ends_at_the_table(
+    stage: str, database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    with load(database, seed=5) as writing:
+        walstream.start().until(stage, 60)
+        walstream.kill()
+        writing.wait_for_more()
+        walstream.start().streaming()
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
+
+
+def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    with load(database, seed=6) as writing:
+        walstream.start()
+        reader.until(lambda records: records, 60)
+        walstream.kill()
+        writing.wait_for_more()
+        walstream.start().until("catching up", 60)
+        walstream.kill()
+        writing.wait_for_more()
+        walstream.start().until("backfill ended", 90)
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
+
+
+def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
+    """Find what runs for its backfill, by a word of the command line."""
+    family = psutil.Process(walstream.pid).children(recursive=True)
+    found = []
+    for one in family:
+        try:
+            command = one.cmdline()
+        except psutil.Error:
+            continue
+        if any(name in word for word in command):
+            found.append(one)
+    return found
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize(
+    "process", ["org.apache.spark", "pyspark.daemon", "walstream.backfill.driver"]
+)
+def test_what_runs_for_it_is_killed_and_started_again(
+    process: str, database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    with load(database, seed=7) as writing:
+        walstream.start()
+        wait_until(lambda: spark_of(walstream, process), 60, "it runs")
+        for one in spark_of(walstream, process):
+            os.kill(one.pid, signal.SIGKILL)
+        walstream.until("backfill ended", 90).streaming()
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
+
+
+def test_a_truncated_table_is_read_again(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.start().until("backfill begins", 60)
+    database.execute("TRUNCATE load; INSERT INTO load VALUES (7, 7, 'after')")
+    walstream.until("backfill ended", 90)
+    agree(database, settled(database, walstream, reader))
+
+
+def test_a_stop_ends_all_that_runs_for_it(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.start()
+    wait_until(lambda: spark_of(walstream, "pyspark.daemon"), 60, "Spark runs")
+    family = psutil.Process(walstream.pid).children(recursive=True)
+    assert walstream.terminate() == 0
+    wait_until(lambda: not any(map(_lives, family)), 10, "all of them ended")
+    count = len(reader.read())
+    walstream.start().until("backfill ended", 90)
+    records = settled(database, walstream, reader)
+    assert len(records) > count
+    agree(database, records)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    walstream = filled(database, runs, tables=[])
+    database.execute(
+        "CREATE TABLE broken (id int PRIMARY KEY);"
+        "INSERT INTO broken VALUES (5);"
+        # what nobody can evaluate for the row that is there
+        "CREATE PUBLICATION walstream FOR TABLE load, small,"
+        " broken WHERE (10 / (id - 5) > -100)"
+    )
+    walstream.start().until("backfill ended", 90)
+    (given_up,) = walstream.said("table is given up")
+    assert given_up["table"] == "public.broken"
+    assert "pages 0 to the end" in given_up["error"]
+    assert "division by zero" in given_up["error"]
+    database.execute("INSERT INTO broken VALUES (6)")
+    reader.until(lambda records: any(r.op.table.name == "broken" for r in records))
+    status = subprocess.run(
+        [WALSTREAM, "status", "--json", "-c", walstream.configuration],
+        capture_output=True,
+        check=False,
+    )
+    (source,) = json.loads(status.stdout)["sources"]
+    assert source["backfill"]["state"] == "incomplete"
+    assert "walstream backfill public.broken" in source["problems"][0]
+    records = settled(database, walstream, reader)
+    agree(database, [r for r in records if r.op.table.name != "broken"])
