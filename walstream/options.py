@@ -10,3 +10,4 @@ class Options:
     adopt_slot: bool = False
     take_over: bool = False
     accept_partitions: bool = False
+    end_backfilled: bool = False  # bring a backfill to its end, and stream no further

@@ -79,7 +79,10 @@ class Session:
         self._positions = positions
         self._stop = stop
         self._gauge = gauge
-        self._site = Site(config, name, source, positions, gauge, stop)
+        self._only = options.end_backfilled
+        self._site = Site(
+            config, name, source, positions, gauge, stop, asked=self._only
+        )
         self._capture = Capture(
             source.dsn,
             source.publication,
@@ -107,6 +110,8 @@ class Session:
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
             self._sinks.check(captured.values())
+            for other in self._backfill.others:
+                self._sinks.expect(*other)
             sinks = self._sinks.open(server.origin, captured.values(), stack)
             begun = self._beginning.begin(
                 decision, server, facts, lambda: self._wait_for(sinks)
@@ -117,6 +122,9 @@ class Session:
             stage = _Stage(server, facts, captured, sinks, keys, begun.slot_start)
             if self._backfill.pending and not self._fill(begun, stage):
                 return False
+            if self._only:
+                self.ended = True
+                return True
             return self._stream(stage)
 
     def _look(self, connection: Connection) -> Server:
@@ -185,10 +193,9 @@ class Session:
         return True
 
     def _empty(
-        self, sinks: list[KafkaSink], facts: TableFacts, lsn: Lsn, chunk: int
+        self, sinks: list[KafkaSink], table: Table, lsn: Lsn, chunk: int
     ) -> None:
         """Let a table's readers empty it; see that delivered."""
-        table = Table(facts.schema, facts.name, facts.columns)
         op = snapshot_truncate(table, lsn, chunk)
         transaction = Transaction(lsn)
         for sink in sinks:

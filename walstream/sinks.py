@@ -45,6 +45,13 @@ class SinkSet:
         for _, problem in self._routers.problems(captured):
             raise problem
 
+    def expect(self, schema: str, table: str) -> None:
+        """Look at the topics of one more table from the start."""
+        for name in self._routers.configs:
+            topic = self._routers[name].topic(schema, table)
+            if topic is not None:
+                self._seen_topics.setdefault(name, set()).add(topic)
+
     def header(self, origin: str) -> bytes:
         """Say where records come from; `origin` is system_identifier/database."""
         epoch = (self._positions.read("epoch") or {}).get("number", 0)

@@ -22,6 +22,7 @@ from walstream.gauge import Gauge
 from walstream.kafka.topics import Topic
 from walstream.lsn import show
 from walstream.metrics import LSN, SLOT
+from walstream.op import Table
 from walstream.ports import Positions
 from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
@@ -30,6 +31,7 @@ from walstream.postgres.holder import Holder
 from walstream.spark.chunk import Chunk
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
+from walstream.spark.table import Wanted
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 5.0
@@ -47,6 +49,7 @@ class Site:
     positions: Positions
     gauge: Gauge
     stop: Stop
+    asked: bool = False  # an operator asks for what is left, whatever is configured
 
     @property
     def lock(self) -> Path:
@@ -62,7 +65,7 @@ class Surroundings:
     publications: Sequence[str]
     topics: Mapping[str, Mapping[str, Topic]]  # by sink
     header: bytes  # of each first record
-    empty: Callable[[TableFacts, int, int], None]
+    empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
 
 
@@ -78,8 +81,14 @@ class Backfill:
     @property
     def pending(self) -> bool:
         """Tell whether there are rows left to read, and wanted."""
-        wanted = self._site.source.backfill != "never"
+        wanted = self._site.asked or self._site.source.backfill != "never"
         return wanted and self._record is not None and bool(self._record.tables)
+
+    @property
+    def others(self) -> list[tuple[str, str]]:
+        """Name, by schema and name, what is read though there is no stream of it."""
+        names = self._record.others if self._record else ()
+        return [(schema, name) for schema, _, name in (n.partition(".") for n in names)]
 
     @property
     def record(self) -> Record | None:
@@ -118,8 +127,9 @@ class Backfill:
         self._store(record)
         chunks = self._plan(record, holder, around)
         self._holder = holder
+        tables = {one.relation.table.full_name: one.relation.table for one in chunks}
         for number, name in enumerate(record.replace, 1):
-            around.empty(around.facts[name], lsn, number)
+            around.empty(tables[name], lsn, number)
         site = self._site
         job = Job(
             Order(
@@ -158,7 +168,10 @@ class Backfill:
         self, record: Record, holder: Holder, around: Surroundings
     ) -> list[Chunk]:
         wishes = [
-            wanted(around.facts[name], around.publications) for name in record.tables
+            wanted(around.facts[name], around.publications)
+            if name in around.facts
+            else Wanted(name.partition(".")[0], name.partition(".")[2])
+            for name in record.tables
         ]
         database = Database(self._site.source.dsn, connect, translate)
         with under_snapshot(database, holder.name) as connection:

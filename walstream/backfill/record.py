@@ -16,6 +16,7 @@ class Record:
     lsn: Lsn  # of the rows under the last snapshot
     tables: tuple[str, ...]  # not finished; `schema.table`
     replace: tuple[str, ...] = ()  # of them, those that readers empty first
+    others: tuple[str, ...] = ()  # of them, those of which there is no stream
     rows: int = 0  # delivered, of finished tables
     failed: Mapping[str, str] = field(default_factory=dict)  # given up, and why
 
@@ -28,6 +29,7 @@ class Record:
             lsn=document["lsn"],
             tables=tuple(document["tables"]),
             replace=tuple(document["replace"]),
+            others=tuple(document["others"]),
             rows=document["rows"],
             failed=document["failed"],
         )
@@ -38,20 +40,27 @@ class Record:
 
     def under(self, lsn: Lsn, captured: Iterable[str]) -> Self:
         """Go on under another snapshot; tables that are not captured are left out."""
-        present = set(captured)
+        present = {*captured, *self.others}
         return replace(
             self,
             lsn=lsn,
             tables=tuple(table for table in self.tables if table in present),
         )
 
-    def wanting(self, tables: Iterable[str], *, anew: bool) -> Self:
+    def wanting(
+        self, captured: Iterable[str], *, anew: bool, others: Iterable[str] = ()
+    ) -> Self:
         """Add tables; `anew`: readers are to empty them first."""
+        tables = [*captured, *others]
         wanted = dict.fromkeys([*self.tables, *tables])
         emptied = dict.fromkeys([*self.replace, *(tables if anew else ())])
         failed = {name: why for name, why in self.failed.items() if name not in wanted}
         return replace(
-            self, tables=tuple(wanted), replace=tuple(emptied), failed=failed
+            self,
+            tables=tuple(wanted),
+            replace=tuple(emptied),
+            others=tuple(dict.fromkeys([*self.others, *others])),
+            failed=failed,
         )
 
     def without(self, table: str, *, rows: int = 0, failed: str = "") -> Self:
@@ -60,6 +69,7 @@ class Record:
             self,
             tables=tuple(name for name in self.tables if name != table),
             replace=tuple(name for name in self.replace if name != table),
+            others=tuple(name for name in self.others if name != table),
             rows=self.rows + rows,
             failed={**self.failed, table: failed} if failed else self.failed,
         )

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from walstream import __version__
-from walstream.cli import check, config, demo, init, positions, run, slots, status, tail
+from walstream.cli import (
+    backfill,
+    check,
+    config,
+    demo,
+    init,
+    positions,
+    run,
+    slots,
+    status,
+    tail,
+)
 from walstream.errors import WalstreamError
 
 app = typer.Typer(
@@ -21,6 +32,7 @@ app.command("run")(run.run)
 app.command("init")(init.init)
 app.command("check")(check.check_command)
 app.command("status")(status.status)
+app.command("backfill")(backfill.backfill)
 app.command("config")(config.config)
 app.command("tail")(tail.tail)
 app.command("demo")(demo.demo)

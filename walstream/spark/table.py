@@ -67,6 +67,19 @@ def published(connection: Connection, publications: Iterable[str]) -> list[str]:
     return [name for (name,) in rows]
 
 
+_RELATIONS: Final = """
+SELECT n.nspname || '.' || c.relname, c.relkind
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND n.nspname <> 'information_schema'
+  AND n.nspname !~ '^pg_'
+"""
+
+
+def relations(connection: Connection) -> dict[str, str]:
+    """Give the kind (pg_class.relkind) of whatever has rows, by `schema.table`."""
+    return dict(connection.execute(_RELATIONS).fetchall())
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A table to read, as its stream is keyed."""

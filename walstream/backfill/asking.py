@@ -1,0 +1,90 @@
+"""What an operator asks to be backfilled, told apart by what PostgreSQL has."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walstream.backfill.record import DOCUMENT, Record
+from walstream.config import Config, PostgresSource
+from walstream.errors import ConfigError, Repair
+from walstream.positions import LmdbPositions
+from walstream.postgres import publication
+from walstream.postgres.connection import Connection, session
+from walstream.routing import matches
+from walstream.spark.table import published, relations
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Tables by name, `schema.table`."""
+
+    captured: tuple[str, ...]
+    others: tuple[str, ...]  # views and foreign tables: no stream has their changes
+
+
+def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
+    """Find the source that is meant; "": the only one."""
+    sources = {
+        key: source
+        for key, source in config.sources.items()
+        if isinstance(source, PostgresSource) and name in {"", key}
+    }
+    if len(sources) != 1:
+        known = ", ".join(sorted(config.sources))
+        what = f"no postgres source {name!r}" if name else "which source is meant?"
+        raise ConfigError(what, hint=f"--source NAME, one of: {known}")
+    return next(iter(sources.items()))
+
+
+def find(source: PostgresSource, wanted: Sequence[str]) -> Asked:
+    """Find the tables that these names or patterns mean."""
+    names = [source.publication, publication.insert_only(source.publication)]
+    with session(source.dsn) as connection:
+        captured = published(connection, names)
+        found = dict.fromkeys(
+            table for name in wanted for table in _meant(name, captured)
+        )
+        missing = [name for name in wanted if not _meant(name, captured)]
+        return Asked(tuple(found), tuple(_others(connection, source, missing)))
+
+
+def _meant(name: str, tables: Iterable[str]) -> list[str]:
+    pattern = name if "." in name else f"*.{name}"
+    return [table for table in tables if matches(pattern, table)]
+
+
+def _others(
+    connection: Connection, source: PostgresSource, names: Sequence[str]
+) -> list[str]:
+    """Find what has rows, but is in no publication; refuse what should be in one."""
+    kinds = relations(connection) if names else {}
+    found = []
+    for name in names:
+        meant = _meant(name, kinds)
+        if not meant:
+            raise ConfigError(
+                f"there is no table {name!r}", hint="write schema.table, or a pattern"
+            )
+        for table in meant:
+            if kinds[table] in "rp":
+                raise ConfigError(
+                    f"table {table!r} is not in publication {source.publication!r}:"
+                    " its changes would be missing",
+                    hint="add it to `tables`, or to the publication",
+                    repair=Repair(then="walstream run"),
+                )
+            found.append(table)
+    return found
+
+
+def note(folder: Path, asked: Asked, *, anew: bool) -> None:
+    """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
+    with LmdbPositions(folder) as positions:
+        if positions.position() is None:
+            raise ConfigError(
+                f"source {folder.name!r} has no position: it never streamed",
+                hint="walstream run backfills its tables first",
+            )
+        record = Record.of(positions.read(DOCUMENT)) or Record(0, ())
+        record = record.wanting(asked.captured, anew=anew, others=asked.others)
+        positions.write({DOCUMENT: record.document})
