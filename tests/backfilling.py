@@ -3,13 +3,14 @@
 from typing import Any
 
 from tests.fix_postgres import Database
+from tests.fix_spark import MASTER
 from tests.fix_walstream import Runs
 from tests.folding import by_arrival, by_position, in_place, rows_of
 from tests.load import TABLE, Load
 from tests.reading import Reader, Record
 from tests.running import Walstream
 
-SPARK = {"master": "local[2,4]"}
+SPARK = {"master": MASTER}
 FILLED = (
     "ALTER TABLE load ALTER note SET STORAGE EXTERNAL;"
     # those that the load changes, with values that its updates leave out, and others

@@ -12,6 +12,9 @@ from walstream.row import NotSent
 Rows = dict[tuple[str, bytes], dict[str, Any]]
 """Rows by table and key."""
 
+Place = tuple[str, int, str]
+"""Topic, partition, table."""
+
 
 def by_position(records: Iterable[Record]) -> Rows:
     """Apply every record once, in the order of (lsn, seq_id), wherever it stands."""
@@ -81,15 +84,17 @@ def in_place(records: Iterable[Record]) -> None:
     After every streamed op of their table with an `lsn` up to their own, and before
     every one with a greater one; a rewind goes back only over what was there.
     """
-    greatest: dict[tuple[str, int, str], int] = {}
-    for record in sorted(
-        records, key=lambda one: (one.topic, one.partition, one.offset)
-    ):
+    streamed: dict[Place, set[tuple[int, int]]] = defaultdict(set)
+    rows: dict[Place, int] = defaultdict(int)  # the greatest lsn of a snapshot row
+    for record in sorted(records, key=lambda r: (r.topic, r.partition, r.offset)):
         at = (record.topic, record.partition, record.op.table.full_name)
         if record.op.snapshot:
-            assert record.op.lsn >= greatest.get(at, 0), f"{at}: {record.name}"
-        else:
-            greatest[at] = max(greatest.get(at, 0), record.op.lsn)
+            greatest = max(streamed[at], default=(0, 0))[0]
+            assert record.op.lsn >= greatest, f"{at}: row {record.name} too late"
+            rows[at] = max(rows[at], record.op.lsn)
+        elif record.name not in streamed[at]:
+            assert record.op.lsn > rows[at], f"{at}: op {record.name} too late"
+            streamed[at].add(record.name)
 
 
 def rows_of(database: Database, *tables: str) -> Rows:
