@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.backfilling import agree, filled, load, settled
-from tests.fix_postgres import Database
+from tests.fix_postgres import Database, OwnPostgres, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader
 from tests.running import Walstream
@@ -146,3 +146,18 @@ def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
     assert "walstream backfill public.broken" in source["problems"][0]
     records = settled(database, walstream, reader)
     agree(database, [r for r in records if r.op.table.name != "broken"])
+
+
+def test_a_server_that_goes_away_costs_no_table(
+    own_postgres: OwnPostgres, runs: Runs, reader: Reader
+) -> None:
+    server = own_postgres(18)
+    with temporary_database(server) as database:
+        walstream = filled(database, runs)
+        walstream.start()
+        reader.until(lambda records: records, 90)
+        server.stop("immediate")
+        server.start()
+        walstream.until("backfill ended", 90)
+        assert not walstream.said("given up")
+        agree(database, settled(database, walstream, reader))

@@ -192,9 +192,9 @@ class Backfill:
             why = self._site.config.secrets.scrub(why)
             self._store(self._record.without(table, failed=why))
 
-    def look(self) -> None:
+    def look(self, *, now: bool = False) -> None:
         """See that the snapshot is still held, and what the slot holds meanwhile."""
-        if time.monotonic() - self._looked < _LOOK_EVERY_S:
+        if not now and time.monotonic() - self._looked < _LOOK_EVERY_S:
             return
         self._looked = time.monotonic()
         if self._holder is not None:

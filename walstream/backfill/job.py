@@ -37,8 +37,8 @@ class Outcome(Protocol):
     def given_up(self, table: str, why: str) -> None:
         """Hear that a table is not read any further."""
 
-    def look(self) -> None:
-        """Look, now and then, at what the job stands on; raise to end it."""
+    def look(self, *, now: bool = False) -> None:
+        """Look, now and then or at once, at what the job stands on; raise to end it."""
 
 
 @dataclass(slots=True)
@@ -159,6 +159,7 @@ class Job:
         chunk = self._left.get(int(found[1])) if found else None
         if chunk is None:
             raise error
+        self._outcome.look(now=True)  # a server that went away fails every chunk
         table = _table(chunk)
         _log.error(
             "table is given up: its backfill failed",

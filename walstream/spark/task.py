@@ -5,10 +5,12 @@ and shows to people: so an error says the chunk and the cause, never a value, a 
 or a library's own words around them. What no retry can cure is returned instead.
 """
 
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Final
 
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
@@ -16,6 +18,8 @@ from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused, V
 from walstream.spark.leash import Leash
 from walstream.spark.outlet import Outlet, Target
 from walstream.spark.reader import Database, blocks, under_snapshot
+
+_AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
 
 Outcome = ChunkDone | ChunkRefused
 
@@ -42,6 +46,7 @@ class ChunkTask:
             clean = self._clean(error)
             if isinstance(error, Void) or not error.retryable:
                 return ChunkRefused(chunk.number, clean)
+            time.sleep(_AGAIN_S)
             raise ChunkFailed(f"{chunk}: {clean.args[0]}") from None
         except Exception as error:  # noqa: BLE001 - its words may hold values
             where = traceback.extract_tb(error.__traceback__)[-1]
