@@ -5,13 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.backfilling import agree, filled, load, settled
-from tests.fix_postgres import Database, OwnPostgres, temporary_database
+from tests.fix_postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
 from tests.fix_walstream import Runs
 from tests.reading import Reader
 from tests.running import Walstream
@@ -19,6 +25,12 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.fault
 WALSTREAM = Path(sys.executable).with_name("walstream")
+
+
+@pytest.fixture
+def database(newest_postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(newest_postgres) as made:
+        yield made
 
 
 @pytest.fixture
@@ -148,6 +160,7 @@ def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
     agree(database, [r for r in records if r.op.table.name != "broken"])
 
 
+@pytest.mark.fault_long
 def test_a_server_that_goes_away_costs_no_table(
     own_postgres: OwnPostgres, runs: Runs, reader: Reader
 ) -> None:

@@ -144,9 +144,8 @@ def test_broker_kills_and_freezes_under_load_lose_nothing(
             assert_rewind_and_continue(reader.records)
 
 
-@pytest.mark.parametrize(
-    "version", [pytest.param(15, marks=pytest.mark.fault_long), 18]
-)
+@pytest.mark.parametrize("version", [15, 18])
+@pytest.mark.fault_long
 def test_a_paused_stream_is_kept_alive(
     version: int, own_postgres: OwnPostgres, own_kafka: OwnKafka, runs: Runs
 ) -> None:

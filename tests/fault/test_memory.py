@@ -63,6 +63,7 @@ def large_transaction(
     print(f"{rows} rows, peak {rss.peak / 1e6:.0f} MB")  # noqa: T201 - a figure
 
 
+@pytest.mark.fault_long
 def test_an_outage_of_15_seconds_keeps_memory_flat(
     newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:

@@ -30,7 +30,7 @@ _VERSIONS = pytest.mark.parametrize("version", [15, 18])
 _WAYS = pytest.mark.parametrize(
     ("version", "mode"),
     [
-        (15, "fast"),
+        pytest.param(15, "fast", marks=_LONG),
         pytest.param(15, "smart", marks=_LONG),
         pytest.param(18, "fast", marks=_LONG),
         (18, "smart"),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.fix_kafka import KafkaServer, OwnKafka
+from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
@@ -64,24 +64,6 @@ def test_a_topic_that_is_wanted_first_while_streaming_is_refused_too(
     database.execute(insert_moved)
     walstream.ends_with(3, "public.moved", "create_topics")
     assert reader.count(0) == []
-
-
-def test_an_unreachable_kafka_is_waited_for_and_said_once(
-    database: Database, runs: Runs, own_kafka: OwnKafka, topic_prefix: str
-) -> None:
-    broker = own_kafka()
-    broker.stop()
-    walstream = runs(database.dsn, bootstrap=broker.bootstrap).start()
-    walstream.until("waiting for Kafka", 40)
-    assert not slots(database)
-
-    broker.start()
-    walstream.streaming()
-    assert len(walstream.said("waiting for Kafka")) == 1
-    assert len(walstream.said("Kafka answers")) == 1
-    insert(database, 1)
-    with Reader(broker.bootstrap, topic_prefix) as reader:
-        reader.count(1)
 
 
 def test_other_partitions_have_to_be_accepted(

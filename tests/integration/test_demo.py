@@ -119,7 +119,11 @@ def test_demo_kills_the_worker_misses_nothing_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    ("number", "exit_code"),
+    [
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.fault_long),
+        (signal.SIGINT, 130),
+    ],
 )
 def test_demo_cut_short_leaves_nothing(
     demo: Callable[..., Demo], number: signal.Signals, exit_code: int
@@ -142,6 +146,7 @@ def test_demo_cut_short_while_it_starts_leaves_nothing(
     shown.assert_nothing_is_left()
 
 
+@pytest.mark.fault_long
 def test_demo_whose_server_dies_says_so_and_leaves_nothing(
     demo: Callable[..., Demo], workspace: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_postgres_starts_for_root_from_a_folder_that_only_root_may_enter(
         assert Path(f"/proc/{server.pid}").stat().st_uid != 0
 
 
+@pytest.mark.fault_long
 def test_kafka_keeps_port_and_data_over_restarts(own_kafka: OwnKafka) -> None:
     broker = own_kafka()
     bootstrap, cluster = broker.bootstrap, _cluster(broker)
@@ -175,10 +176,10 @@ PARENT = """
 @pytest.mark.parametrize(
     ("number", "version"),
     [
-        (signal.SIGKILL, 15),
+        pytest.param(signal.SIGKILL, 15, marks=pytest.mark.fault_long),
         (signal.SIGKILL, 18),
         (signal.SIGTERM, 18),
-        (signal.SIGINT, 15),
+        pytest.param(signal.SIGINT, 15, marks=pytest.mark.fault_long),
     ],
 )
 def test_nothing_runs_on_when_the_parent_is_signalled(

@@ -1,0 +1,109 @@
+"""Backfills without a stream: once and no more, or once more."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.backfilling import agree, filled, settled
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.fix_walstream import Runs
+from tests.folding import by_arrival, by_position, in_place, rows_of
+from tests.reading import Reader
+from tests.running import Walstream
+
+
+@pytest.fixture
+def database(newest_postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(newest_postgres) as made:
+        yield made
+
+
+@pytest.fixture
+def walstream(database: Database, runs: Runs) -> Walstream:
+    return filled(database, runs)
+
+
+def test_only_backfills_and_ends(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.source = {"backfill": "only"}
+    assert walstream.start().wait(90) == 0
+    records = reader.read()
+    assert by_position(records) == rows_of(database, "public.load", "public.small")
+    assert not database.fetch("SELECT FROM pg_replication_slots")
+    assert walstream.start().wait(30) == 0
+    assert walstream.said("backfilled before")
+    assert len(reader.read()) == len(records)
+
+
+def backfilled(
+    walstream: Walstream, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    command = Path(sys.executable).with_name("walstream")
+    return subprocess.run(
+        [command, "backfill", *arguments, "-c", walstream.configuration],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_tables_are_sent_again_in_their_place(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.source = {**walstream.source, "backfill": "never"}
+    walstream.start().streaming()
+    assert walstream.terminate() == 0
+    database.execute(
+        "DELETE FROM load WHERE id > 5; UPDATE load SET n = 1 WHERE id = 5"
+    )
+    database.execute("CREATE VIEW odd AS SELECT id, n FROM load WHERE id % 2 = 1")
+    refused = backfilled(walstream, "public.none")
+    assert refused.returncode == 2
+    assert "there is no table 'public.none'" in refused.stderr
+    done = backfilled(walstream, "load", "public.odd")
+    assert done.returncode == 0, done.stderr
+    records = settled(database, walstream.start(), reader)
+    load = [record for record in records if record.op.table.name == "load"]
+    assert by_position(load) == by_arrival(load) == rows_of(database, "public.load")
+    in_place(records)
+    odd = [record for record in records if record.op.table.name == "odd"]
+    ((count,),) = database.fetch("SELECT count(*) FROM odd")
+    assert len(odd) == count
+    assert all(record.op.snapshot for record in odd)
+
+
+def test_replaced_rows_that_were_deleted_in_a_gap_are_gone(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.start().until("backfill ended", 90)
+    settled(database, walstream, reader)
+    database.execute(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+    )
+    database.execute("DELETE FROM small WHERE id < 4")
+    walstream.start().ends_with(3, "is gone")
+    command = str(Path(sys.executable).with_name("walstream"))
+    reset = [
+        command,
+        "positions",
+        "reset",
+        "app",
+        "--yes",
+        "-c",
+        str(walstream.configuration),
+    ]
+    subprocess.run(reset, check=True, capture_output=True)
+    walstream.source = {**walstream.source, "backfill": "never"}
+    walstream.start().streaming()
+    assert walstream.terminate() == 0
+    assert by_position(reader.read()) != rows_of(
+        database, "public.load", "public.small"
+    )
+    done = backfilled(walstream, "public.*", "--replace")
+    assert done.returncode == 0, done.stderr
+    agree(database, settled(database, walstream.start(), reader))
