@@ -329,7 +329,9 @@ def _sink(
 ) -> SinkStatus:
     sink = config.sinks[name]
     figures = (told or {}).get("sinks", {}).get(name)
-    if figures is None or source_state not in {"streaming", "backfilling"}:
+    if source_state == "backfilling":
+        state = "delivering"  # its own producers do
+    elif figures is None or source_state != "streaming":
         state = "stopped"
     else:
         state = "waiting" if figures["waiting"] else "delivering"

@@ -160,7 +160,8 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
 def _backfill(source: str, found: BackfillStatus) -> list[Text]:
     if found.state == "done":
         return []
-    left = f"{len(found.tables)} tables left" if found.tables else "no table left"
+    count = len(found.tables)
+    left = f"{count or 'no'} table{'' if count == 1 else 's'} left"
     said = [f"backfill {found.state}", left, f"{found.rows:,} rows sent"]
     if found.rows_per_s is not None:
         said.append(f"{found.rows_per_s:,.0f} rows/s")
