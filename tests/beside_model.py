@@ -10,9 +10,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from walstream.beside.backfill import Backfill, Threads
+from walstream.beside.backfill import Backfill
 from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Progress
+from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
 from walstream.ledger import Transaction
 from walstream.op import Kind, ReplicationOp, Table, halves
@@ -206,6 +207,14 @@ class Message:
         return self.op.lsn, self.op.seq_id
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Threads that run when a test says so."""
+
+    read: Submit
+    write: Submit
+
+
 class Stream:
     """The pipeline, in steps; what it leaves in the topic outlives it."""
 
@@ -229,7 +238,7 @@ class Stream:
         self._tasks: list[Callable[[], None]] = []
         self._pending: list[tuple[Transaction, int, list[int]]] = []
         self.progress = Progress(self.positions)
-        threads = Threads(self._submit, self._submit)
+        threads = Steps(self._submit, self._submit)
         self.backfill = Backfill(
             ServerReader(self.server), self.progress, threads, lambda: None
         )

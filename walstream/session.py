@@ -4,13 +4,16 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
 import structlog
 
+from walstream.beside.backfill import Backfill
+from walstream.beside.progress import Progress
+from walstream.beside.threads import Threads
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.gauge import Gauge
@@ -28,11 +31,13 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
-from walstream.postgres.connection import Connection, session
+from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.server import Server
 from walstream.postgres.start import Decision, Step, decide
 from walstream.postgres.stream import open_stream
 from walstream.sinks import SinkSet
+from walstream.spark.keyset import KeysetReader
+from walstream.spark.reader import Database
 from walstream.stop import Stop
 from walstream.stored import stored_of
 
@@ -53,6 +58,7 @@ class Session:
         stop: Stop,
         *,
         gauge: Gauge,
+        progress: Progress,
         seen_topics: dict[str, set[str]],
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
@@ -65,11 +71,13 @@ class Session:
         self._options = options
         self._stop = stop
         self._gauge = gauge
+        self._progress = progress
         self._capture = Capture(
             source.dsn,
             source.publication,
             source.tables,
             keep=lambda found: positions.write({"publications": found}),
+            grown=progress.ask if source.backfill == "initial" else lambda _: None,
         )
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
         self._slot_start: Lsn = 0  # the slot's confirmed LSN when we found it
@@ -230,6 +238,8 @@ class Session:
             writer,
             Confirming(position, self._source.retain, slot_start=self._slot_start),
         )
+        threads = Threads(self._stop.waker.wake)
+        self.pipeline.let_in(self._beside(threads, source.ask))
         gauge.attach(self.pipeline, source, sinks)
         _log.info("streaming", **{SLOT: position.slot, LSN: show(position.resume)})
         wait_s = 0.0
@@ -239,6 +249,15 @@ class Session:
         finally:
             source.close(wait_s=wait_s)
             companion.close()
+            threads.close()
             writer.close()
             gauge.detach()
         return drained
+
+    def _beside(self, threads: Threads, ask: Callable[[], None]) -> Backfill:
+        """Make what reads tables beside the stream."""
+        reader = KeysetReader(
+            Database(self._source.dsn, connect, translate),
+            lambda: sorted(self._capture.remembered),
+        )
+        return Backfill(reader, self._progress, threads, ask)

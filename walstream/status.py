@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from walstream.beside import progress
 from walstream.config import Config, PostgresSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
@@ -60,6 +61,15 @@ class SlotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class TableBackfill:
+    """A table whose old rows come in beside the stream."""
+
+    rows: int  # delivered
+    state: str  # waiting | reading | done | error
+    error: str  # why it does not go on, or ""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     name: str
     kind: str
@@ -80,6 +90,7 @@ class SourceStatus:
     last_error: LastError | None
     risks: list[str]
     sinks: list[SinkStatus]
+    backfill: dict[str, TableBackfill] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +141,7 @@ class _Kept:
     resume: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
+    backfill: dict[str, dict[str, Any]] = field(default_factory=dict)
     problem: WalstreamError | None = None
 
 
@@ -143,6 +155,7 @@ def _kept(folder: Path) -> _Kept:
                 position.resume if position else None,
                 positions.read("figures") or {},
                 positions.read("error"),
+                progress.stored(positions.read(progress.DOCUMENT)),
             )
     except WalstreamError as error:
         return _Kept(problem=error)
@@ -173,6 +186,11 @@ class _Seen:
     @property
     def figures(self) -> dict[str, Any]:
         return self.told if "ops" in self.told else self.kept.figures
+
+    @property
+    def backfill(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] | None = self.told.get("backfill")
+        return self.kept.backfill if found is None else found
 
     @property
     def resume(self) -> int | None:
@@ -289,6 +307,10 @@ def _look_at(
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        backfill={
+            table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
+            for table, how in seen.backfill.items()
+        },
     )
 
 

@@ -35,6 +35,7 @@ _GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is ki
 _AT_ONCE_S: Final = 1.0
 _HEALTHY_S: Final = 30.0
 _SILENT_S: Final = 3.0  # a worker reports each second
+_NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
 _log = structlog.get_logger()
 
 
@@ -107,6 +108,20 @@ class WorkerProcess:
         if self._process is None and self.exit_code is None and not self.lent:
             self.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
+
+    def ask_backfill(self, request: dict[str, Any]) -> str:
+        """Have tables read beside the stream; say why not, or ""."""
+        if self._process is None:
+            return "its worker does not run now"
+        self._tell(f"backfill {json.dumps(request)}")
+        return ""
+
+    def answer(self, number: int) -> str | None:
+        """Give what it says to a request: "" or a problem; None: nothing yet."""
+        if self._process is None:
+            return "its worker ended meanwhile: ask again"
+        answer: str | None = self.state.get("answers", {}).get(str(number))
+        return answer
 
     def lend(self) -> None:
         """Drain and end it; it is not started before it is taken back."""
@@ -269,11 +284,23 @@ class Supervisor:
             "sources": {worker.name: worker.report() for worker in self.workers},
         }
 
+    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+        """Pass a request on to a source's worker; say why not, or ""."""
+        worker = self._worker(source)
+        if worker is None:
+            return _NO_SOURCE
+        return worker.ask_backfill(request)
+
+    def answer(self, source: str, number: int) -> str | None:
+        """Give what a worker says to a request: "" or a problem; None: nothing yet."""
+        worker = self._worker(source)
+        return _NO_SOURCE if worker is None else worker.answer(number)
+
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""
         worker = self._worker(source)
         if worker is None:
-            return "it has no such source: was it added to the configuration since?"
+            return _NO_SOURCE
         if self._signals:
             return "it is stopping"
         worker.lend()

@@ -6,15 +6,16 @@ the stream in any case.
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Protocol
 
 import structlog
 
 from walstream.beside.progress import Progress, Wish
-from walstream.beside.run import Reader, Run, Submit
+from walstream.beside.run import Reader, Run
+from walstream.beside.threads import Submit
 from walstream.errors import WalstreamError
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
@@ -27,12 +28,14 @@ _ASK_EVERY_S: Final = 1.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Protocol):
     """What runs beside the loop: readers, and one that writes."""
 
-    read: Submit
-    write: Submit
+    @property
+    def read(self) -> Submit: ...
+
+    @property
+    def write(self) -> Submit: ...
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class _Failure:
 
 
 class Backfill:
-    """The tables of one stream; called by its loop alone, but for `report`."""
+    """The tables of one stream; called by its loop alone."""
 
     def __init__(
         self,
@@ -92,12 +95,6 @@ class Backfill:
         """What is to be told of every op; None: of none."""
         return self._run.note if self._run is not None else None
 
-    @property
-    def reading(self) -> str:
-        """The table that is being read, or ""."""
-        run = self._run
-        return run.name if run is not None else ""
-
     def rows(self, place: Lsn) -> list[ReplicationOp]:
         """Give rows that go in between two transactions, where the stream is now."""
         self._settle()
@@ -105,6 +102,7 @@ class Backfill:
             self._run = None
         if self._run is None:
             self._begin()
+        self._progress.reading = self._run.name if self._run is not None else ""
         run = self._run
         if run is None or run.over:
             return []
@@ -223,7 +221,3 @@ class Backfill:
                 said[REPAIR] = cure
             _log.warning("backfill of a table does not go on", **said)
         self._threads.write(self._progress.fail, run.name, run.wish, text)
-
-    def report(self) -> Mapping[str, Mapping[str, Any]]:
-        """Tell how each table is; from any thread."""
-        return self._progress.report([self.reading])

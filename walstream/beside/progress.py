@@ -7,7 +7,7 @@ for the former one counts no more.
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -57,6 +57,7 @@ class Progress:
         self._wishes = {
             name: Wish.of(fields) for name, fields in stored.get("tables", {}).items()
         }
+        self.reading = ""  # the table that is being read
         self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
 
     def ask(self, tables: Iterable[str], *, replace: bool = False) -> None:
@@ -123,19 +124,17 @@ class Progress:
             "tables": {name: asdict(wish) for name, wish in self._wishes.items()},
         }
 
-    def report(self, reading: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-        """Tell how each table is; `reading` are those that are being read."""
+    def report(self) -> dict[str, dict[str, Any]]:
+        """Tell how each table is."""
         with self._guard:
             done = {
                 name: {"rows": rows, "state": "done", "error": ""}
                 for name, rows in self._done
             }
-            return done | shown(self._wishes, reading)
+            return done | shown(self._wishes, self.reading)
 
 
-def shown(
-    wishes: dict[str, Wish], reading: Sequence[str] = ()
-) -> dict[str, dict[str, Any]]:
+def shown(wishes: dict[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:
     """Tell how tables are that are wished."""
     return {
         name: {
@@ -143,7 +142,7 @@ def shown(
             "state": "error"
             if wish.error
             else "reading"
-            if name in reading
+            if name == reading
             else "waiting",
             "error": wish.error,
         }

@@ -13,10 +13,11 @@ Called at the ends of transactions alone. Does no I/O: it submits, and looks lat
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Wish
+from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
 from walstream.beside.window import Window
 from walstream.lsn import Lsn
@@ -30,9 +31,6 @@ _PORTION: Final = 500  # rows at a time: the stream goes on between
 _INDEX_BITS: Final = 32
 _MOST_TABLES: Final = 1000
 _LOOK_EVERY_S: Final = 0.2
-
-Submit = Callable[..., Future[Any]]
-"""Run this function with these arguments in a thread."""
 
 
 class Reader(Protocol):
