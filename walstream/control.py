@@ -2,7 +2,9 @@
 
 One line of JSON each way. `{"do": "status"}` is answered at once. `{"do": "borrow",
 "source": NAME}` is answered when that source's worker has ended; the source is lent for
-as long as the connection lasts, so that a command that dies gives it back.
+as long as the connection lasts, so that a command that dies gives it back. `{"do":
+"backfill", "source": NAME, "tables": [...], "replace": BOOL}` is answered when the
+source's worker has it on disk.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,7 +25,7 @@ from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lock import FolderLock, holder
 
 _NAME: Final = "control.sock"
-_LONGEST: Final = 4096  # bytes of a request
+LONGEST: Final = 4096  # bytes of a request
 _MOST: Final = 32  # connections at a time
 _ANSWER_S: Final = 3.0
 _RETRY_S: Final = 0.05
@@ -36,6 +38,12 @@ class Lender(Protocol):
 
     def status(self) -> dict[str, Any]:
         """Tell how every source is."""
+
+    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+        """Pass a request on to a source's worker; say why not, or ""."""
+
+    def answer(self, source: str, number: int) -> str | None:
+        """Give what a worker says to a request: "" or a problem; None: nothing yet."""
 
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""
@@ -65,6 +73,7 @@ class _Caller:
         self.request = b""
         self.borrows = ""  # a source, from the request on
         self.answered = False
+        self.asked: tuple[str, int] | None = None  # a source, and the request's number
 
 
 class ControlServer:
@@ -78,6 +87,7 @@ class ControlServer:
         self._lender = lender
         self._listener: socket.socket | None = None
         self._callers: list[_Caller] = []
+        self._requests = 0
 
     def open(self) -> None:
         """Listen. Where no socket can be made the instance runs without."""
@@ -127,15 +137,15 @@ class ControlServer:
 
     def _hear(self, caller: _Caller) -> None:
         try:
-            data = caller.connection.recv(_LONGEST)
+            data = caller.connection.recv(LONGEST)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         caller.request += data
-        if not data or len(caller.request) > _LONGEST:
+        if not data or len(caller.request) > LONGEST:
             self._end(caller)
-        elif caller.request.endswith(b"\n") and not caller.borrows:
+        elif caller.request.endswith(b"\n") and not caller.borrows and not caller.asked:
             self._do(caller)
 
     def _do(self, caller: _Caller) -> None:
@@ -143,14 +153,17 @@ class ControlServer:
             request = json.loads(caller.request)
             what, source = request["do"], str(request.get("source", ""))
         except (ValueError, KeyError, TypeError, AttributeError):
-            what, source = "", ""
+            request, what, source = {}, "", ""
         if what == "status":
             self._answer(caller, self._lender.status())
             self._end(caller)
         elif what == "borrow":
             self._lend(caller, source)
+        elif what == "backfill":
+            self._backfill(caller, source, request)
         else:
-            self._answer(caller, {"error": "status or borrow was expected"})
+            expected = "status, borrow or backfill was expected"
+            self._answer(caller, {"error": expected})
             self._end(caller)
 
     def _lend(self, caller: _Caller, source: str) -> None:
@@ -162,10 +175,31 @@ class ControlServer:
         else:
             caller.borrows = source
 
+    def _backfill(
+        self, caller: _Caller, source: str, request: Mapping[str, Any]
+    ) -> None:
+        self._requests += 1
+        passed = {
+            "number": self._requests,
+            "tables": list(map(str, request.get("tables", []))),
+            "replace": bool(request.get("replace", False)),
+        }
+        if problem := self._lender.ask_backfill(source, passed):
+            self._answer(caller, {"error": problem})
+            self._end(caller)
+        else:
+            caller.asked = source, self._requests
+
     def tick(self) -> None:
-        """Tell those who wait for a source that it is theirs."""
+        """Tell those who wait for a source, or its worker's answer, what they have."""
         for caller in list(self._callers):
-            if (
+            if caller.asked:
+                problem = self._lender.answer(*caller.asked)
+                if problem is not None:
+                    asked = {"error": problem} if problem else {"asked": caller.asked}
+                    self._answer(caller, asked)
+                    self._end(caller)
+            elif (
                 caller.borrows
                 and not caller.answered
                 and self._lender.is_lent(caller.borrows)
@@ -234,6 +268,23 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
                 f" {answer['error']}"
             )
         yield True
+
+
+def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] | None:
+    """Ask a running instance for something; None: none runs.
+
+    Raises ConfigError with what it says against that.
+    """
+    if holder(folder) is None:
+        return None
+    with _connected(folder, wait_s) as connection:
+        answer = _call(connection, request)
+    if "error" in answer:
+        raise ConfigError(
+            f"the running walstream refuses for source {request['source']!r}:"
+            f" {answer['error']}"
+        )
+    return answer
 
 
 def lent(config: Config, source: str) -> AbstractContextManager[bool]:

@@ -17,6 +17,7 @@ import structlog
 
 from walstream.assembler import Assembler
 from walstream.errors import WalstreamError
+from walstream.inset import Inset
 from walstream.ledger import Ledger, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
@@ -28,7 +29,7 @@ from walstream.pgoutput import (
     Truncate,
     decode,
 )
-from walstream.ports import Companion, Position, Sink, Source
+from walstream.ports import Beside, Companion, Position, Sink, Source
 from walstream.position_writer import PositionWriter
 from walstream.stop import Stop, Waker
 
@@ -81,6 +82,8 @@ class Pipeline:
         self._transaction: Transaction | None = None
         self._frames: deque[bytes] = deque()  # read, not yet processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
+        self._inset = Inset(self._ledger, sinks, None)
+        self._place = resume  # up to where all was read, while no transaction is open
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
@@ -119,6 +122,10 @@ class Pipeline:
         """When the oldest transaction under way was committed; None: none is."""
         return self._ledger.oldest_commit_time
 
+    def let_in(self, beside: Beside) -> None:
+        """Let rows in between transactions; before `run`."""
+        self._inset = Inset(self._ledger, self._sinks, beside)
+
     def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
         """Stream until `stop`, then drain; False: its deadline came first.
 
@@ -131,6 +138,7 @@ class Pipeline:
         self._confirm(self._confirming.position.resume)
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
+        self._inset.abandon()
         while self._transaction is not None and not stop.expired:
             self._turn(stop.waker, until_commit=True)
         return self._transaction is None and self._drain(stop)
@@ -156,7 +164,8 @@ class Pipeline:
         self._advance()
         self._companion.tick(paused=not room)
         self._source.keep_alive()
-        reading = room and not self._frames and not self._ops
+        waiting = self._frames or self._ops or self._inset.waiting
+        reading = room and not waiting
         if not reading:
             self._source.still_paused()
         self._wait(waker, readable=reading, worked=worked)
@@ -165,10 +174,14 @@ class Pipeline:
         """Process what is there, as far as the sinks have room; tell if any was."""
         if not self._flush_ops():
             return False
+        inset = self._inset
+        inset.begin_turn(closed=until_commit)
+        if self._transaction is None and not inset.let_in(self._place):
+            return True
+        worked = inset.moved
         frames = self._frames
         if not frames:
             frames.extend(self._source.read(_FRAMES_PER_TURN))
-        worked = False
         while frames:
             frame = frames[0]
             if frame[0] == _WAL_DATA and frame[_HEADER_SIZE] in _ROW_TAGS:
@@ -179,9 +192,10 @@ class Pipeline:
                     return True
             elif self._process(frame):
                 frames.popleft()
-                if self._ops and not self._flush_ops():
-                    return True
-                if until_commit and self._transaction is None:
+                if (self._ops and not self._flush_ops()) or (
+                    self._transaction is None
+                    and (until_commit or not inset.let_in(self._place))
+                ):
                     return True
             else:
                 return worked
@@ -208,7 +222,7 @@ class Pipeline:
                 count = self._assembler.count
                 self._ops_read += count
                 self._ledger.commit(message.end_lsn, count)
-                self._last_commit = message.end_lsn
+                self._last_commit = self._place = message.end_lsn
                 self._transaction = None
             case Relation():
                 facts = self._companion.keys(message, self._xid)
@@ -228,6 +242,7 @@ class Pipeline:
         if self._transaction is None:
             self._ledger.keepalive(wal_end)
             self.reached = wal_end >= self._until
+            self._place = max(self._place, wal_end)
         if reply:
             self._source.keep_alive(now=True)
 
@@ -242,6 +257,8 @@ class Pipeline:
         if op.key_changed and op.absent and not self._companion.complete(op):
             self._ops.append(op)
             return False
+        if self._inset.note is not None:
+            self._inset.note(op)
         room = True
         for sink in self._sinks:
             if not sink.send(op, transaction):

@@ -1,9 +1,10 @@
 """What the pipeline needs of the outside: a source, sinks, positions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
@@ -83,6 +84,23 @@ class Companion(Protocol):
 
     def tick(self, *, paused: bool) -> None:
         """Do what is due; raise when the stream cannot be whole or has to end."""
+
+
+class Beside(Protocol):
+    """Rows that were there before, to come in between transactions; nothing blocks."""
+
+    @property
+    def note(self) -> Callable[[ReplicationOp], None] | None:
+        """What is to be told of every op until it is asked again; None: of none."""
+
+    def rows(self, place: Lsn) -> Sequence[ReplicationOp]:
+        """Give those that may go in where a transaction ended; none: not now."""
+
+    def sent(self, transaction: Transaction) -> None:
+        """Hear that all of the last went out, counted in this transaction."""
+
+    def refused(self, error: WalstreamError) -> None:
+        """Hear that a sink will never take one of the last."""
 
 
 class Positions(Protocol):

@@ -14,6 +14,9 @@ import structlog
 
 from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
 from walstream.beginning import PUBLICATIONS, Beginning, Begun, tell_of_waiting
+from walstream.beside.backfill import Backfill as BesideBackfill
+from walstream.beside.progress import Progress
+from walstream.beside.threads import Threads
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.gauge import Gauge
@@ -32,11 +35,13 @@ from walstream.postgres import server as servers
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
-from walstream.postgres.connection import Connection, session
+from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step
 from walstream.postgres.stream import open_stream
 from walstream.sinks import SinkSet
+from walstream.spark.keyset import KeysetReader
+from walstream.spark.reader import Database
 from walstream.stop import Stop
 
 _CLOSE_WAIT_S: Final = 1.0
@@ -68,6 +73,7 @@ class Session:
         stop: Stop,
         *,
         gauge: Gauge,
+        progress: Progress,
         seen_topics: dict[str, set[str]],
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
@@ -83,11 +89,13 @@ class Session:
         self._site = Site(
             config, name, source, positions, gauge, stop, asked=self._only
         )
+        self._progress = progress
         self._capture = Capture(
             source.dsn,
             source.publication,
             source.tables,
             keep=lambda found: positions.write({PUBLICATIONS: found}),
+            grown=progress.ask if source.backfill == "initial" else lambda _: None,
         )
         self._backfill = Backfill(self._site)
         self._beginning = Beginning(
@@ -250,9 +258,11 @@ class Session:
             writer,
             Confirming(position, self._source.retain, slot_start=stage.slot_start),
         )
+        threads = Threads(self._stop.waker.wake)
         gauge.attach(self.pipeline, source, stage.sinks)
         said = {SLOT: position.slot, LSN: show(position.resume)}
         if until == NEVER:
+            self.pipeline.let_in(self._beside(threads, source.ask))
             _log.info("streaming", **said)
         else:
             _log.info("catching up with a new snapshot", **said, until=show(until))
@@ -263,6 +273,15 @@ class Session:
         finally:
             source.close(wait_s=wait_s)
             companion.close()
+            threads.close()
             writer.close()
             gauge.detach()
         return drained
+
+    def _beside(self, threads: Threads, ask: Callable[[], None]) -> BesideBackfill:
+        """Make what reads tables beside the stream."""
+        reader = KeysetReader(
+            Database(self._source.dsn, connect, translate),
+            lambda: sorted(self._capture.remembered),
+        )
+        return BesideBackfill(reader, self._progress, threads, ask)

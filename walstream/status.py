@@ -4,7 +4,7 @@ Works whether an instance runs or not. What cannot be asked is None, and said.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,27 +12,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from walstream.backfill.record import DOCUMENT as RECORD
-from walstream.backfill.status import (
-    BackfillStatus,
-    backfill_status,
-)
-from walstream.backfill.status import problems as backfill_problems
+from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.config import Config, PostgresSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
-from walstream.errors import WalstreamError
-from walstream.gauge import alarm_text
 from walstream.lock import holder
-from walstream.lsn import parse, show
-from walstream.positions import LmdbPositions
-from walstream.postgres import slot as slots
-from walstream.postgres.connection import session
+from walstream.lsn import show
 from walstream.postgres.slot import Health
-
-_WAITS: Final = 5
-_DEFECT: Final = 1
-_HISTORY: Final = 3
+from walstream.source_state import WAITS, SourceState, health_of, kept_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +53,15 @@ class SlotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class TableBackfill:
+    """A table whose old rows come in beside the stream."""
+
+    rows: int  # delivered
+    state: str  # waiting | reading | done | error
+    error: str  # why it does not go on, or ""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     name: str
     kind: str
@@ -87,6 +83,7 @@ class SourceStatus:
     last_error: LastError | None
     risks: list[str]
     sinks: list[SinkStatus]
+    beside: dict[str, TableBackfill] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,144 +127,6 @@ def _mute(pid: str) -> dict[str, Any]:
     return {"exit_code": None, "lent": False, "silent": True, "mute": pid, "pid": pid}
 
 
-@dataclass(slots=True)
-class _Kept:
-    """What the state folder says, whether or not something runs."""
-
-    resume: int | None = None
-    figures: dict[str, Any] = field(default_factory=dict)
-    error: dict[str, Any] | None = None
-    backfill: dict[str, Any] | None = None
-    problem: WalstreamError | None = None
-
-
-def _kept(folder: Path) -> _Kept:
-    try:
-        with LmdbPositions.beside(folder) as positions:
-            if positions is None:
-                return _Kept()
-            position = positions.position()
-            return _Kept(
-                position.resume if position else None,
-                positions.read("figures") or {},
-                positions.read("error"),
-                positions.read(RECORD),
-            )
-    except WalstreamError as error:
-        return _Kept(problem=error)
-
-
-def _health(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
-    try:
-        with session(source.dsn) as connection:
-            return slots.health(connection, source.slot), None
-    except WalstreamError as error:
-        return None, error
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One source, as all who know something of it tell."""
-
-    source: PostgresSource
-    kept: _Kept
-    told: dict[str, Any]  # by the running instance; empty: none runs
-    health: Health | None
-    unreachable: WalstreamError | None
-
-    @property
-    def error(self) -> dict[str, Any] | None:
-        return self.told.get("error") or self.kept.error
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        return self.told if "ops" in self.told else self.kept.figures
-
-    @property
-    def resume(self) -> int | None:
-        reported = self.told.get("resume")
-        found = parse(reported) if reported else 0
-        return max(found, self.kept.resume or 0) or None
-
-    @property
-    def lag_bytes(self) -> int | None:
-        if self.health is None or self.resume is None:
-            return None
-        return max(0, self.health.flush_lsn - self.resume)
-
-    def lag_s(self, now: float) -> float | None:
-        if self.told.get("lag_s") is not None and not self.told["silent"]:
-            return float(self.told["lag_s"])
-        if self.lag_bytes == 0:
-            return 0.0
-        current_at = self.kept.figures.get("current_at")
-        return max(0.0, now - current_at) if current_at else None
-
-    def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
-        told = self.told
-        if not told:
-            return self._state_at_rest()
-        if (code := told["exit_code"]) is not None:
-            return ("failed" if code else "stopped"), code
-        if told["lent"]:
-            return "lent", 0
-        if told["silent"]:
-            return "silent", _DEFECT
-        # without a process it died, and will be started again
-        state = told.get("state", "starting") if told["pid"] else "waiting"
-        return state, _WAITS if state == "waiting" else 0
-
-    def _state_at_rest(self) -> tuple[str, int]:
-        if self.kept.problem is not None:
-            return "failed", self.kept.problem.exit_code
-        if self.error is not None and self.error["final"]:
-            return "failed", self.error["exit_code"]
-        if self.unreachable is not None:
-            return "stopped", self.unreachable.exit_code
-        if self.kept.resume is None:
-            return "new", 0
-        return "stopped", _HISTORY if self.slot_problem else 0
-
-    @property
-    def slot_problem(self) -> str:
-        """Say why the slot cannot be read any more; "" while it can."""
-        if self.unreachable is not None or not self.kept.resume:
-            return ""
-        if self.health is None:
-            return f"slot {self.source.slot!r} is gone"
-        if self.health.lost:
-            return f"slot {self.source.slot!r} cannot be read: {self.health.lost}"
-        return ""
-
-    @property
-    def alarm(self) -> str:
-        held = self.health.retained_wal if self.health else 0
-        if held <= self.source.alarm_retained_wal:
-            return ""
-        return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
-
-    def problems(self, state: str) -> Iterator[str]:
-        """Say why it is red, the nearest cause first."""
-        waits = state == "waiting" and self.told.get("state") == "waiting"
-        if self.error and (waits or state == "failed"):
-            yield self.error["error"]
-        if pid := self.told.get("mute"):
-            yield f"process {pid} holds the state folder, but does not answer"
-        elif state == "silent":
-            yield "its worker runs but does not report"
-        if (code := self.told.get("died_with")) is not None:
-            yield (
-                f"its worker died with exit code {code} and will be started again: the"
-                " log says why"
-            )
-        for problem in (self.kept.problem, self.unreachable):
-            if problem is not None:
-                yield str(problem.args[0])
-        yield from filter(None, (self.slot_problem, self.alarm))
-        yield from backfill_problems(self.kept.backfill)
-
-
 def _look_at(
     config: Config,
     name: str,
@@ -275,12 +134,12 @@ def _look_at(
     told: dict[str, Any] | None,
     now: float,
 ) -> SourceStatus:
-    kept = _kept(Path(config.state) / name)
-    health, unreachable = _health(source)
-    seen = _Seen(source, kept, told or {}, health, unreachable)
+    kept = kept_of(Path(config.state) / name)
+    health, unreachable = health_of(source)
+    seen = SourceState(source, kept, told or {}, health, unreachable)
     state, exit_code = seen.state()
     if seen.alarm:
-        exit_code = exit_code or _WAITS
+        exit_code = exit_code or WAITS
     return SourceStatus(
         name=name,
         kind=source.kind,
@@ -300,6 +159,10 @@ def _look_at(
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        beside={
+            table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
+            for table, how in seen.beside.items()
+        },
     )
 
 

@@ -1,8 +1,9 @@
 """A worker: one source's process. Told what to do over stdin, ends with its parent.
 
-The supervisor writes one line of JSON (the order), later `stop` for a drain or `now`
-for an end at once; end of file is the supervisor's death. The worker writes its state
-to stdout, a line of JSON a second. Its exit code is the error's.
+The supervisor writes one line of JSON (the order), later `backfill` and what of as
+JSON, `stop` for a drain or `now` for an end at once; end of file is the supervisor's
+death. The worker writes its state to stdout, a line of JSON a second, with its answers
+to the last requests. Its exit code is the error's.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from typing import Any, Final
 import structlog
 
 from walstream import logs
+from walstream.beside.progress import Progress
 from walstream.config import Config, PostgresSource
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.gauge import Alarm, Gauge
@@ -32,6 +34,7 @@ from walstream.stop import Stop, Waker
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
+_ANSWERS: Final = 16  # that are still told
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _log = structlog.get_logger()
@@ -51,6 +54,8 @@ class Worker:
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
         self._gauge: Gauge | None = None
+        self._progress: Progress | None = None
+        self.answers: dict[str, str] = {}  # "" or a problem, by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
 
@@ -74,6 +79,7 @@ class Worker:
         if isinstance(source, PostgresSource):
             alarm = Alarm(source.slot, source.alarm_retained_wal, time.monotonic)
             self._gauge = Gauge(alarm, positions.read("figures"))
+        self._progress = Progress(positions)
         self._error = positions.read("error")
         if self._error and self._error["final"]:
             self._error["final"] = False
@@ -96,8 +102,12 @@ class Worker:
 
     def _sessions(self, positions: LmdbPositions) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
-        ended = False
-        while not (ended or self._stop.requested) and self._gauge is not None:
+        ended, gauge, progress = False, self._gauge, self._progress
+        while (
+            not (ended or self._stop.requested)
+            and gauge is not None
+            and progress is not None
+        ):
             began = time.monotonic()
             self._session = Session(
                 self._config,
@@ -105,7 +115,8 @@ class Worker:
                 positions,
                 self._options,
                 self._stop,
-                gauge=self._gauge,
+                gauge=gauge,
+                progress=progress,
                 seen_topics=self._seen_topics,
             )
             self.state = "starting"
@@ -166,7 +177,27 @@ class Worker:
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
         figures = self._gauge.report() if self._gauge is not None else {}
-        return {"state": self.phase, "error": self._error, **figures}
+        if self._progress is not None:
+            figures["beside"] = self._progress.report()
+        return {
+            "state": self.phase,
+            "error": self._error,
+            "answers": self.answers,
+            **figures,
+        }
+
+    def backfill(self, request: dict[str, Any]) -> None:
+        """Have tables read beside the stream; answer when that is on disk."""
+        problem = "it is only starting: ask again"
+        if self._progress is not None:
+            problem = ""
+            try:
+                self._progress.ask(request["tables"], replace=request["replace"])
+            except WalstreamError as error:
+                problem = str(error.args[0])
+        last = list(self.answers.items())[1 - _ANSWERS :]
+        self.answers = {**dict(last), str(request["number"]): problem}
+        self._stop.waker.wake()
 
 
 def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str]:
@@ -180,28 +211,31 @@ def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str
     return said
 
 
-def _obey(stop: Stop) -> None:
+def _obey(worker: Worker, stop: Stop) -> None:
     """Follow the supervisor's words; its end is ours."""
     for line in sys.stdin:
-        if line.strip() == "stop":
+        word, _, request = line.strip().partition(" ")
+        if word == "stop":
             stop.request()
-        elif line.strip() == "now":
+        elif word == "now":
             os._exit(0)
+        elif word == "backfill":
+            worker.backfill(json.loads(request))
     os._exit(1)
 
 
 def _push(worker: Worker) -> None:
-    """Write the state each second, and at once when it becomes another.
+    """Write the state each second, and at once when it becomes another, or answers.
 
     A supervisor that does not read misses it.
     """
     os.set_blocking(sys.stdout.fileno(), False)
     while True:
-        phase, due = worker.phase, time.monotonic() + _REPORT_EVERY_S
+        said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
         line = json.dumps(worker.report()) + "\n"
         with contextlib.suppress(OSError):  # full, or closed: the control pipe tells
             os.write(sys.stdout.fileno(), line.encode())
-        while worker.phase == phase and time.monotonic() < due:
+        while (worker.phase, worker.answers) == said and time.monotonic() < due:
             time.sleep(_LOOK_EVERY_S)
 
 
@@ -217,7 +251,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
     worker = Worker(config, name, Options(**order["options"]), stop)
-    threading.Thread(target=_obey, args=(stop,), daemon=True).start()
+    threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
     threading.Thread(target=_push, args=(worker,), daemon=True).start()
     try:
         worker.run()

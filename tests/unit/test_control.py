@@ -34,11 +34,24 @@ class Sources:
     def __init__(self) -> None:
         self.lent: list[str] = []
         self.back: list[str] = []
+        self.requests: list[dict[str, Any]] = []
+        self.said: str | None = ""
         self.ended = threading.Event()
         self.ended.set()
 
     def status(self) -> dict[str, Any]:
         return {"pid": 7}
+
+    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+        if source != "app":
+            return "no such source"
+        self.requests.append(request)
+        return ""
+
+    def answer(self, source: str, number: int) -> str | None:
+        assert source == "app"
+        assert number == self.requests[-1]["number"]
+        return self.said
 
     def lend(self, source: str) -> str:
         if source != "app":

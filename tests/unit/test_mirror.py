@@ -78,6 +78,8 @@ WITHOUT = {
     "walstream/standing/sight.py": _SERVERS,
     "walstream/status.py": _SERVERS,
     "walstream/supervisor.py": "starts processes: tests/fault",
+    "walstream/source_state.py": _SERVERS,
+    "walstream/worker_process.py": "starts processes: tests/fault",
     "walstream/worker.py": "is a process: tests/fault",
 }
 _SERVED = ("walstream/demo/",)  # run as a whole

@@ -151,6 +151,12 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
                 remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
     if source.backfill is not None:
         remarks += _backfill(name, source.backfill)
+    for table_name, how in source.beside.items():
+        if how.state != "done":
+            line = f"backfill of {table_name}: {how.state}, {how.rows:,} rows"
+            style = "yellow" if how.error else "dim"
+            why = f": {how.error}" if how.error else ""
+            remarks.append(Text(f"· {name}: {line}{why}", style))
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]

@@ -4,7 +4,7 @@ Run at start and then again and again over short sessions: new tables that match
 added, tables that lost their replica identity are moved where they do no harm.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ class Capture:
     name: str
     patterns: list[str]  # empty: the publication is used as it is
     keep: Callable[[Mapping[str, Any]], None]  # stores what is remembered
+    # hears of tables that came in since: their old rows were not streamed
+    grown: Callable[[Sequence[str]], None] = lambda _tables: None
     remembered: dict[str, Any] = field(default_factory=dict)  # those that are read
     _told: set[str] = field(default_factory=set)
 
@@ -198,8 +200,22 @@ class Capture:
     def _remember(self, found: Mapping[str, publication.Publication]) -> None:
         now = {name: made.identity for name, made in found.items()}
         if now != self.remembered:
+            # first: a crash in between only makes it be told again
+            if came := self._came(found):
+                self.grown(came)
             self.remembered = now
             self.keep(now)
+
+    def _came(self, found: Mapping[str, publication.Publication]) -> list[str]:
+        """Name tables that were in no publication; those without a key apart."""
+        before = {oid for then in self.remembered.values() for oid in then["tables"]}
+        inserts = publication.insert_only(self.name)
+        return [
+            table
+            for name, made in found.items()
+            for oid, table in made.tables.items()
+            if oid not in before and name != inserts
+        ]
 
     def _remove(
         self, connection: Connection, main: Publication, homeless: list[TableFacts]

@@ -63,14 +63,19 @@ def under_snapshot(database: Database, snapshot: str) -> Iterator[Connection]:
                 raise
             text = error.diag.message_primary
             raise SnapshotGone(f"snapshot {snapshot!r} is gone: {text}") from None
-        connection.execute(_SETTINGS)
-        if connection.info.server_version >= _TRANSACTION_TIMEOUT_FROM:
-            connection.execute("SET LOCAL transaction_timeout = 0")
+        settle(connection)
         yield connection
     except psycopg.Error as error:
         raise database.translate(error, "reading a chunk") from error
     finally:
         connection.close()
+
+
+def settle(connection: Connection) -> None:
+    """Set what a transaction that reads rows has to run under."""
+    connection.execute(_SETTINGS)
+    if connection.info.server_version >= _TRANSACTION_TIMEOUT_FROM:
+        connection.execute("SET LOCAL transaction_timeout = 0")
 
 
 def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
@@ -83,7 +88,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
             connection.execute(f"SET LOCAL enable_{scan} = off".encode())
     query = statement(chunk).as_bytes(connection)
     try:
-        yield from _copy(connection.pgconn, query)
+        yield from copied(connection.pgconn, query)
     except psycopg.Error as error:
         if error.sqlstate in _GONE:
             text = error.diag.message_primary
@@ -97,7 +102,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
         )
 
 
-def _copy(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:
+def copied(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:
     """Run a COPY TO STDOUT; give whole lines."""
     result = pgconn.exec_(query)
     if result.status != pq.ExecStatus.COPY_OUT:

@@ -1,0 +1,159 @@
+"""Old rows let in beside the stream: whatever happens when, readers have the table."""
+
+import random
+from typing import Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.beside_model import (
+    KEYS,
+    NAME,
+    Folded,
+    Server,
+    Stream,
+    by_position,
+    in_order,
+    once,
+)
+from walstream.op import Kind, ReplicationOp
+from walstream.testing import MemoryPositions
+
+READERS: Final = (in_order, once, by_position)
+seeds: Final = st.integers(0, 2**32)
+
+
+class Fate:
+    """What happens next, drawn from a seed: some things often, others never."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - to repeat it
+        self._kinds: Final = (
+            self._begin,
+            self._write,
+            self._write,
+            self._log,
+            self._show,
+            self._abort,
+            self._read,
+            self._run_task,
+            self._deliver,
+            self._crash,
+        )
+        self._weights = [self._random.choice((1.0, 2, 4, 8)) for _ in self._kinds]
+        self._writes = [self._random.choice((0, 1, 4)) for _ in range(6)]
+        self._writes[0] += 1
+        self._writes[5] = min(self._writes[5], self._random.choice((0, 0, 1)))
+        self._weights[5] = self._random.choice((0, 1))
+        self._weights[9] = self._random.choice((0, 0, 0.3))
+
+    def act(self, server: Server, stream: Stream, most: int) -> None:
+        for _ in range(self._random.randint(0, most)):
+            (what,) = self._random.choices(self._kinds, self._weights)
+            what(server, stream)
+
+    def _number(self) -> int:
+        return self._random.randrange(6)
+
+    def _begin(self, server: Server, _: Stream) -> None:
+        if len(server.running) < 5:
+            server.begin()
+
+    def _write(self, server: Server, _: Stream) -> None:
+        key, other = self._random.sample(KEYS, 2)
+        (kind,) = self._random.choices(range(6), self._writes)
+        server.write(self._number(), kind, key, other)
+
+    def _log(self, server: Server, _: Stream) -> None:
+        server.log(self._number())
+
+    def _show(self, server: Server, _: Stream) -> None:
+        server.show_logged(self._number())
+
+    def _abort(self, server: Server, _: Stream) -> None:
+        server.roll_back(self._number())
+
+    def _read(self, _: Server, stream: Stream) -> None:
+        stream.read()
+
+    def _run_task(self, _: Server, stream: Stream) -> None:
+        stream.run_task()
+
+    def _deliver(self, _: Server, stream: Stream) -> None:
+        stream.deliver()
+
+    def _crash(self, _: Server, stream: Stream) -> None:
+        stream.crash(self._random.choice((0, 0, 1, 3)), self._number())
+
+
+def table(server: Server) -> Folded:
+    return {key: [key, *row] for key, row in server.rows.items()}
+
+
+def added(seed: int) -> tuple[Server, Stream]:
+    """Publish a table at some moment, and ask for it."""
+    fate = Fate(seed)
+    server = Server(published=False)
+    stream = Stream(server, MemoryPositions())
+    server.fill(KEYS[:3])
+    fate.act(server, stream, 30)
+    server.published = True
+    stream.progress.ask([NAME])
+    fate.act(server, stream, 200)
+    stream.finish()
+    return server, stream
+
+
+def replaced(seed: int) -> tuple[Server, Stream]:
+    """Miss what was streamed for a while; replace the table behind that."""
+    fate = Fate(seed)
+    server = Server(published=True)
+    stream = Stream(server, MemoryPositions())
+    fate.act(server, stream, 60)
+    fate.act(server, Stream(server, MemoryPositions()), 30)
+    follower = Stream(server, MemoryPositions())
+    follower.go_on_behind(stream.topic)
+    fate.act(server, follower, 20)
+    follower.progress.ask([NAME], replace=True)
+    fate.act(server, follower, 200)
+    follower.finish()
+    return server, follower
+
+
+MANY: Final = settings(
+    max_examples=500, suppress_health_check=[HealthCheck.too_slow], deadline=None
+)
+
+
+@MANY
+@given(seeds)
+def test_readers_of_an_added_table_end_at_its_state(seed: int) -> None:
+    server, stream = added(seed)
+    for reader in READERS:
+        assert reader(stream.topic) == table(server), reader.__name__
+
+
+@MANY
+@given(seeds)
+def test_readers_of_a_replaced_table_end_at_its_state(seed: int) -> None:
+    server, stream = replaced(seed)
+    for reader in READERS:
+        assert reader(stream.topic) == table(server), reader.__name__
+
+
+@MANY
+@given(seeds)
+def test_a_snapshot_row_stands_where_its_name_says(seed: int) -> None:
+    _, stream = added(seed)
+    for partition in stream.topic:
+        highest = 0
+        for message in partition:
+            if message.op.snapshot:
+                assert highest <= message.op.lsn
+            highest = max(highest, message.op.lsn)
+    named: dict[tuple[int, int], ReplicationOp] = {}
+    for partition in stream.topic:
+        for message in partition:
+            if message.op.kind is not Kind.TRUNCATE:
+                known = named.setdefault(message.place, message.op)
+                assert known == message.op

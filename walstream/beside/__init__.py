@@ -1,0 +1,1 @@
+"""Old rows of tables beside a running stream, which never waits for them."""

@@ -1,0 +1,233 @@
+"""One table's way beside the stream: watch, wait, read, let its rows in.
+
+    watch   from a transaction's end on, note what the stream says of the table
+    wait    for the transactions that run then: what they did was streamed unnoticed,
+            or never, and no snapshot sees it before they end
+    read    a chunk of rows by key, under a snapshot of its own
+    let in  where the stream has passed all that the snapshot saw; of what it did not
+            see, the watch knows
+
+Called at the ends of transactions alone. Does no I/O: it submits, and looks later.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Final, Protocol
+
+from walstream.beside.chunk import Chunk, Key
+from walstream.beside.progress import Wish
+from walstream.beside.threads import Submit
+from walstream.beside.visibility import Visibility
+from walstream.beside.window import Window
+from walstream.lsn import Lsn
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import UNCHANGED
+
+MOST_ROWS: Final = 5000  # of a chunk
+_FIRST_ROWS: Final = 500  # while a row's size is not known
+_CHUNK_BYTES: Final = 4 << 20  # about
+_PORTION: Final = 500  # rows at a time: the stream goes on between
+_INDEX_BITS: Final = 32
+_MOST_TABLES: Final = 1000
+_LOOK_EVERY_S: Final = 0.2
+
+
+class Reader(Protocol):
+    """What is asked of the database, over short sessions; each call may block."""
+
+    def seen(self, later_s: float = 0.0) -> Visibility:
+        """Give what a snapshot sees, after so long."""
+
+    def blockers(self) -> str:
+        """Name the sessions whose transactions run."""
+
+    def table(self, name: str) -> tuple[Table, Lsn]:
+        """Look at a table, as its rows will go out, and how far the server is.
+
+        Have the stream come by there soon.
+        """
+
+    def read(
+        self, name: str, after: Key | None, key: Sequence[str], most: int
+    ) -> Chunk:
+        """Read rows behind a key, and have the stream come by soon.
+
+        `key` names the columns of `after`: where these are others now, it reads from
+        the first row on.
+        """
+
+
+class Run:
+    """One table, as one wish; from its first watch to its last row."""
+
+    def __init__(self, name: str, wish: Wish, reader: Reader, submit: Submit) -> None:
+        self.name = name
+        self.wish = replace(wish, error="")  # as it is when all that was sent is there
+        self.over = False  # nothing more is to be sent
+        self._reader = reader
+        self._submit = submit
+        self._tables: dict[Table, bool] = {}  # is it ours? by identity
+        self._window: Window | None = None
+        self._older: Visibility | None = None  # of what runs there, all has to end
+        self._looking: Future[Visibility] | None = None
+        self._describing: Future[tuple[Table, Lsn]] | None = None
+        self._high: Lsn = 0  # of the Truncate
+        self._reading: Future[Chunk] | None = None
+        self._chunk: Chunk | None = None
+        self._taken = 0  # rows of the chunk
+        self._number: int | None = None  # of the chunk
+        self._most = _FIRST_ROWS
+        self._table: Table | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether it waits for transactions that run."""
+        return self._older is not None
+
+    @property
+    def high(self) -> Lsn:
+        """How far the stream has to come; 0: it waits for something else."""
+        return self._chunk.high if self._chunk is not None else self._high
+
+    def note(self, op: ReplicationOp) -> None:
+        """Hear of an op of any table."""
+        mine = self._tables.get(op.table)
+        if mine is None:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            mine = self._tables[op.table] = op.table.full_name == self.name
+        if mine and self._window is not None:
+            self._window.note(op)
+
+    def rows(self, place: Lsn, number: Callable[[], int | None]) -> list[ReplicationOp]:
+        """Give rows that may go in at this place; none: not now, or no more.
+
+        `number` gives a chunk's number, or None while there is none.
+        """
+        if self._window is None or self._window.void:
+            if self.wish.replace and not self.wish.truncated:
+                return self._truncate(place, number)
+            self._watch()
+        window = self._window
+        if window is None or not self._waited():
+            return []
+        if window.truncated:
+            self.over = True
+            return []
+        if self._chunk is None and not self._take(window):
+            return []
+        if self._number is None:
+            self._number = number()
+        if self._chunk is None or self._number is None or place < self._chunk.high:
+            return []
+        return self._let_in(window, self._chunk, place, self._number)
+
+    def _truncate(
+        self, place: Lsn, number: Callable[[], int | None]
+    ) -> list[ReplicationOp]:
+        """Say that readers have nothing now; watch from here."""
+        if self._describing is None:
+            self._describing = self._submit(self._reader.table, self.name)
+        if not self._describing.done():
+            return []
+        table, self._high = self._describing.result()
+        # in a replay, a reader may have what comes behind, and take it for a repeat
+        if place < self._high or (taken := number()) is None:
+            return []
+        self._describing, self._high = None, 0
+        self.wish = replace(self.wish, truncated=True, after=None)
+        self._watch()
+        op = ReplicationOp(Kind.TRUNCATE, table, place - 1, taken << _INDEX_BITS)
+        op.snapshot = True
+        return [op]
+
+    def _watch(self) -> None:
+        """Begin to watch: all that was read and noted before is void."""
+        self._window = Window()
+        self._older = None
+        self._looking = self._submit(self._reader.seen)
+        self._reading = self._chunk = self._number = None
+
+    def _waited(self) -> bool:
+        """Tell whether what ran when the watch began has ended."""
+        if self._looking is None:
+            return True
+        if not self._looking.done():
+            return False
+        now = self._looking.result()
+        self._older = self._older or now
+        if self._older.still_running(now):
+            self._looking = self._submit(self._reader.seen, _LOOK_EVERY_S)
+            return False
+        self._looking = self._older = None
+        return True
+
+    def _take(self, window: Window) -> bool:
+        """Take the next chunk that was read; False: not yet, or it cannot be used."""
+        if self._reading is None:
+            self._read(self.wish.after, self.wish.key)
+        reading = self._reading
+        if reading is None or not reading.done():
+            return False
+        self._reading = None
+        chunk = reading.result()
+        if chunk.rows and not window.agrees(chunk):
+            window.void = True
+            return False
+        if chunk.rows and chunk.size:
+            self._most = min(
+                MOST_ROWS, max(1, _CHUNK_BYTES * len(chunk.rows) // chunk.size)
+            )
+        self._chunk, self._taken, self._number = self._as_before(chunk), 0, None
+        if not chunk.last:
+            self._read(chunk.end(len(chunk.rows)), chunk.names)  # one ahead
+        return True
+
+    def _read(self, after: Key | None, key: Sequence[str]) -> None:
+        self._reading = self._submit(
+            self._reader.read, self.name, after, key, self._most
+        )
+
+    def _as_before(self, chunk: Chunk) -> Chunk:
+        """Keep the table's object while it is the same: sinks know it."""
+        known, new = self._table, chunk.table
+        if known is None or (known.columns, known.key, known.type_oids) != (
+            new.columns,
+            new.key,
+            new.type_oids,
+        ):
+            self._table = new
+            return chunk
+        return replace(chunk, table=known)
+
+    def _let_in(
+        self, window: Window, chunk: Chunk, place: Lsn, number: int
+    ) -> list[ReplicationOp]:
+        ops: list[ReplicationOp] = []
+        while self._taken < len(chunk.rows) and not ops:
+            for index, table, row in window.rows(chunk, self._taken, _PORTION):
+                op = ReplicationOp(
+                    Kind.INSERT,
+                    table,
+                    place - 1,
+                    number << _INDEX_BITS | index,
+                    new=row,
+                    absent=UNCHANGED in row,
+                    commit_time=chunk.read_at,
+                    snapshot=True,
+                )
+                ops.append(op)
+            self._taken = min(self._taken + _PORTION, len(chunk.rows))
+        if self._taken:
+            self.wish = replace(
+                self.wish,
+                after=chunk.end(self._taken),
+                key=chunk.names,
+                rows=self.wish.rows + len(ops),
+            )
+        if self._taken == len(chunk.rows):
+            window.prune(chunk.seen)
+            self.over = chunk.last
+            self._chunk = None
+        return ops

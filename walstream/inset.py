@@ -1,0 +1,89 @@
+"""Rows that come in between two transactions of the stream, as one of their own.
+
+In the ledger they stand behind the transaction that ended, so that the position stays
+below until they are delivered. The stream goes on when all of them are sent.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from walstream.errors import HistoryError
+from walstream.ledger import Ledger, Transaction
+from walstream.lsn import Lsn
+from walstream.op import EPOCH_S, ReplicationOp
+from walstream.ports import Beside, Sink
+
+
+class Inset:
+    """What one pipeline lets in; without `beside`, nothing."""
+
+    def __init__(
+        self, ledger: Ledger, sinks: Sequence[Sink], beside: Beside | None
+    ) -> None:
+        self._ledger = ledger
+        self._sinks = sinks
+        self._beside = beside
+        self._ops: deque[ReplicationOp] = deque()
+        self._transaction: Transaction | None = None
+        self._place: Lsn = 0
+        self._due = False
+        self.moved = False  # was anything let in in this turn?
+        self.note: Callable[[ReplicationOp], None] | None = None  # of the ops to come
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether rows are left that found no room."""
+        return self._transaction is not None
+
+    def begin_turn(self, *, closed: bool) -> None:
+        """Let in once more, unless it is closed: nothing new begins in a drain."""
+        self._due = not closed
+        self.moved = False
+
+    def let_in(self, place: Lsn) -> bool:
+        """Send what may go in where a transaction ended; False: no more for now.
+
+        Once a turn: more would hold up the stream.
+        """
+        beside = self._beside
+        if beside is None or not self._due:
+            return True
+        self._due = False
+        if self._transaction is None:
+            self._ops.extend(beside.rows(place))
+            self.note = beside.note
+            if not self._ops:
+                return True
+            now = int((time.time() - EPOCH_S) * 1_000_000)
+            self._transaction = self._ledger.begin(place - 1, now)
+            self._place = place
+        self.moved = True
+        return self._send(beside, self._transaction)
+
+    def _send(self, beside: Beside, transaction: Transaction) -> bool:
+        room = True
+        try:
+            while self._ops and room:
+                op = self._ops.popleft()
+                for sink in self._sinks:
+                    if not sink.send(op, transaction):
+                        room = False
+        except HistoryError as error:
+            self.abandon()
+            beside.refused(error)
+            return False
+        if not self._ops:
+            self._close()
+            beside.sent(transaction)
+        return room
+
+    def abandon(self) -> None:
+        """Send no more of it: whoever gave it counts it as not sent."""
+        if self._transaction is not None:
+            self._ops.clear()
+            self._close()
+
+    def _close(self) -> None:
+        self._ledger.commit(self._place)  # no ops of the stream
+        self._transaction = None

@@ -1,0 +1,171 @@
+"""One source, as all who know something of it tell: instance, folder, server."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from walstream.backfill.record import DOCUMENT as BACKFILL
+from walstream.backfill.status import problems as backfill_problems
+from walstream.beside.progress import DOCUMENT as BESIDE
+from walstream.beside.progress import stored
+from walstream.config import PostgresSource
+from walstream.errors import WalstreamError
+from walstream.gauge import alarm_text
+from walstream.lsn import parse
+from walstream.positions import LmdbPositions
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import session
+from walstream.postgres.slot import Health
+
+WAITS: Final = 5
+_DEFECT: Final = 1
+_HISTORY: Final = 3
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the state folder says, whether or not something runs."""
+
+    resume: int | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    backfill: dict[str, Any] | None = None
+    beside: dict[str, Any] | None = None
+    problem: WalstreamError | None = None
+
+
+def kept_of(folder: Path) -> Kept:
+    """Read a source's folder, beside whoever uses it."""
+    try:
+        with LmdbPositions.beside(folder) as positions:
+            if positions is None:
+                return Kept()
+            position = positions.position()
+            return Kept(
+                position.resume if position else None,
+                positions.read("figures") or {},
+                positions.read("error"),
+                positions.read(BACKFILL),
+                positions.read(BESIDE),
+            )
+    except WalstreamError as error:
+        return Kept(problem=error)
+
+
+def health_of(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
+    """Ask the server how the slot is; or why it cannot be asked."""
+    try:
+        with session(source.dsn) as connection:
+            return slots.health(connection, source.slot), None
+    except WalstreamError as error:
+        return None, error
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """One source, as all who know something of it tell."""
+
+    source: PostgresSource
+    kept: Kept
+    told: dict[str, Any]  # by the running instance; empty: none runs
+    health: Health | None
+    unreachable: WalstreamError | None
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return self.told.get("error") or self.kept.error
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return self.told if "ops" in self.told else self.kept.figures
+
+    @property
+    def beside(self) -> dict[str, dict[str, Any]]:
+        """Tell how the tables are that are read beside the stream."""
+        found: dict[str, dict[str, Any]] | None = self.told.get("beside")
+        return stored(self.kept.beside) if found is None else found
+
+    @property
+    def resume(self) -> int | None:
+        reported = self.told.get("resume")
+        found = parse(reported) if reported else 0
+        return max(found, self.kept.resume or 0) or None
+
+    @property
+    def lag_bytes(self) -> int | None:
+        if self.health is None or self.resume is None:
+            return None
+        return max(0, self.health.flush_lsn - self.resume)
+
+    def lag_s(self, now: float) -> float | None:
+        if self.told.get("lag_s") is not None and not self.told["silent"]:
+            return float(self.told["lag_s"])
+        if self.lag_bytes == 0:
+            return 0.0
+        current_at = self.kept.figures.get("current_at")
+        return max(0.0, now - current_at) if current_at else None
+
+    def state(self) -> tuple[str, int]:
+        """Name its state, and the exit code that it stands for."""
+        told = self.told
+        if not told:
+            return self._state_at_rest()
+        if (code := told["exit_code"]) is not None:
+            return ("failed" if code else "stopped"), code
+        if told["lent"]:
+            return "lent", 0
+        if told["silent"]:
+            return "silent", _DEFECT
+        # without a process it died, and will be started again
+        state = told.get("state", "starting") if told["pid"] else "waiting"
+        return state, WAITS if state == "waiting" else 0
+
+    def _state_at_rest(self) -> tuple[str, int]:
+        if self.kept.problem is not None:
+            return "failed", self.kept.problem.exit_code
+        if self.error is not None and self.error["final"]:
+            return "failed", self.error["exit_code"]
+        if self.unreachable is not None:
+            return "stopped", self.unreachable.exit_code
+        if self.kept.resume is None:
+            return "new", 0
+        return "stopped", _HISTORY if self.slot_problem else 0
+
+    @property
+    def slot_problem(self) -> str:
+        """Say why the slot cannot be read any more; "" while it can."""
+        if self.unreachable is not None or not self.kept.resume:
+            return ""
+        if self.health is None:
+            return f"slot {self.source.slot!r} is gone"
+        if self.health.lost:
+            return f"slot {self.source.slot!r} cannot be read: {self.health.lost}"
+        return ""
+
+    @property
+    def alarm(self) -> str:
+        held = self.health.retained_wal if self.health else 0
+        if held <= self.source.alarm_retained_wal:
+            return ""
+        return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
+
+    def problems(self, state: str) -> Iterator[str]:
+        """Say why it is red, the nearest cause first."""
+        waits = state == "waiting" and self.told.get("state") == "waiting"
+        if self.error and (waits or state == "failed"):
+            yield self.error["error"]
+        if pid := self.told.get("mute"):
+            yield f"process {pid} holds the state folder, but does not answer"
+        elif state == "silent":
+            yield "its worker runs but does not report"
+        if (code := self.told.get("died_with")) is not None:
+            yield (
+                f"its worker died with exit code {code} and will be started again: the"
+                " log says why"
+            )
+        for problem in (self.kept.problem, self.unreachable):
+            if problem is not None:
+                yield str(problem.args[0])
+        yield from filter(None, (self.slot_problem, self.alarm))
+        yield from backfill_problems(self.kept.backfill)

@@ -1,0 +1,205 @@
+"""One source's worker, as its supervisor sees it: told, heard, ended, started again."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config
+from walstream.metrics import SOURCE
+from walstream.retry import Backoff
+
+GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
+_NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
+_MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
+_HISTORY: Final = 3
+_HEALTHY_S: Final = 30.0
+_SILENT_S: Final = 3.0  # a worker reports each second
+_log = structlog.get_logger()
+
+
+class WorkerProcess:
+    """A child process, and what it last said."""
+
+    def __init__(self, config: Config, name: str, options: dict[str, Any]) -> None:
+        self.name = name
+        self.state: dict[str, Any] = {}
+        self.heard_at = 0.0  # monotonic
+        self.exit_code: int | None = None  # final: it is not started again
+        self.lent = False  # to another command, which uses the source's state
+        self._config = config
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._backoff = Backoff(0.2, 30.0)
+        self._started_at = 0.0
+        self._start_at = 0.0
+        self._lent_at = 0.0
+        self._died_with: int | None = None  # its last exit code, unless it was asked to
+        self._partial = b""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def stdout(self) -> int | None:
+        """What to wait on for its state."""
+        process = self._process
+        return process.stdout.fileno() if process and process.stdout else None
+
+    def start_if_due(self) -> bool:
+        """Start it when it is not running, not finished, and its wait is over."""
+        now = time.monotonic()
+        held = self.lent or self.exit_code is not None
+        if self._process or held or now < self._start_at:
+            return False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "walstream.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._started_at = now
+        self._died_with = None
+        self._tell(
+            json.dumps(
+                {
+                    "parent": os.getpid(),
+                    "source": self.name,
+                    "config": self._config.to_json(),
+                    "log_level": self._config.log_level,
+                    "options": self._options,
+                }
+            )
+        )
+        return True
+
+    def _tell(self, line: str) -> None:
+        process = self._process
+        if process and process.stdin:
+            try:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass  # it has ended: reap finds that
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask it to drain, or to end at once."""
+        if self._process is None and self.exit_code is None and not self.lent:
+            self.exit_code = 0  # between two tries
+        self._tell("now" if now else "stop")
+
+    def ask_backfill(self, request: dict[str, Any]) -> str:
+        """Have tables read beside the stream; say why not, or ""."""
+        if self._process is None:
+            return "its worker does not run now"
+        self._tell(f"backfill {json.dumps(request)}")
+        return ""
+
+    def answer(self, number: int) -> str | None:
+        """Give what it says to a request: "" or a problem; None: nothing yet."""
+        if self._process is None:
+            return "its worker ended meanwhile: ask again"
+        answer: str | None = self.state.get("answers", {}).get(str(number))
+        return answer
+
+    def lend(self) -> None:
+        """Drain and end it; it is not started before it is taken back."""
+        self.lent = True
+        self._lent_at = time.monotonic()
+        self.exit_code = None
+        self._tell("stop")
+
+    def take_back(self, *, stopping: bool) -> None:
+        """Start it again, whatever it had ended with; not while all is stopping."""
+        self.lent = False
+        if stopping and self._process is None:
+            self.exit_code = 0
+        self._start_at = 0.0
+        self._backoff.reset()
+
+    def hurry(self) -> None:
+        """Kill one that is lent and drains for too long."""
+        drain_s = self._config.shutdown_timeout + GRACE_S
+        if self.lent and time.monotonic() > self._lent_at + drain_s:
+            self.kill()
+
+    def give_up(self) -> None:
+        """Wait no longer, neither for its end nor for whom it is lent to."""
+        self.kill()
+        if self._process is None and self.exit_code is None:
+            self.exit_code = 0
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+
+    def hear(self) -> None:
+        """Take in the state that it wrote."""
+        if (stdout := self.stdout) is None:
+            return
+        *lines, self._partial = (self._partial + os.read(stdout, 65536)).split(b"\n")
+        if lines:
+            # a full pipe may have cut a line: the next one tells
+            with contextlib.suppress(ValueError):
+                self.state = json.loads(lines[-1])
+            self.heard_at = time.monotonic()
+
+    def report(self) -> dict[str, Any]:
+        """Tell what is known of it."""
+        silent_s = time.monotonic() - max(self.heard_at, self._started_at)
+        return {
+            **self.state,
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "died_with": self._died_with if self._process is None else None,
+            "lent": self.lent,
+            "silent": self._process is not None and silent_s > _SILENT_S,
+        }
+
+    def reap(self, *, stopping: bool) -> None:
+        """See whether it has ended, and decide whether it is started again."""
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(
+                    BrokenPipeError
+                ):  # it has ended: nothing to tell any more
+                    pipe.close()
+        self._process = None
+        self.state, self._partial = {}, b""  # the state folder knows how it ended
+        lived_s = time.monotonic() - self._started_at
+        if self.lent:
+            return
+        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S:
+            folder = Path(self._config.state) / self.name
+            _log.error(
+                f"worker died by signal {-code}: the state in {folder} may be damaged",
+                **{SOURCE: self.name},
+                hint=f"restore {folder}, or: walstream positions reset {self.name}",
+            )
+            self.exit_code = _HISTORY
+        # 0: all that it had to do is done
+        elif code == 0 or code in _NEEDS_OPERATOR or (stopping and code >= 0):
+            self.exit_code = code
+        elif stopping:
+            self.exit_code = 1
+        else:
+            if lived_s > _HEALTHY_S:
+                self._backoff.reset()
+            self._died_with = code
+            wait_s = self._backoff.next()
+            self._start_at = time.monotonic() + wait_s
+            _log.error(
+                "worker ended, starting it again",
+                **{SOURCE: self.name},
+                exit_code=code,
+                wait_s=round(wait_s, 1),
+            )
