@@ -53,7 +53,7 @@ def started(runs: Runs, dsn: str) -> Walstream:
 def until_done(walstream: Walstream, *tables: str, timeout_s: float = 30) -> None:
     def done() -> bool:
         told = ask_status(walstream.state.parent) or {"sources": {}}
-        how = told["sources"].get(SOURCE, {}).get("backfill", {})
+        how = told["sources"].get(SOURCE, {}).get("beside", {})
         return all(how.get(name, {}).get("state") == "done" for name in tables)
 
     try:
