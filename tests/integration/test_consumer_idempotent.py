@@ -278,7 +278,7 @@ def test_what_was_seen_is_kept_over_an_error_that_passes(setting: Setting) -> No
     )
     feed.insert(1)
     feed.flush()
-    raised = []
+    raised: list[Op] = []
 
     def handle(tx: Transaction, op: Op) -> None:
         apply(tx, op)
