@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 from rich.console import Console
+from rich.table import Table as RichTable
 
 from consumer import BasicConsumer, IdempotentConsumer, Op, Transaction
 from walstream.formats.op import OpEncoder
@@ -31,6 +32,7 @@ _NOTE: Final = "some text of about forty characters, yes"
 _INSERT: Final = "INSERT INTO item VALUES (%s, %s, %s)"
 _PARTITIONS: Final = 4
 _SINGLE: Final = 2000  # transactions of one op are slow
+_WIDTH: Final = 100
 
 
 class Stage:
@@ -135,40 +137,73 @@ class Stage:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.consumer")
-    parser.add_argument("--ops", type=int, default=500_000, help="of the basic one")
-    parser.add_argument("--inserts", type=int, default=50_000)
+    parser.add_argument("--ops", type=int, default=300_000, help="of the basic one")
+    parser.add_argument("--inserts", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=200)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=7, help="of each, by turns")
     wanted = parser.parse_args()
     batch, inserts = wanted.batch, wanted.inserts
+    single = min(_SINGLE, inserts)
+    table = Report("consumer library", "bare", "ratio", "of runs", "goal")
     with LocalPostgres() as postgres, LocalKafka() as kafka:
         stage = Stage(kafka, postgres)
         stage.fill("basic", wanted.ops, _PARTITIONS)
         stage.fill("inserts", inserts, 1)
-        compare(
-            "basic, empty handler / consume() and orjson.loads (goal 0.5)",
+        table.compare(
+            "basic, empty handler | consume() and orjson.loads",
+            "0.50",
             wanted.runs,
             lambda: stage.basic("basic", wanted.ops),
             lambda: stage.bare_basic("basic", wanted.ops),
         )
-        compare(
-            f"idempotent, batches of {batch} / the same INSERTs bare (goal 0.85)",
+        table.compare(
+            f"idempotent, one INSERT an op, batches of {batch} | psycopg loop",
+            "0.85",
             wanted.runs,
             lambda: stage.idempotent("inserts", inserts, batch),
             lambda: stage.bare_inserts(inserts, batch),
         )
-        single = stage.bare_inserts(min(_SINGLE, inserts), 1)
-        Console().print(f"one transaction an INSERT, bare: {single:,.0f} ops/s")
+        table.compare(
+            "the same, one transaction an op",
+            "",
+            wanted.runs,
+            lambda: stage.idempotent("inserts", single, 1),
+            lambda: stage.bare_inserts(single, 1),
+        )
+    table.show()
 
 
-def compare(
-    what: str, runs: int, ours: Callable[[], float], bare: Callable[[], float]
-) -> None:
-    """Run both by turns, and print medians and the median of the ratios."""
-    found = [(ours(), bare()) for _ in range(runs)]
-    ratio = statistics.median(mine / theirs for mine, theirs in found)
-    mine, theirs = (statistics.median(rates) for rates in zip(*found, strict=True))
-    Console().print(f"{what}: {mine:,.0f} / {theirs:,.0f} ops/s = {ratio:.2f}")
+class Report:
+    """One line for each comparison, in ops a second."""
+
+    def __init__(self, *columns: str) -> None:
+        self._table = RichTable("what | beside what", title="ops a second, medians")
+        for column in columns:
+            self._table.add_column(column, justify="right", no_wrap=True)
+
+    def compare(
+        self,
+        what: str,
+        goal: str,
+        runs: int,
+        ours: Callable[[], float],
+        bare: Callable[[], float],
+    ) -> None:
+        """Run both by turns, since other work on the machine meets both."""
+        found = [(ours(), bare()) for _ in range(runs)]
+        ratios = sorted(mine / theirs for mine, theirs in found)
+        mine, theirs = (statistics.median(rates) for rates in zip(*found, strict=True))
+        self._table.add_row(
+            what,
+            f"{mine:,.0f}",
+            f"{theirs:,.0f}",
+            f"{statistics.median(ratios):.2f}",
+            f"{ratios[0]:.2f}-{ratios[-1]:.2f}",
+            goal,
+        )
+
+    def show(self) -> None:
+        Console(width=_WIDTH).print(self._table)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Final
 import psycopg
 
 from consumer.basic import BasicConsumer
+from consumer.connection import refusal
 from consumer.idempotent import IdempotentConsumer
 from consumer.mirror import PostgresMirror
 from consumer.op import Op
@@ -46,13 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WalstreamError as error:
         return _failed(error)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        text, code = _refusal(error)
+        text, code = _refused(error)
         sys.stderr.write(f"error: {text}\n")
         return code
     return 0
 
 
-def _refusal(error: psycopg.Error) -> tuple[str, int]:
+def _refused(
+    error: psycopg.OperationalError | psycopg.ProgrammingError,
+) -> tuple[str, int]:
     """Tell why the target cannot be used, and the exit code."""
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return f"the target's role lacks a right: {error.diag.message_primary}", 4
@@ -61,9 +64,7 @@ def _refusal(error: psycopg.Error) -> tuple[str, int]:
             return f"the target refuses it: {error.diag.message_primary}", 2
         # its text may quote a password
         return "the target's DSN cannot be read: host=… dbname=…, or postgresql://…", 2
-    if "@" in str(error):  # a password's, most likely: the host begins behind it
-        return "the target does not answer; write @ in a URI's password as %40", 5
-    return f"the target does not answer: {error}", 5
+    return f"the target does not answer: {refusal(error)}", 5
 
 
 def _tail(options: argparse.Namespace) -> None:

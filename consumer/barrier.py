@@ -1,8 +1,8 @@
 """The barrier of a TRUNCATE: rows before it are gone and rows after it stay.
 
 Its record is in every partition of the topic. Each partition notes its arrival and
-waits; the last one runs the handler, and all go on. That it was run is kept for ever,
-so that a partition that meets it again, or for the first time after a crash, passes.
+waits; the last one runs the handler, and all go on. That it was run is kept, so that a
+partition that meets it again, or for the first time after a crash, passes.
 """
 
 from enum import Enum, auto
@@ -35,6 +35,22 @@ _ARRIVED: Final = (  # at this one, or at any later op: it met that only after t
     " WHERE group_id = %(group)s AND topic = %(topic)s"
     " AND (lsn::numeric, seq_id::numeric) >= (%(lsn)s::numeric, %(seq_id)s::numeric)"
     " AND (source = %(source)s OR source IS NULL OR %(source)s = '')"
+)
+_KEPT: Final = 100  # the last that were run: for a state that was moved back by hand
+# those before are forgotten once every partition is past them
+_FORGET: Final = (
+    "DELETE FROM {barrier} AS b WHERE group_id = %(group)s AND topic = %(topic)s"  # noqa: S608 - constants
+    f" AND source = %(source)s AND partition = {_RUN}"
+    " AND (lsn::numeric, seq_id::numeric) <= ("
+    "  SELECT lsn::numeric, seq_id::numeric FROM {barrier}"
+    "   WHERE group_id = %(group)s AND topic = %(topic)s AND source = %(source)s"
+    f"  AND partition = {_RUN} ORDER BY 1 DESC, 2 DESC OFFSET %(kept)s LIMIT 1)"
+    " AND %(partitions)s = ("
+    "  SELECT count(*) FROM {state} AS s"
+    "   WHERE s.group_id = %(group)s AND s.topic = %(topic)s"
+    "   AND s.partition < %(partitions)s AND coalesce(s.source, '') = %(source)s"
+    "   AND (s.lsn::numeric, s.seq_id::numeric)"
+    "     >= (b.lsn::numeric, b.seq_id::numeric))"
 )
 _LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition <> {_RUN}"  # noqa: S608 - constants
 
@@ -85,3 +101,5 @@ class Barrier:
         """Note that the handler ran, in its own transaction."""
         self._tables.execute(tx, _LEAVE, (*self._name, self._name[-1]))
         self._tables.execute(tx, _ARRIVE, (*self._name, _RUN))
+        forgotten = {**self._asked, "partitions": self._partitions, "kept": _KEPT}
+        self._tables.execute(tx, _FORGET, forgotten)

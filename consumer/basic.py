@@ -3,14 +3,17 @@
 An offset is stored after its op was handled, so that a crash repeats the last ones.
 """
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import Message
 
 from consumer.backoff import Backoff
 from consumer.blame import handler_failed
+from consumer.gap import Gaps
 from consumer.group import Member
 from consumer.handler import (
     BasicApplication,
@@ -23,7 +26,11 @@ from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import Op, Record
 from consumer.poison import OnPoison, checked, meet
 from consumer.reading import op_of, record_of
-from walstream.errors import WalstreamError
+from consumer.topic import TopicGuard
+from walstream.errors import Transient, WalstreamError
+
+_TELL_INTERVAL_S: Final = 1.0
+_log = logging.getLogger(__name__)
 
 
 class BasicConsumer(Member):
@@ -53,7 +60,12 @@ class BasicConsumer(Member):
         super().__init__(
             group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
         )
-        self._options = BasicOptions(basic_handler(app), checked(on_poison), metrics)
+        self._options = BasicOptions(
+            basic_handler(app),
+            checked(on_poison),
+            metrics,
+            TopicGuard(self._settings, group),
+        )
 
     def _work(self, lane: Lane) -> "BasicWork":
         return BasicWork(lane, self._options)
@@ -64,6 +76,7 @@ class BasicOptions:
     handler: Callable[[Op], object]
     on_poison: OnPoison
     metrics: Metrics
+    guard: TopicGuard
 
 
 class BasicWork:
@@ -75,39 +88,67 @@ class BasicWork:
         self._lane = lane
         self._options = options
         self._backoff = Backoff()
+        self._gaps = Gaps()
+        self._handled = self._skipped = 0  # since they were told
+        self._next_tell = 0.0
 
     def begin(self) -> None:
         """Nothing is kept here."""
 
     def rest(self) -> None:
-        """Nothing waits to be done."""
+        self._ask_for_gaps()
 
     def end(self) -> None:
         """Nothing is held."""
 
     def handle(self, messages: list[Message]) -> None:
-        lane, handler = self._lane, self._options.handler
-        place = lane.place
-        handled = skipped = 0
+        lane = self._lane
+        self._gaps.see(messages, lane.stored if lane.handled is None else lane.handled)
+        self._ask_for_gaps()
         try:
-            for message in messages:
-                record = record_of(message, place)
-                op = self._op(record)
-                if op is None:
-                    skipped += 1
-                else:
-                    try:
-                        handler(op)
-                    except BaseException as error:  # noqa: BLE001 - anything of theirs
-                        if not self._again(op, error):
-                            return
-                    handled += 1
-                lane.handled = record.offset + 1
-                if lane.stopping:
-                    return
+            self._handle(lane, messages)
         finally:
-            self._count(Measure.HANDLED, handled)
-            self._count(Measure.SKIPPED, skipped)
+            self._tell()
+
+    def _handle(self, lane: Lane, messages: list[Message]) -> None:
+        handler, place, clock = self._options.handler, lane.place, time.monotonic
+        for message in messages:
+            record = record_of(message, place)
+            op = self._op(record)
+            if op is None:
+                self._skipped += 1
+            else:
+                try:
+                    handler(op)
+                except BaseException as error:  # noqa: BLE001 - anything of theirs
+                    if not self._again(op, error):
+                        return
+                self._handled += 1
+            lane.handled = record.offset + 1
+            if clock() >= self._next_tell:
+                self._tell()
+            if lane.stopping:
+                return
+
+    def _ask_for_gaps(self) -> None:
+        """Say which records Kafka deleted; the others of a gap are no loss."""
+        missing = self._gaps.due()
+        if missing is None:
+            return
+        place = self._lane.place
+        try:
+            low, _ = self._options.guard.bounds(place)
+        except Transient as error:
+            _log.warning("%s lacks offset %s, unknown why: %s", place, missing, error)
+            return
+        if low > missing:
+            _log.warning(
+                "%s: Kafka deleted offsets %s to %s before they were read; going on",
+                place,
+                missing,
+                low - 1,
+            )
+            self._count(Measure.LOST, low - missing)
 
     def _op(self, record: Record) -> Op | None:
         """Decode; None for what is passed over."""
@@ -135,6 +176,13 @@ class BasicWork:
             else:
                 return True
         raise handler_failed(op, error)
+
+    def _tell(self) -> None:
+        """Tell the counts: of a slow handler, a chunk may take hours."""
+        self._next_tell = time.monotonic() + _TELL_INTERVAL_S
+        self._count(Measure.HANDLED, self._handled)
+        self._count(Measure.SKIPPED, self._skipped)
+        self._handled = self._skipped = 0
 
     def _count(self, measure: Measure, value: int) -> None:
         if value:

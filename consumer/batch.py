@@ -104,15 +104,16 @@ class Batch:
     def _handle(self, tx: Transaction, ops: list[Op]) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
         deadline = time.monotonic() + self.longest_s
-        handler, stopping = self.handler, self.stopping
+        handler, stopping, clock = self.handler, self.stopping, time.monotonic
+        pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS
         for count, op in enumerate(ops, 1):
             try:
                 handler(tx, op)
             except BaseException as error:  # sys.exit, CancelledError: theirs, too
                 raise Raised(op, error) from error
-            if tx.pgconn.transaction_status != TransactionStatus.INTRANS:
+            if pgconn.transaction_status != intrans:
                 raise Raised(op, _ended(tx, op))
-            if time.monotonic() >= deadline or stopping():
+            if clock() >= deadline or stopping():
                 return count
         return len(ops)
 
@@ -134,13 +135,14 @@ def _ended(tx: Transaction, op: Op) -> TransactionEnded:
 def reached(plan: Plan, before: Kept, handled: int) -> Outcome:
     """Tell where the state is after so many of the plan's ops."""
     complete = handled == len(plan.ops)
-    position, chunks = before.position, {}
+    last, chunks = None, {}
     for op in plan.ops[:handled]:
         if op.snapshot:
             chunk, index = place_in_snapshot(op.lsn, op.seq_id)
             chunks[chunk] = index
         else:
-            position = Position(op.lsn, op.seq_id)
+            last = op
+    position = before.position if last is None else Position(last.lsn, last.seq_id)
     # what was skipped between the ops is seen through, too
     end = plan.next_offset if complete else plan.ops[handled].record.offset
     return Outcome(

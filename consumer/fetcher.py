@@ -6,6 +6,7 @@ still reports is never stored (a stale offset would skip records).
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,8 +51,13 @@ class Fetcher:
         settings: Mapping[str, Any],
         topics: Sequence[str],
         make_work: Callable[[Lane], Work],
+        stop: threading.Event,
+        stop_timeout_s: float,
     ) -> None:
         self._make_work = make_work
+        self._stop = stop
+        self._stop_timeout_s = stop_timeout_s
+        self._stop_by = math.inf
         self._topics = list(topics)
         self._from_earliest = from_earliest(settings)
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
@@ -66,7 +72,7 @@ class Fetcher:
             dict(settings), logger=logging.getLogger("consumer.librdkafka")
         )
 
-    def run(self, stop: threading.Event, stop_timeout_s: float) -> None:
+    def run(self) -> None:
         """Fetch until told to stop; raise what stopped a lane."""
         try:
             self._consumer.subscribe(
@@ -75,7 +81,7 @@ class Fetcher:
                 on_revoke=self._revoked,
                 on_lost=self._lost,
             )
-            while not stop.is_set():
+            while not self._stop.is_set():
                 _raise_failure([*self._lanes.values(), *self._former.values()])
                 self._seek()
                 self._resume()
@@ -83,7 +89,7 @@ class Fetcher:
                 if self._has_room():
                     self._fetch()
         finally:
-            lanes = self._close(stop_timeout_s)
+            lanes = self._close()
         _raise_failure(lanes)
 
     def lag(self) -> dict[Place, int]:
@@ -200,15 +206,18 @@ class Fetcher:
         ]
         if not lanes:
             return
-        asked = [TopicPartition(*lane.place) for lane in lanes]
-        try:
-            committed = self._consumer.committed(asked, timeout=_ASK_S)
-        except KafkaException as error:
-            _log.debug("asking where to begin: %s", error)
-            return
-        for lane, one in zip(lanes, committed, strict=True):
+        committed = self._committed([TopicPartition(*lane.place) for lane in lanes])
+        for lane, one in zip(lanes, committed, strict=False):
             unread = 0 if self._from_earliest else self._ends[lane.place][1]
             lane.known = unread if one.offset < 0 else one.offset
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Ask Kafka for the group's offsets; nothing, when it does not tell."""
+        try:
+            return self._consumer.committed(partitions, timeout=_ASK_S)
+        except KafkaException as error:
+            _log.debug("asking for the group's offsets: %s", error)
+            return []
 
     def _known_bounds(self, place: Place) -> tuple[int, int]:
         """Ask librdkafka, not the broker: -1001 before the first fetch."""
@@ -230,9 +239,12 @@ class Fetcher:
                 lane.stored = offset
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        for one in partitions if not self._closing else ():
+        if self._closing or not partitions:
+            return
+        for one in self._committed(partitions) or partitions:
             place = Place(one.topic, one.partition)
             lane = Lane(place, self.wake)
+            lane.stored = one.offset if one.offset >= 0 else None
             self._lanes[place] = lane
             _log.info("assigned %s", place)
             lane.start(self._make_work(lane), self._former.pop(place, None))
@@ -241,9 +253,18 @@ class Fetcher:
         lanes = self._let_go(partitions)
         deadline = time.monotonic() + self._patience_s
         for lane in lanes:
-            if not lane.join(deadline - time.monotonic()):
+            while not lane.join(_POLL_S) and self._may_wait(deadline):
+                pass
+            if not lane.ended:
                 _log.warning("revoked %s while its handler runs", lane.place)
         self._store_all(lanes)
+
+    def _may_wait(self, deadline: float) -> bool:
+        """Tell whether there is time left, also after the wish to stop."""
+        now = time.monotonic()
+        if self._stop_by == math.inf and (self._closing or self._stop.is_set()):
+            self._stop_by = now + self._stop_timeout_s
+        return now < min(deadline, self._stop_by)
 
     def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         # somebody else may have them already: nothing is stored
@@ -258,17 +279,16 @@ class Fetcher:
             self._former[lane.place] = lane
         return lanes
 
-    def _close(self, timeout_s: float) -> list[Lane]:
+    def _close(self) -> list[Lane]:
         self._closing = True
-        self._patience_s = 0.0  # this is the wait
-        lanes = list(self._lanes.values())
+        # a handler of a revoked partition may use what the caller closes next
+        lanes = [*self._lanes.values(), *self._former.values()]
         for lane in lanes:
             lane.stop()
         with suppress(KafkaException):
             self._consumer.pause([TopicPartition(*place) for place in self._lanes])
-        deadline = time.monotonic() + timeout_s
         for lane in lanes:
-            while not lane.join(_POLL_S) and time.monotonic() < deadline:
+            while not lane.join(_POLL_S) and self._may_wait(math.inf):
                 with suppress(KafkaException):
                     self._consumer.poll(0)
             if not lane.ended:

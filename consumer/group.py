@@ -44,8 +44,14 @@ class Member(ABC):
         try:
             with self._signals():
                 self._prepare()
-                self._fetcher = Fetcher(self._settings, self.topics, self._work)
-                self._fetcher.run(self._wish, self._stop_timeout_s)
+                self._fetcher = Fetcher(
+                    self._settings,
+                    self.topics,
+                    self._work,
+                    self._wish,
+                    self._stop_timeout_s,
+                )
+                self._fetcher.run()
         finally:
             self._at_rest.set()
 

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
-from consumer.connection import connect
+from consumer.connection import connect, refusal
 from consumer.group import Member
 from consumer.handler import (
     IdempotentApplication,
@@ -101,8 +101,9 @@ class IdempotentConsumer(Member):
             ) from None
         except OperationalError as error:
             raise Transient(
-                f"the database of group {self.group} cannot be reached", hint=str(error)
-            ) from error
+                f"the database of group {self.group} cannot be reached",
+                hint=refusal(error),
+            ) from None
 
     def _work(self, lane: Lane) -> IdempotentWork:
         return IdempotentWork(lane, self._options, self._tables)

@@ -9,6 +9,7 @@ class Measure(StrEnum):
     SKIPPED = "skipped"  # ops that took effect already, and tombstones
     RETRIED = "retried"  # tries that come again
     POISON = "poison"  # records that are no op
+    LOST = "lost"  # offsets that Kafka deleted before they were read (basic consumer)
     BATCH_SECONDS = "batch_seconds"  # of one batch, from its begin to its end
 
 

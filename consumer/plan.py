@@ -14,13 +14,14 @@ from confluent_kafka import Message
 
 from consumer.lane import Place
 from consumer.op import Op, Record
-from consumer.position import Chunk, Position, place_in_snapshot
+from consumer.position import Chunk, place_in_snapshot
 from consumer.reading import record_of, source_of
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
-from walstream.op import Kind
+from walstream.op import Kind, ReplicationOp
 
 _UNKNOWN: Final = -1
+_TRUNCATE: Final = Kind.TRUNCATE  # slow to look up in Python 3.11
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Planner:
     """What to know for telling which ops take effect."""
 
     place: Place
-    position: Position
+    position: tuple[int, int]
     source: str | None
     index_of: Callable[[Chunk], int]  # the last row of this chunk that took effect
     alone: range = range(0)  # offsets
@@ -77,10 +78,10 @@ class Planner:
             if first:
                 plan.poison, plan.last = (record, error), True
             return first
-        truncates = op.kind is Kind.TRUNCATE
+        truncates = op.kind is _TRUNCATE
         if plan.ops and (truncates or (self.alone and record.offset in self.alone)):
             return False
-        if not self._pass(op.lsn, op.seq_id, snapshot=op.snapshot):
+        if self._passed(op):
             plan.skipped += 1
             return True
         plan.ops.append(Op(op, record))
@@ -91,17 +92,18 @@ class Planner:
         named = source_of(record)
         return named is not None and named != self.source
 
-    def _pass(self, lsn: int, seq_id: int, *, snapshot: bool) -> bool:
-        """Go on to this op; False: it took effect already."""
-        if not snapshot:
-            if self.position.passed(lsn, seq_id):
-                return False
-            self.position = Position(lsn, seq_id)
-            return True
-        chunk, index = place_in_snapshot(lsn, seq_id)
+    def _passed(self, op: ReplicationOp) -> bool:
+        """Tell whether it took effect already, else go on to it."""
+        if not op.snapshot:
+            position = (op.lsn, op.seq_id)
+            if position <= self.position:
+                return True
+            self.position = position
+            return False
+        chunk, index = place_in_snapshot(op.lsn, op.seq_id)
         if chunk not in self._chunks:
             self._chunks[chunk] = self.index_of(chunk)
         if index <= self._chunks[chunk]:
-            return False
+            return True
         self._chunks[chunk] = index
-        return True
+        return False

@@ -11,14 +11,10 @@ _INDEX_BITS: Final = 32
 
 
 class Position(NamedTuple):
-    """The last op that took effect."""
+    """The last op that took effect; so did each whose `(lsn, seq_id)` is no greater."""
 
     lsn: int
     seq_id: int
-
-    def passed(self, lsn: int, seq_id: int) -> bool:
-        """Tell whether this op took effect already."""
-        return (lsn, seq_id) <= self
 
 
 NOTHING: Final = Position(0, 0)  # no commit record has this LSN

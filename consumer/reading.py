@@ -11,16 +11,20 @@ _SOURCE_HEADER: Final = "walstream-source"
 
 def record_of(message: Any, place: Place) -> Record:
     """Read a partition's message, which is no error."""
-    # Any: of an error nearly everything may be None; and each call costs
+    # Any: of an error nearly everything may be None; and each call costs, also the
+    # one of a NamedTuple's own constructor
     headers = message.headers()
-    return Record(
-        place[0],
-        place[1],
-        message.offset(),
-        message.key(),
-        message.value(),
-        message.timestamp()[1],
-        tuple(headers) if headers else (),
+    return tuple.__new__(
+        Record,
+        (
+            place[0],
+            place[1],
+            message.offset(),
+            message.key(),
+            message.value(),
+            message.timestamp()[1],
+            tuple(headers) if headers else (),
+        ),
     )
 
 

@@ -28,7 +28,8 @@ from walstream.errors import Transient
 T = TypeVar("T")
 
 _LOCK_POLL_S: Final = 0.05
-_PATIENCE_S: Final = 1.0  # before a holder of the lock is looked at
+_PATIENCE_S: Final = 1.0  # before the holders of the lock are looked at
+_LOOKS_BETWEEN_WARNINGS: Final = 30
 _FLUSH_S: Final = 5.0
 _CHUNKS_KNOWN: Final = 10_000
 _log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class Session:
         self.known = Known(UNREAD, UNREAD, {})
         self._trouble = Backoff(first_s=0.05, longest_s=5.0)
         self._locked_since: float | None = None
+        self._looks = 0  # at the holders of the lock, since it is not ours
         self._flushed_at = time.monotonic()
 
     @property
@@ -103,7 +105,7 @@ class Session:
         self._know(outcome.kept, chunks | outcome.chunks if outcome.chunks else chunks)
         self._lane.handled = outcome.kept.next_offset
         self._trouble.reset()
-        self._locked_since = None
+        self._unlocked()
 
     def skipped(self, next_offset: int) -> None:
         """Pass over records that change nothing; not worth a transaction each."""
@@ -123,9 +125,10 @@ class Session:
         """Read the row again, before handling `offset`; tell whether it sought."""
         before = self.known.row
         row = self._patiently(self._read)
-        self._know(row)
         if row == before:
+            self.known = replace(self.known, chunks={})
             return False
+        self._know(row)
         _log.warning(
             "the state of %s was moved: it was %s in memory, and is %s; going on there",
             self._lane.place,
@@ -173,15 +176,25 @@ class Session:
         self._locked_since = self._locked_since or now
         if now - self._locked_since > _PATIENCE_S:
             self._locked_since = now
+            self._looks += 1
             with suppress(psycopg.Error):
-                state, frozen_s = self._batch.state, self._options.frozen_s
-                if state.end_frozen_holder(self.tx, frozen_s):
-                    _log.warning(
-                        "ended a session that kept %s locked and did nothing for %s s",
-                        self._lane.place,
-                        frozen_s,
-                    )
+                self._look_at_holders()
         self._pause(_LOCK_POLL_S)
+
+    def _look_at_holders(self) -> None:
+        state, frozen_s = self._batch.state, self._options.frozen_s
+        holders = state.end_frozen_holders(self.tx, frozen_s)
+        for pid in (pid for pid, ended in holders.items() if ended):
+            _log.warning(
+                "ended the session %s: it kept %s locked and did nothing for %s s",
+                pid,
+                self._lane.place,
+                frozen_s,
+            )
+        if self._looks % _LOOKS_BETWEEN_WARNINGS == 0:
+            _log.warning(
+                "%s is locked by the sessions %s", self._lane.place, [*holders]
+            )
 
     def _read(self) -> Kept:
         tx = self.tx
@@ -236,7 +249,7 @@ class Session:
                 self._pause(self._trouble.next())
             else:
                 # `_trouble` goes on: a reload succeeds between two failing tries
-                self._locked_since = None
+                self._unlocked()
                 return result
 
     def passes(self, error: BaseException) -> bool:
@@ -247,16 +260,19 @@ class Session:
             return True  # this is what connecting anew said
         return passes(error, self._tx)
 
+    def _unlocked(self) -> None:
+        self._locked_since, self._looks = None, 0
+
     def _pause(self, seconds: float) -> None:
         self._lane.sleep(seconds)
         if self._lane.stopping:
             raise Stopping
 
     def _log_trouble(self, error: BaseException) -> None:
-        state = error.sqlstate if isinstance(error, psycopg.Error) else None
-        _log.warning(
-            "%s: %s (%s), trying again",
-            self._lane.place,
-            type(error).__name__,
-            state or "no code",
-        )
+        # the words of a server may hold a row's value; ours do not
+        if isinstance(error, Transient):
+            said = str(error)
+        else:
+            said = (error.sqlstate if isinstance(error, psycopg.Error) else "") or ""
+            said = f"{type(error).__name__} ({said or 'no code'})"
+        _log.warning("%s: %s, trying again", self._lane.place, said)

@@ -179,16 +179,20 @@ class PartitionState:
     def forget_chunks(self, tx: psycopg.Connection[Any]) -> None:
         self.tables.execute(tx, _FORGET_CHUNKS, self._key)
 
-    def end_frozen_holder(self, connection: psycopg.Connection[Any], s: float) -> bool:
+    def end_frozen_holders(
+        self, connection: psycopg.Connection[Any], s: float
+    ) -> dict[int, bool]:
         """End the sessions that hold the lock and did nothing for so many seconds.
 
         A member of the group that was frozen, or lost its network, would keep it. Its
-        transaction takes no effect then; a live one begins it again.
+        transaction takes no effect then; a live one begins it again. Gives the
+        processes of all that hold it, and whether each was ended.
         """
         holders = self.tables.execute(
             connection, _HOLDERS, (s, self._lock, self._lock)
         ).fetchall()
-        frozen = [pid for pid, still in holders if still]
-        for pid in frozen:
-            self.tables.execute(connection, "SELECT pg_terminate_backend(%s)", (pid,))
-        return bool(frozen)
+        for pid, frozen in holders:
+            if frozen:
+                terminate = "SELECT pg_terminate_backend(%s)"
+                self.tables.execute(connection, terminate, (pid,))
+        return dict(holders)

@@ -54,7 +54,7 @@ class TopicGuard:
         if topic_id is not None and found is not None and topic_id != found:
             raise self._stop(place, "was deleted and created anew", offset)
         if offset is not None:
-            low, high = self._bounds(place)
+            low, high = self.bounds(place)
             if offset > high:
                 raise self._stop(place, f"ends at {high} already", offset)
             if offset < low:
@@ -90,7 +90,8 @@ class TopicGuard:
         except TimeoutError as error:
             raise Transient("Kafka does not answer") from error
 
-    def _bounds(self, place: Place) -> tuple[int, int]:
+    def bounds(self, place: Place) -> tuple[int, int]:
+        """Give the first offset that Kafka has, and the next one; raise Transient."""
         where = TopicPartition(*place)
         # not asked of the consumer: it answers nobody while it is polled
         asked = [

@@ -6,7 +6,7 @@ never looks like NULL.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import DecimalException
 from functools import lru_cache
 from typing import Any, Final, TypeVar, get_type_hints, overload
@@ -36,11 +36,12 @@ class Values:
     (the old one of an Insert), it is empty and false, and every column is absent.
     """
 
-    __slots__ = ("_row", "_table")
+    __slots__ = ("_places", "_row", "_table")
 
     def __init__(self, table: Table, row: Row | None) -> None:
         self._table = table
         self._row = row
+        self._places = _places(table)
 
     def __getitem__(self, name: str) -> str | None:
         """Give PostgreSQL's text, or None for NULL; an absent column raises."""
@@ -92,9 +93,8 @@ class Values:
 
     def _sent(self, name: object) -> Value:
         """Look a column up; OMITTED stands for an unknown one, too."""
-        if self._row is None or name not in self._table.columns:
-            return OMITTED
-        return self._row[self._table.columns.index(name)]
+        place = self._places.get(name)
+        return OMITTED if place is None or self._row is None else self._row[place]
 
     def _field(self, field: "_Field") -> Any:
         text = self[field.column]
@@ -180,6 +180,12 @@ class Values:
     def __repr__(self) -> str:
         """Name the columns only: a repr ends up in logs, where no value belongs."""
         return f"<{self._table.full_name}: {', '.join(self.keys())}>"
+
+
+@lru_cache(maxsize=1024)
+def _places(table: Table) -> Mapping[object, int]:
+    """Tell where the columns stand; a Table is equal to itself alone."""
+    return {name: place for place, name in enumerate(table.columns)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

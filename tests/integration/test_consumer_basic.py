@@ -1,5 +1,6 @@
 """The basic consumer with a real broker: each op at least once, in order."""
 
+import logging
 import signal
 import subprocess
 import sys
@@ -11,7 +12,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from consumer import BasicConsumer, Fatal, HandlerFailed, Kind, Op, PoisonRecord, Retry
+from consumer import (
+    BasicConsumer,
+    Fatal,
+    HandlerFailed,
+    Kind,
+    Measure,
+    Op,
+    PoisonRecord,
+    Retry,
+)
 from tests.consuming import Running
 from tests.fix_kafka import KafkaServer
 from tests.producing import Feed, truncate
@@ -116,6 +126,61 @@ def test_the_op_in_hand_is_finished_at_a_stop_and_no_other(basics: Basics) -> No
     assert basics.stored() == 1
 
 
+def test_a_stop_ends_the_wait_for_a_revoked_handler(basics: Basics) -> None:
+    feed = basics.make(partitions=2)
+    begun, go = [threading.Event(), threading.Event()], threading.Event()
+    for partition in (0, 1):
+        feed.insert(partition, partition)
+    feed.flush()
+
+    def handle(op: Op) -> None:
+        begun[op.record.partition].set()
+        assert go.wait(30)
+
+    consumer = basics.consumer(handle, stop_timeout=1)
+    running = Running(consumer)
+    assert all(one.wait(20) for one in begun)
+    wait_until(lambda: len(consumer.lag()) == 2, 10, "both are known")
+    with basics.consumer(lambda _: None) as other:
+        taking = Running(other)
+        # of max.poll.interval.ms, half
+        wait_until(lambda: len(consumer.lag()) == 1, 20, "one is being revoked")
+        consumer.stop()
+        running.join()
+        go.set()
+    taking.join()
+
+
+def test_a_run_ends_after_the_handlers_of_revoked_partitions(
+    basics: Basics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumer.fetcher._REVOKE_SHARE", 0)
+    feed = basics.make(partitions=2)
+    begun, go = [threading.Event() for _ in (0, 1)], [threading.Event() for _ in (0, 1)]
+    for partition in (0, 1):
+        feed.insert(partition, partition)
+    feed.flush()
+
+    def handle(op: Op) -> None:
+        begun[op.record.partition].set()
+        assert go[op.record.partition].wait(30)
+        basics.note(op)
+
+    consumer = basics.consumer(handle)
+    running = Running(consumer)
+    assert all(one.wait(20) for one in begun)
+    with basics.consumer(lambda _: None) as other:
+        taking = Running(other)
+        wait_until(lambda: len(other.lag()) == 1, 20, "the other one has a partition")
+        ((_, kept),) = consumer.lag()
+        consumer.stop()
+        go[kept].set()
+        threading.Timer(0.5, go[1 - kept].set).start()
+        running.join()
+        assert basics.count == 2
+    taking.join()
+
+
 def test_a_handler_may_block_longer_than_the_poll_interval(basics: Basics) -> None:
     feed = basics.make()
     for number in range(3):
@@ -192,6 +257,75 @@ def test_poison_stops_or_is_shown(basics: Basics) -> None:
         basics.until(2)
     running.join()
     assert len(seen) == 1
+
+
+def test_records_deleted_before_they_were_read_are_told_and_counted(
+    basics: Basics, caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = basics.make()
+    feed.insert(0)
+    feed.flush()
+    with basics.consumer() as consumer:
+        running = Running(consumer)
+        basics.until(1)
+    running.join()
+    for number in range(1, 6):
+        feed.insert(number)
+    feed.flush()
+    TopicAdmin(basics.kafka.bootstrap).delete_before(basics.topic, 4)
+    measures: dict[Measure, float] = defaultdict(float)
+
+    def measure(what: Measure, value: float, _: str, __: int) -> None:
+        measures[what] += value
+
+    with (
+        caplog.at_level(logging.WARNING),
+        basics.consumer(metrics=measure) as consumer,
+    ):
+        running = Running(consumer)
+        basics.until(3)
+    running.join()
+    assert basics.handled == {0: ["0", "4", "5"]}
+    assert measures[Measure.LOST] == 3
+    assert "deleted offsets 1 to 3" in caplog.text
+
+
+def test_a_group_that_never_read_lost_nothing(
+    basics: Basics, caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = basics.make()
+    for number in range(3):
+        feed.insert(number)
+    feed.flush()
+    TopicAdmin(basics.kafka.bootstrap).delete_before(basics.topic, 2)
+    with basics.consumer() as consumer:
+        running = Running(consumer)
+        basics.until(1)
+    running.join()
+    assert "deleted" not in caplog.text
+
+
+def test_a_slow_handler_is_counted_while_it_works(basics: Basics) -> None:
+    feed = basics.make()
+    for number in range(20):
+        feed.insert(number)
+    feed.flush()
+    counted, go = [0.0], threading.Event()
+
+    def handle(op: Op) -> None:
+        if op.new["id"] == "10":
+            threading.Event().wait(1.1)
+        elif op.new["id"] == "19":
+            assert go.wait(20)
+
+    def measure(what: Measure, value: float, _: str, __: int) -> None:
+        counted[0] += value * (what is Measure.HANDLED)
+
+    with basics.consumer(handle, metrics=measure) as consumer:
+        running = Running(consumer)
+        wait_until(lambda: counted[0] >= 11, 10, "11 are counted")
+        go.set()
+    running.join()
 
 
 def test_truncate_comes_once_for_each_partition(basics: Basics) -> None:

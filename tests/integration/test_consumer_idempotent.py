@@ -28,6 +28,7 @@ from consumer import (
     Transaction,
     TransactionEnded,
 )
+from consumer.lock import lock_key
 from tests.consuming import Setting, apply
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
@@ -265,6 +266,31 @@ def test_deadlocks_and_serialization_failures_pass(setting: Setting) -> None:
     assert raised == ["40001", "40P01"]
 
 
+def test_what_was_seen_is_kept_over_an_error_that_passes(setting: Setting) -> None:
+    feed = setting.make()
+    feed.insert(0, source="1/db/0")
+    feed.send_raw(b"no op")  # nothing shares a batch with it
+    feed.flush()
+    with setting.running(on_poison="skip"):
+        setting.until(1)
+    setting.database.execute(
+        "UPDATE replication_consumer_state SET next_offset = 0, source = NULL"
+    )
+    feed.insert(1)
+    feed.flush()
+    raised: list[Op] = []
+
+    def handle(tx: Transaction, op: Op) -> None:
+        apply(tx, op)
+        if not raised:
+            raised.append(op)
+            tx.execute("DO $$BEGIN RAISE SQLSTATE '40001'; END$$")
+
+    with setting.running(handle, on_poison="skip"):
+        setting.until(2)
+    assert setting.state()[4] == "1/db/0"
+
+
 def test_an_op_that_always_fails_to_serialize_backs_off(setting: Setting) -> None:
     feed = setting.make()
     feed.insert(0)
@@ -461,6 +487,46 @@ def test_a_barrier_that_is_not_reached_names_the_partitions(setting: Setting) ->
     feed.flush()
     with setting.running(barrier_timeout=20):
         setting.until(2)
+
+
+def test_truncates_of_long_ago_are_forgotten(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumer.barrier._KEPT", 1)
+    feed = setting.make(partitions=2)
+    for number in range(5):
+        feed.insert(number, number % 2)
+        lsn = feed.next_lsn()
+        for partition in range(2):
+            feed.send(truncate(lsn, 2), partition)
+    feed.flush()
+    with setting.running():
+        setting.until(10)
+    assert setting.count("replication_consumer_barrier") == 1
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    feed.insert(5)
+    feed.flush()
+    with setting.running():
+        setting.until(11)
+
+
+def test_a_lock_that_somebody_keeps_is_told(
+    setting: Setting,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("consumer.session._PATIENCE_S", 0.01)
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    with psycopg.connect(setting.database.dsn, autocommit=True) as holder:
+        key = lock_key(setting.group, setting.topic, 0)
+        holder.execute("SELECT pg_advisory_lock(%s)", (key,))
+        told = f"is locked by the sessions [{holder.info.backend_pid}]"
+        with setting.running():
+            wait_until(lambda: told in caplog.text, 20, "it is told")
+            holder.execute("SELECT pg_advisory_unlock_all()")
+            setting.until(1)
 
 
 def test_a_stop_during_a_retry_is_obeyed(setting: Setting) -> None:

@@ -18,6 +18,10 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, NotSent, Row
 
 _KINDS: Final = {kind.value: kind for kind in Kind}
+_INSERT: Final = Kind.INSERT  # an enum's members are slow to look up in Python 3.11
+_UPDATE: Final = Kind.UPDATE
+_DELETE: Final = Kind.DELETE
+_TRUNCATE: Final = Kind.TRUNCATE
 _COMMON_FIELDS: Final = 5  # table_name, col_names, lsn, seq_id, op
 _NOTHING_ABSENT: Final[dict[str, list[str]]] = {}
 _TABLES_KNOWN: Final = 4096
@@ -146,18 +150,21 @@ def decode(value: bytes) -> ReplicationOp:
     """
     try:
         fields = orjson.loads(value)
-        columns = fields["col_names"]
+        columns, lsn, seq_id = fields["col_names"], fields["lsn"], fields["seq_id"]
         if type(columns) is not list:  # a text is a sequence, too
+            raise TypeError
+        # orjson makes a float of what has more than 64 bits
+        if type(lsn) is not int or type(seq_id) is not int or lsn < 0 or seq_id < 0:
             raise TypeError
         table = _table(
             fields.get("schema", "public"), fields["table_name"], tuple(columns)
         )
-        op = ReplicationOp(
-            Kind.TRUNCATE, table, _number(fields["lsn"]), _number(fields["seq_id"])
-        )
+        op = ReplicationOp(_TRUNCATE, table, lsn, seq_id)
+        absent = _NOTHING_ABSENT
         if len(fields) > _COMMON_FIELDS:
-            _decode_rare(op, fields)
-        _decode_rows(op, fields["op"], fields.get("absent", _NOTHING_ABSENT))
+            absent = _decode_rare(op, fields)
+        if fields["op"] != "Truncate":
+            _decode_rows(op, fields["op"], absent)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # JSON of another shape: a list where an object belongs, a field missing
         raise WalstreamError(f"no op record: {type(error).__name__}") from None
@@ -175,46 +182,35 @@ def _table(schema: object, name: object, columns: tuple[object, ...]) -> Table:
     return Table(schema, name, tuple(names))
 
 
-def _number(value: object) -> int:
-    # orjson makes a float of what has more than 64 bits
-    if type(value) is not int or value < 0:
-        raise TypeError
-    return value
-
-
-def _decode_rare(op: ReplicationOp, fields: dict[str, Any]) -> None:
+def _decode_rare(op: ReplicationOp, fields: dict[str, Any]) -> dict[str, list[str]]:
     op.absent = "absent" in fields
-    snapshot = fields.get("snapshot", False)
-    partitions = _number(fields.get("partitions", 0))
-    if type(snapshot) is not bool or partitions > _PARTITIONS_LIMIT:
+    snapshot, partitions = fields.get("snapshot", False), fields.get("partitions", 0)
+    if type(snapshot) is not bool or type(partitions) is not int:
+        raise TypeError
+    if not 0 <= partitions <= _PARTITIONS_LIMIT:
         raise TypeError
     op.snapshot, op.partitions = snapshot, partitions
+    absent: dict[str, list[str]] = fields.get("absent", _NOTHING_ABSENT)
+    return absent
 
 
 def _decode_rows(op: ReplicationOp, body: Any, absent: dict[str, list[str]]) -> None:
-    if body == "Truncate":
-        return
-    ((kind, rows),) = body.items()
-    op.kind = _KINDS[kind]
-    old: list[str | None] | None = None
-    new: list[str | None] | None = None
-    if op.kind is Kind.UPDATE:
+    ((name, rows),) = body.items()
+    op.kind = kind = _KINDS[name]
+    if kind is _INSERT:
+        op.new = _row(op.table, rows, absent.get("new"))
+    elif kind is _DELETE:
+        op.old = _row(op.table, rows, absent.get("old"))
+    elif kind is _UPDATE:
         old, new = rows
-    elif op.kind is Kind.DELETE:
-        old = rows
+        if old is not None:
+            op.old = _row(op.table, old, absent.get("old"))
+        op.new = _row(op.table, new, absent.get("new"))
     else:
-        new = rows
-    if op.kind is Kind.TRUNCATE or (old if op.kind is Kind.DELETE else new) is None:
-        raise ValueError
-    op.old = _with_absent(op.table, old, absent.get("old", ()))
-    op.new = _with_absent(op.table, new, absent.get("new", ()))
+        raise ValueError  # {"Truncate":...}
 
 
-def _with_absent(
-    table: Table, row: list[str | None] | None, names: object
-) -> Row | None:
-    if row is None:
-        return None
+def _row(table: Table, row: Any, names: object) -> Row:
     if type(row) is not list or len(row) != len(table.columns):
         raise ValueError
     if not _TEXT_OR_NULL.issuperset(map(type, row)):

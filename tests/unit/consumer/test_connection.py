@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from consumer.connection import connect, passes
+from consumer.connection import connect, passes, refusal
 from walstream.errors import ConfigError
 
 _OPEN = cast("psycopg.Connection[Any]", type("Open", (), {"broken": False})())
@@ -49,3 +49,11 @@ def test_a_dsn_that_cannot_be_read_is_not_shown(dsn: str) -> None:
         connect(dsn, "g")
     assert "hunter2" not in str(refused.value)
     assert refused.value.__suppress_context__
+
+
+def test_a_password_with_an_at_sign_is_not_shown() -> None:
+    with pytest.raises(psycopg.OperationalError) as refused:
+        connect("postgresql://u:se@hunter2@127.0.0.1:1/db", "g")
+    assert "hunter2" in str(refused.value)
+    assert "hunter2" not in refusal(refused.value)
+    assert "%40" in refusal(refused.value)

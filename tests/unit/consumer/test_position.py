@@ -9,15 +9,15 @@ _NUMBERS = st.integers(0, 2**64 - 1)
 
 
 @given(_NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS)
-def test_an_op_passed_when_its_number_is_no_greater(
+def test_positions_are_ordered_by_lsn_then_number(
     lsn: int, seq_id: int, at_lsn: int, at_seq_id: int
 ) -> None:
-    passed = Position(at_lsn, at_seq_id).passed(lsn, seq_id)
+    passed = (lsn, seq_id) <= Position(at_lsn, at_seq_id)
     assert passed == (lsn < at_lsn or (lsn == at_lsn and seq_id <= at_seq_id))
 
 
-def test_nothing_passed_at_first() -> None:
-    assert not NOTHING.passed(1, 0)
+def test_every_op_comes_after_nothing() -> None:
+    assert NOTHING < (1, 0)
 
 
 def test_a_snapshot_rows_number_is_a_chunk_and_an_index() -> None:
