@@ -30,6 +30,7 @@ fault: java $(READY) ## the long tests: crashes, outages, large transactions
 bench: java $(READY) ## walstream beside its peers
 	$(BIN)/python -m bench $(BENCH)
 	$(BIN)/python -m bench.consumer
+	$(BIN)/python -m bench.backfill
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
 dist: $(READY) ## sdist and wheel, in dist/

@@ -6,7 +6,7 @@ when partitions are added to a live topic, no key moves until an operator agrees
 
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct, unpack_from
 from typing import Final
 
@@ -14,11 +14,14 @@ _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 _MURMUR_M: Final = 0x5BD1E995
 _MURMUR_SEED: Final = 0x9747B28C
+_FEW: Final = 16  # keys of one length, for which numbers side by side do not pay
 _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
 
 Partitioner = Callable[[bytes, int], int]
 """(key, number of partitions) -> partition"""
+Partitioners = Callable[[Sequence[bytes], int], list[int]]
+"""The same for many keys at a time."""
 
 
 def _words(key: bytes) -> tuple[int, ...]:
@@ -43,6 +46,58 @@ def murmur2(key: bytes, partitions: int) -> int:
         digest = digest * _MURMUR_M & _MASK
     digest = (digest ^ digest >> 13) * _MURMUR_M & _MASK
     return ((digest ^ digest >> 15) & 0x7FFFFFFF) % partitions
+
+
+def murmur2_of_all(keys: Sequence[bytes], partitions: int) -> list[int]:
+    """Compute murmur2 of many keys: a fraction of the time of one by one."""
+    if len(set(map(len, keys))) == 1 and len(keys) >= _FEW:
+        digests = _murmur2_digests(b"".join(keys), len(keys[0]), len(keys))
+        return [digest % partitions for digest in digests]
+    of_length: dict[int, list[int]] = {}  # places in `keys`
+    for place, length in enumerate(map(len, keys)):
+        of_length.setdefault(length, []).append(place)
+    found = [0] * len(keys)
+    for length, places in of_length.items():
+        if len(places) < _FEW:
+            for place in places:
+                found[place] = murmur2(keys[place], partitions)
+            continue
+        alike = b"".join([keys[place] for place in places])
+        digests = _murmur2_digests(alike, length, len(places))
+        for place, digest in zip(places, digests, strict=True):
+            found[place] = digest % partitions
+    return found
+
+
+def _murmur2_digests(joined: bytes, length: int, count: int) -> Sequence[int]:
+    """Hash keys of one length, side by side in one number: 64 bits for each.
+
+    A product of two 32-bit numbers stays in its 64, and what a shift brings in from the
+    neighbour lies above the 32 that the mask keeps.
+    """
+    mask = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * count, "little")
+    positive = int.from_bytes(b"\xff\xff\xff\x7f\0\0\0\0" * count, "little")
+    seed = _MURMUR_SEED ^ length
+    digest = int.from_bytes(seed.to_bytes(8, "little") * count, "little")
+    whole = length & ~3
+    for start in range(0, whole, 4):
+        mixed = _side_by_side(joined, start, start + 4, length) * _MURMUR_M & mask
+        mixed = (mixed ^ mixed >> 24 & mask) * _MURMUR_M & mask
+        digest = digest * _MURMUR_M & mask ^ mixed
+    if length & 3:
+        digest ^= _side_by_side(joined, whole, length, length)
+        digest = digest * _MURMUR_M & mask
+    digest = (digest ^ digest >> 13 & mask) * _MURMUR_M & mask
+    digest = (digest ^ digest >> 15) & positive
+    return unpack_from(f"<{count}Q", digest.to_bytes(8 * count, "little"))
+
+
+def _side_by_side(joined: bytes, start: int, end: int, length: int) -> int:
+    """Take the bytes from `start` to `end` of each key, as little-endian numbers."""
+    lanes = bytearray(8 * (len(joined) // length))
+    for lane, place in enumerate(range(start, end)):
+        lanes[lane::8] = joined[place::length]
+    return int.from_bytes(lanes, "little")
 
 
 def crc32(key: bytes, partitions: int) -> int:
@@ -76,3 +131,11 @@ PARTITIONERS: Final[dict[str, Partitioner]] = {
     "fnv1a": fnv1a,
     "random": at_random,
 }
+
+
+def for_all(name: str) -> Partitioners:
+    """Give a partitioner for many keys at a time."""
+    each = PARTITIONERS[name]
+    if each is murmur2:
+        return murmur2_of_all
+    return lambda keys, partitions: [each(key, partitions) for key in keys]

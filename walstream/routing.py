@@ -65,7 +65,9 @@ class Route:
     topic: str
     key: KeyRenderer
     table_key: bytes  # the key of ops without a row: Truncate
-    key_width: int = 0  # so many first columns of a row hold its key
+    columns: tuple[int, ...] = ()  # of a row, those that its key is made of
+    around: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+    """What a key has before, between and behind texts that need no escape."""
 
 
 class Router:
@@ -130,7 +132,8 @@ class Router:
             indexes = _indexes(table, mapping.partition_key)
         render = _RENDERERS[self._rules.key]
         key, table_key = render(table.full_name, indexes)
-        return Route(topic, key, table_key, max(indexes, default=-1) + 1)
+        around = _AROUND[self._rules.key]
+        return Route(topic, key, table_key, indexes, around)
 
 
 def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
@@ -163,3 +166,4 @@ def _concat(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, byte
 
 
 _RENDERERS: Final = {"json": _json, "concat": _concat}
+_AROUND: Final = {"json": (b'["', b'","', b'"]'), "concat": (b"", b"", b"")}

@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import texts
-from walstream.spark.copy_text import rows
+from walstream.op import Table
+from walstream.routing import Router, Rules
+from walstream.spark.copy_text import plain_keys, rows
 
 _ESCAPES = {
     "\\": "\\\\",
@@ -30,3 +32,26 @@ def test_what_is_written_reads_back(table: list[tuple[str | None, ...]]) -> None
     block = "".join("\t".join(map(written, row)) + "\n" for row in table)
     width = len(table[0]) if table else 1
     assert rows(block.encode(), width) == [list(row) for row in table]
+
+
+PLAIN = st.none() | st.text("aé\u2028,[' %5", max_size=5)
+
+
+@given(
+    st.lists(st.tuples(PLAIN, PLAIN, PLAIN), min_size=1),
+    st.sets(st.integers(0, 2)),
+    st.sampled_from(["json", "concat"]),
+)
+def test_plain_keys_are_those_of_the_rows(
+    table: list[tuple[str | None, ...]], columns: set[int], form: str
+) -> None:
+    shape = Table("s", "t", ("a", "b", "c"), tuple(sorted(columns)))
+    route = Router("app", Rules({}, "{table}", "", form)).route(shape)
+    assert route is not None
+    block = "".join("\t".join(map(written, row)) + "\n" for row in table).encode()
+    found = plain_keys(block, route.columns, route.around)
+    if found is None:
+        named = [row[column] for row in table for column in columns]
+        assert not columns or None in named
+        return
+    assert found == [route.key(row) for row in table]

@@ -18,9 +18,8 @@ class Encoder(Protocol):
 class LineEncoder(Encoder, Protocol):
     """Renders COPY text too, most of it without a look at any value."""
 
-    def encode_lines(
-        self, block: bytes, lsn: Lsn, seq_id: int
-    ) -> list[bytes] | None: ...
+    def encode_lines(self, block: bytes, lsn: Lsn, seq_id: int) -> list[bytes] | None:
+        """None where COPY or JSON writes a value with a backslash, but for a null."""
 
 
 ENCODERS: Final[dict[str, Callable[[Table], Encoder]]] = {"op": OpEncoder}

@@ -26,6 +26,9 @@ _COMMON_FIELDS: Final = 5  # table_name, col_names, lsn, seq_id, op
 _NOTHING_ABSENT: Final[dict[str, list[str]]] = {}
 _TABLES_KNOWN: Final = 4096
 _TEXT_OR_NULL: Final = frozenset((str, type(None)))
+# what JSON or COPY writes with a backslash, and the backslash; tabs and newlines are
+# those between values
+_ESCAPED: Final = bytes({*range(0x20), *b'"\\'} - {*b"\t\n"})
 _PARTITIONS_LIMIT: Final = 100_000  # more than Kafka bears
 
 
@@ -71,21 +74,21 @@ class OpEncoder:
         some value has to be, since JSON or COPY writes it with a backslash.
         """
         nulls = block.count(b"\\N")
-        # JSON's own length tells whether it would escape more than these
-        escapes = block.count(b"\t") + block.count(b"\n") + nulls
-        plain = len(orjson.dumps(block.decode())) == len(block) + escapes + 2
+        plain = len(block.translate(None, _ESCAPED)) == len(block) - nulls
         if not plain or not self._table.columns:
             return None
+        if not block.isascii():
+            block.decode()  # a server without an encoding sends any bytes
         lines = block[:-1].replace(b"\t", b'","').replace(b"\n", b'"\n"')
         lines = b'"%b"' % lines
         if nulls:
             lines = lines.replace(b'"\\N"', b"null")
         head = b'%b%d,"seq_id":' % (self._head, lsn)
-        tail = b"]" + self._snapshot_tail
-        return [
-            b'%b%d,"op":{"Insert":[%b%b' % (head, number, line, tail)
-            for number, line in enumerate(lines.split(b"\n"), seq_id)
-        ]
+        record = b'%b%%d,"op":{"Insert":[%%b]%b' % (
+            head.replace(b"%", b"%%"),
+            self._snapshot_tail.replace(b"%", b"%%"),
+        )
+        return list(map(record.__mod__, enumerate(lines.split(b"\n"), seq_id)))
 
     def _encode_rare(self, op: ReplicationOp) -> bytes:
         """Render with the fields that most ops do not have."""

@@ -28,18 +28,29 @@ def rows(block: bytes, columns: int) -> list[Values]:
     ]
 
 
-def first(block: bytes, columns: int) -> list[Values]:
-    """Read so many first values of each line, or more; none is escaped but null."""
-    lines = block.decode().split("\n")
-    lines.pop()
+def plain_keys(
+    block: bytes, columns: tuple[int, ...], around: tuple[bytes, bytes, bytes]
+) -> list[bytes] | None:
+    """Join these columns of lines whose values are not escaped; None: look at them.
+
+    `around` is what stands before, between and behind them.
+    """
     if not columns:
-        return [[]] * len(lines)
-    values = [line.split("\t", columns) for line in lines]
-    if b"\\" not in block:
-        return values  # type: ignore[return-value]  # no null among them
-    return [
-        [None if value == _NULL else value for value in row[:columns]] for row in values
-    ]
+        return None
+    before, between, behind = around
+    lines = block[:-1].split(b"\n")
+    if columns == (0,):
+        joined = [before + line.partition(b"\t")[0] + behind for line in lines]
+    else:
+        width = max(columns) + 1
+        split = (line.split(b"\t", width) for line in lines)
+        joined = [
+            before + between.join([values[column] for column in columns]) + behind
+            for values in split
+        ]
+    if b"\\" in block and any(b"\\" in key for key in joined):
+        return None
+    return joined
 
 
 def _values(line: str) -> Values:

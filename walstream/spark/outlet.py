@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from operator import add
 from typing import Any, Final
 
@@ -19,11 +20,11 @@ from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import ENCODERS, LineEncoder
 from walstream.lsn import Lsn, show
 from walstream.op import EPOCH_S, Kind, ReplicationOp
-from walstream.partitioner import PARTITIONERS
+from walstream.partitioner import for_all
 from walstream.routing import KeyRenderer, Route, Router
 from walstream.row import Row
 from walstream.spark.chunk import Chunk
-from walstream.spark.copy_text import first, rows
+from walstream.spark.copy_text import plain_keys, rows
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _POLL_S: Final = 0.1
@@ -67,7 +68,7 @@ class Outlet:
         self._chunk = chunk
         self._route: Route | None = target.router.route(table)
         self._encoder = ENCODERS[target.format](table)
-        self._partition = PARTITIONERS[target.partitioner]
+        self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
         )
@@ -112,12 +113,10 @@ class Outlet:
         self._serve(0)
         values, keys = self._encode(block, route, self._chunk.first_seq_id + index)
         self._check_sizes(values, keys, index)
-        topic, partition = route.topic, 0
-        partitions, choose = self._shape.partitions, self._partition
+        topic, partitions = route.topic, self._shape.partitions
+        chosen = self._partitions(keys, partitions) if partitions > 1 else repeat(0)
         produce, reports = self._producer.produce, self._reports
-        for value, key in zip(values, keys, strict=True):
-            if partitions > 1:
-                partition = choose(key, partitions)
+        for value, key, partition in zip(values, keys, chosen):  # noqa: B905 - endless
             try:
                 # without a report yet: its first record, which needs a header
                 produce(topic, value, key, partition, reports[partition])
@@ -130,30 +129,29 @@ class Outlet:
         self, block: bytes, route: Route, seq_id: int
     ) -> tuple[list[bytes], list[bytes]]:
         """Give the rows' values and keys: in bulk where nothing needs a closer look."""
-        encoder, op, render = self._encoder, self._op, route.key
+        encoder, op = self._encoder, self._op
+        width = len(op.table.columns)
         if isinstance(encoder, LineEncoder):
             lines = encoder.encode_lines(block, op.lsn, seq_id)
             if lines is not None:
-                return lines, _keys(render, first(block, route.key_width))
+                keys = plain_keys(block, route.columns, route.around)
+                return lines, keys or _keys(route.key, rows(block, width))
         op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
-        table = rows(block, len(op.table.columns))
+        table = rows(block, width)
         values = []
         for number, row in enumerate(table, seq_id):
             op.new = row
             op.seq_id = number
             values.append(encoder.encode(op))
-        return values, _keys(render, table)
+        return values, _keys(route.key, table)
 
     def _check_sizes(
         self, values: Sequence[bytes], keys: Sequence[bytes], index: int
     ) -> None:
         """Stop at a record that the topic does not take."""
-        self.bytes += sum(map(len, values)) + sum(map(len, keys))
-        most = max(map(len, values), default=0) + max(map(len, keys), default=0)
-        if most + _RECORD_OVERHEAD <= self._shape.limit:
-            return
         sizes = list(map(add, map(len, values), map(len, keys)))
-        largest = max(sizes)
+        self.bytes += sum(sizes)
+        largest = max(sizes, default=0)
         if largest + _RECORD_OVERHEAD <= self._shape.limit:
             return
         seq_id = self._chunk.first_seq_id + index + sizes.index(largest)

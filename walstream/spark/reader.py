@@ -7,6 +7,7 @@ the same transaction, since an old snapshot reads a truncated table as empty.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, Final
 
 import psycopg
@@ -107,21 +108,27 @@ def copied(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:
     result = pgconn.exec_(query)
     if result.status != pq.ExecStatus.COPY_OUT:
         raise psycopg.errors.error_from_result(result)
-    receive = pgconn.get_copy_data
-    lines: list[Any] = []
-    size = 0
-    while True:
-        length, line = receive(0)
-        if length < 0:
-            break
-        lines.append(line)
-        size += length
-        if size >= _BLOCK_BYTES or len(lines) >= _BLOCK_ROWS:
-            yield b"".join(lines)
-            lines.clear()
-            size = 0
-    if lines:
-        yield b"".join(lines)
+    more = True
+    while more:
+        block, more = _block(pgconn)
+        if block:
+            yield block
     while (ended := pgconn.get_result()) is not None:
         if ended.status != pq.ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(ended)
+
+
+def _block(pgconn: pq.abc.PGconn) -> tuple[bytes, bool]:
+    """Receive some lines; tell whether there may be more."""
+    receive, block = pgconn.get_copy_data, BytesIO()
+    write, room = block.write, _BLOCK_BYTES
+    for _ in range(_BLOCK_ROWS):
+        length, line = receive(0)
+        if length < 0:
+            return block.getvalue(), False
+        # written at once: a line that is kept costs the collector's visits
+        write(line)
+        room -= length
+        if room <= 0:
+            break
+    return block.getvalue(), True

@@ -1,0 +1,145 @@
+"""A run of one program, watched from outside: a topic that fills, and its processes.
+
+Every program is measured alike: by the records that a topic holds, and by the CPU and
+memory of the whole process tree.
+"""
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import psutil
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    NewTopic,
+)
+
+from walstream.kafka.reader import TopicReader
+
+_LOOK_EVERY_S: Final = 0.05
+_SAMPLE_EVERY_S: Final = 0.1
+
+
+@dataclass
+class Figure:
+    """What a run of a backfill took."""
+
+    wall_s: float  # from the start of the process to the last record
+    sending_s: float  # from the first records seen to the last
+    rows_per_s: float  # while sending
+    cpu_us_per_row: float = 0.0  # all its processes, their start included
+    rss_mb: float = 0.0  # the highest sum over its processes
+
+
+class Topic:
+    """A topic made for one run, and how many records it holds."""
+
+    def __init__(self, bootstrap: str, name: str, partitions: int) -> None:
+        self.name = name
+        client = AdminClient({"bootstrap.servers": bootstrap})
+        client.create_topics([NewTopic(name, partitions)])[name].result(30)
+        self._reader = TopicReader({"bootstrap.servers": bootstrap})
+
+    def held(self) -> int:
+        bounds = self._reader.bounds([self.name])
+        return sum(bound.end - bound.first for bound in bounds.values())
+
+    def filled(self, rows: int, program: "Program", timeout_s: float) -> Figure:
+        """Wait until it holds all rows; more or fewer of them end the benchmark."""
+        first, seen_first = 0.0, 0
+        deadline = time.monotonic() + timeout_s
+        while (held := self.held()) < rows:
+            now = time.perf_counter()
+            if held and not seen_first:
+                first, seen_first = now, held
+            running = program.running
+            if not running and self.held() < rows:
+                raise SystemExit(f"{self.name}: {held} of {rows}\n{program.log_end()}")
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{self.name}: {held} of {rows} in {timeout_s} s")
+            time.sleep(_LOOK_EVERY_S)
+        last = time.perf_counter()
+        sending = max(last - first, _LOOK_EVERY_S) if seen_first else _LOOK_EVERY_S
+        rate = (held - seen_first) / sending
+        return Figure(last - program.began, sending, rate)
+
+    def close(self, rows: int) -> None:
+        """Refuse a run that sent rows twice."""
+        held = self.held()
+        self._reader.close()
+        if held != rows:
+            raise SystemExit(f"{self.name}: {held} records of {rows} rows")
+
+
+class Program:
+    """A process with all its children; ends with its block."""
+
+    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+        self._log = log
+        self.began = time.perf_counter()
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        self._cpu: dict[tuple[int, float], float] = {}
+        self._rss = 0
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, timeout_s: float = 60) -> int:
+        return self._process.wait(timeout_s)
+
+    def log_end(self) -> str:
+        text = self._log.read_text("utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-30:])
+
+    def log_text(self) -> str:
+        return self._log.read_text("utf-8", errors="replace")
+
+    def complete(self, figure: Figure, rows: int) -> Figure:
+        """Add what the processes used until now."""
+        figure.cpu_us_per_row = sum(self._cpu.values()) * 1e6 / rows
+        figure.rss_mb = self._rss / 1e6
+        return figure
+
+    def _watch(self) -> None:
+        root = psutil.Process(self._process.pid)
+        while self.running:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._sample([root, *root.children(recursive=True)])
+            time.sleep(_SAMPLE_EVERY_S)
+
+    def _sample(self, family: list[psutil.Process]) -> None:
+        rss = 0
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                rss += member.memory_info().rss
+                used = sum(member.cpu_times()[:2])
+                self._cpu[member.pid, member.create_time()] = used
+        self._rss = max(self._rss, rss)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.running:
+            family = psutil.Process(self._process.pid).children(recursive=True)
+            self._process.terminate()
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+            for member in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    member.kill()
+        self._process.wait()
+        self._watcher.join()
