@@ -148,17 +148,20 @@ def stored(database: Database, table: str) -> Rows:
 
 
 def folded(records: Iterable[Record], table: str) -> Rows:
-    """Apply a table's records in the order given."""
+    """Apply a table's records in the order given; partitions come as they will."""
     rows: Rows = {}
+    where: dict[tuple[str, ...], int] = {}
     for record in records:
         if record.op.table.name != table:
             continue
         if record.kind is Kind.TRUNCATE:
-            rows.clear()
+            for key in [k for k in rows if where[k] == record.partition]:
+                del rows[key]
             continue
         new, old = record.new, record.old
         row = old if record.kind is Kind.DELETE else new
         key = (row["part"], row["id"])
+        where[key] = record.partition
         if record.kind is Kind.DELETE:
             rows.pop(key, None)
         elif record.kind is Kind.INSERT:

@@ -56,6 +56,7 @@ class Server:
         self.wal: list[Commit] = []
         self.lsn = 1000
         self._next_xid = (1 << 32) - 4  # the stream's 32 bits run over
+        self._completed = self._next_xid - 1  # the highest that has ended
         self._values = 0
 
     def fill(self, keys: Iterable[str]) -> None:
@@ -67,7 +68,15 @@ class Server:
         self._next_xid += 1
 
     def seen(self) -> Visibility:
-        return Visibility(self._next_xid, [writer.xid for writer in self.running])
+        """Give a snapshot: of what runs above all that ended it says nothing."""
+        xmax = self._completed + 1
+        return Visibility(xmax, [one.xid for one in self.running if one.xid < xmax])
+
+    def pass_by(self) -> int:
+        """Begin and end a transaction of its own; give its number."""
+        self._completed = self._next_xid
+        self._next_xid += 1
+        return self._completed
 
     def write(self, number: int, kind: int, key: str, other: str) -> None:
         """Let one of those that are open write, unless it had to wait for a lock."""
@@ -149,6 +158,7 @@ class Server:
             return
         writer = logged[number % len(logged)]
         self.running.remove(writer)
+        self._completed = max(self._completed, writer.xid)
         if writer.truncated:
             self.rows.clear()
         for key, row in writer.rows.items():
@@ -160,7 +170,9 @@ class Server:
     def roll_back(self, number: int) -> None:
         open_ones = [writer for writer in self.running if not writer.logged]
         if open_ones:
-            self.running.remove(open_ones[number % len(open_ones)])
+            writer = open_ones[number % len(open_ones)]
+            self.running.remove(writer)
+            self._completed = max(self._completed, writer.xid)
 
 
 class ServerReader:
@@ -169,7 +181,10 @@ class ServerReader:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def seen(self, later_s: float = 0.0) -> Visibility:
+    def mark(self) -> int:
+        return self._server.pass_by()
+
+    def seen(self, later_s: float) -> Visibility:
         del later_s
         return self._server.seen()
 
@@ -190,8 +205,9 @@ class ServerReader:
             if after is None or at > after[0]
         ]
         high = self._server.lsn
-        self._server.lsn += 30  # what brings the stream by
         seen = self._server.seen()
+        self._server.pass_by()
+        self._server.lsn += 30  # what brings the stream by
         return Chunk(TABLE, list(map(list, rows[:2])), (0,), seen, high, len(rows) <= 2)
 
 

@@ -1,22 +1,31 @@
 """Old rows let in beside the stream: whatever happens when, readers have the table."""
 
 import random
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.beside_model import (
     KEYS,
     NAME,
+    TABLE,
     Folded,
     Server,
+    ServerReader,
     Stream,
     by_position,
     in_order,
     once,
 )
-from walstream.op import Kind, ReplicationOp
+from walstream.beside.chunk import Chunk
+from walstream.beside.run import Run
+from walstream.beside.visibility import Visibility
+from walstream.beside.window import Window
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import Row
 from walstream.testing import MemoryPositions
 
 READERS: Final = (in_order, once, by_position)
@@ -157,3 +166,65 @@ def test_a_snapshot_row_stands_where_its_name_says(seed: int) -> None:
             if message.op.kind is not Kind.TRUNCATE:
                 known = named.setdefault(message.place, message.op)
                 assert known == message.op
+
+
+def _noted_but_truncates(window: Window, op: ReplicationOp) -> None:
+    if op.kind is not Kind.TRUNCATE:
+        NOTE(window, op)
+
+
+def _unfilled(
+    window: Window, chunk: Chunk, first: int, most: int
+) -> Iterator[tuple[int, Table, Row]]:
+    known = {index: row for index, _, row in ROWS(window, chunk, first, most)}
+    return ((index, chunk.table, chunk.rows[index]) for index in known)
+
+
+NOTE: Final = Window.note
+ROWS: Final = Window.rows
+BROKEN: Final[dict[str, tuple[type, str, Callable[..., Any]]]] = {
+    "nobody waits": (Run, "_waited", lambda _: True),
+    "who waits trusts a snapshot's list": (
+        Server,
+        "pass_by",
+        lambda server: server._completed,  # noqa: SLF001 - as if no number were taken
+    ),
+    "nothing is noted": (Window, "note", lambda _, __: None),
+    "a Truncate is not noted": (Window, "note", _noted_but_truncates),
+    "a part of a row is not noted": (Window, "_partial", lambda *_: None),
+    "a part of a row passes for the whole": (
+        Window,
+        "_partial",
+        lambda window, key, op: window._whole(key, op.xid),  # noqa: SLF001
+    ),
+    "a row is not filled": (Window, "rows", _unfilled),
+    "what a chunk did not see is forgotten": (
+        Window,
+        "prune",
+        lambda window, _: window._forget(),  # noqa: SLF001
+    ),
+    "a transaction's 32 bits pass for its number": (
+        Visibility,
+        "sees",
+        lambda seen, xid: xid < seen._xmax and xid not in seen._running,  # noqa: SLF001
+    ),
+    "a Truncate goes in before what was sent is passed": (
+        ServerReader,
+        "table",
+        lambda _, __: (TABLE, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_no_rule_may_be_left_out(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*BROKEN[rule])
+
+    def wrong(seed: int) -> bool:
+        for server, stream in (added(seed), replaced(seed)):
+            for reader in READERS:
+                if reader(stream.topic) != table(server):
+                    return True
+        return False
+
+    assert any(wrong(seed) for seed in range(5000))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from walstream.control import ControlServer, ask_status, borrowed
+from walstream.control import ControlServer, ask, ask_status, borrowed
 from walstream.errors import ConfigError, Transient
 from walstream.lock import FolderLock
 
@@ -206,3 +207,34 @@ def test_a_silent_caller_holds_up_nobody(tmp_path: Path) -> None:
         assert ask_status(tmp_path) == {"pid": 7}
         for connection in idle:
             connection.close()
+
+
+BACKFILL = {"do": "backfill", "source": "app", "tables": ["s.t"], "replace": True}
+
+
+def test_a_backfill_is_answered_when_the_worker_has_it(tmp_path: Path) -> None:
+    with running(tmp_path) as sources:
+        sources.said = None
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(ask, tmp_path, BACKFILL, 5.0)
+            wait_until(lambda: sources.requests, 5, "it is passed on")
+            assert not asked.done()
+            sources.said = ""
+            assert asked.result(5)
+        ask(tmp_path, BACKFILL, 5.0)
+    assert sources.requests == [
+        {"number": number, "tables": ["s.t"], "replace": True} for number in (1, 2)
+    ]
+
+
+def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
+    with running(tmp_path) as sources:
+        sources.said = "the disk is full"
+        with pytest.raises(ConfigError, match="'app': the disk is full"):
+            ask(tmp_path, BACKFILL, 5.0)
+        with pytest.raises(ConfigError, match="no such source"):
+            ask(tmp_path, {**BACKFILL, "source": "other"}, 5.0)
+
+
+def test_nobody_is_asked_where_none_runs(tmp_path: Path) -> None:
+    assert ask(tmp_path, BACKFILL, 5.0) is None

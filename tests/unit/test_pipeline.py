@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from walstream.errors import StateDamaged, Transient
-from walstream.op import Kind
+from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.ledger import Transaction
+from walstream.op import Kind, ReplicationOp, Table
 from walstream.pgoutput import (
     Column,
     Insert,
@@ -424,3 +425,72 @@ def test_two_sinks_move_together() -> None:
     slow.deliver_all()
     live.until(lambda: live.confirmed == [START, 2048], "both delivered it")
     live.finish()
+
+
+class OldRows:
+    """Rows that may go in from a place on, and what is heard meanwhile."""
+
+    def __init__(self, place: int, *keys: str) -> None:
+        self._place = place
+        self._keys = list(keys)
+        self.heard: list[str] = []
+        self.places: list[int] = []
+
+    def note(self, op: ReplicationOp) -> None:
+        self.heard.append(str((op.new or [""])[0]))
+
+    def rows(self, place: int) -> list[ReplicationOp]:
+        self.places.append(place)
+        if place < self._place:
+            return []
+        keys, self._keys = self._keys, []
+        table = Table("public", "t", ("id", "v"), key=(0,))
+        return [
+            ReplicationOp(
+                Kind.INSERT, table, place - 1, index, new=[key, "x"], snapshot=True
+            )
+            for index, key in enumerate(keys)
+        ]
+
+    def sent(self, transaction: Transaction) -> None:
+        self.heard.append(f"sent at {transaction.end_lsn}")
+
+    def refused(self, error: WalstreamError) -> None:
+        raise error
+
+
+def test_old_rows_come_in_between_transactions_and_every_op_is_heard() -> None:
+    sink = MemorySink()
+    frames = [*rows(1000, "1", "2"), *rows(1100, "3"), *rows(1200, "4")]
+    live = Running(MemorySource(frames), sink)
+    beside = OldRows(1100, "7", "8")
+    live.pipeline.let_in(beside)
+    live.start()
+    live.until(lambda: len(sink.delivered) == 6, "all is delivered")
+    assert live.finish()
+    # once a turn: the first asks where the stream begins, the next behind all
+    assert [record.lsn for record in sink.delivered] == [
+        *(1000, 1000, 1100, 1200),
+        *(1247, 1247),
+    ]
+    assert beside.heard == ["1", "2", "3", "4", "sent at 1248"]
+    assert beside.places[0] == START
+    assert live.confirmed[-1] == 1248
+
+
+def test_old_rows_wait_for_the_end_of_an_open_transaction() -> None:
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1, on_ready=_deliver_all)
+    frames = [*rows(1000, "1"), *rows(1100, "2", "3")]
+    live = Running(MemorySource(frames, batches=[3, 1, 1, 1, 1, 1, 1, 1]), sink)
+    live.pipeline.let_in(OldRows(1000, "7", "8"))
+    live.start()
+    live.until(lambda: len(sink.delivered) == 5, "all is delivered")
+    assert live.finish()
+    found = [record.lsn for record in sink.delivered]
+    first = next(index for index, lsn in enumerate(found) if lsn not in {1000, 1100})
+    assert found[first] == found[first + 1]  # the old rows stand together
+    assert found[:first] in ([], [1000], [1000, 1100, 1100])
+
+
+def _deliver_all(sink: MemorySink) -> None:
+    sink.deliver_all()

@@ -142,7 +142,7 @@ class Backfill:
         if number is None:
             if self._numbering is None:
                 self._numbering = self._threads.write(self._progress.numbers)
-            elif self._numbering.done():
+            if self._numbering.done():
                 numbering, self._numbering = self._numbering, None
                 self._numbers = iter(numbering.result())
                 number = next(self._numbers)
@@ -207,7 +207,7 @@ class Backfill:
 
     def _fail(self, run: Run, error: BaseException) -> None:
         """Say why a table does not go on, once; leave it for a while."""
-        self._run, self._finishing = None, False
+        self._run, self._finishing, self._progress.reading = None, False, ""
         if not isinstance(error, WalstreamError):
             error = WalstreamError(f"{type(error).__name__}: a defect")
         text = str(error.args[0])

@@ -93,10 +93,14 @@ class Progress:
         return range(first, first + _BLOCK)
 
     def advance(self, name: str, wish: Wish) -> None:
-        """Keep how far a table is; nothing of a former wish."""
+        """Keep how far a table is; nothing of a former wish.
+
+        Why one did not go on is forgotten when it is being read again.
+        """
         with self._guard:
             if self.holds(name, wish):
-                self._wishes[name] = wish
+                error = "" if name == self.reading else self._wishes[name].error
+                self._wishes[name] = replace(wish, error=error)
                 self._write()
 
     def fail(self, name: str, wish: Wish, error: str) -> None:

@@ -1,8 +1,8 @@
 """One table's way beside the stream: watch, wait, read, let its rows in.
 
     watch   from a transaction's end on, note what the stream says of the table
-    wait    for the transactions that run then: what they did was streamed unnoticed,
-            or never, and no snapshot sees it before they end
+    wait    for all transactions that have a number then: what they did was streamed
+            unnoticed, or never, and no snapshot sees it before they end
     read    a chunk of rows by key, under a snapshot of its own
     let in  where the stream has passed all that the snapshot saw; of what it did not
             see, the watch knows
@@ -36,7 +36,10 @@ _LOOK_EVERY_S: Final = 0.2
 class Reader(Protocol):
     """What is asked of the database, over short sessions; each call may block."""
 
-    def seen(self, later_s: float = 0.0) -> Visibility:
+    def mark(self) -> int:
+        """End a transaction of one's own; give its number, above all that have one."""
+
+    def seen(self, later_s: float) -> Visibility:
         """Give what a snapshot sees, after so long."""
 
     def blockers(self) -> str:
@@ -69,8 +72,10 @@ class Run:
         self._submit = submit
         self._tables: dict[Table, bool] = {}  # is it ours? by identity
         self._window: Window | None = None
-        self._older: Visibility | None = None  # of what runs there, all has to end
+        self._marking: Future[int] | None = None
+        self._mark = 0  # all transactions below have to end
         self._looking: Future[Visibility] | None = None
+        self._waits = False
         self._describing: Future[tuple[Table, Lsn]] | None = None
         self._high: Lsn = 0  # of the Truncate
         self._reading: Future[Chunk] | None = None
@@ -83,7 +88,7 @@ class Run:
     @property
     def waits(self) -> bool:
         """Tell whether it waits for transactions that run."""
-        return self._older is not None
+        return self._waits
 
     @property
     def high(self) -> Lsn:
@@ -145,23 +150,27 @@ class Run:
     def _watch(self) -> None:
         """Begin to watch: all that was read and noted before is void."""
         self._window = Window()
-        self._older = None
-        self._looking = self._submit(self._reader.seen)
+        self._marking = self._submit(self._reader.mark)
+        self._looking, self._waits = None, False
         self._reading = self._chunk = self._number = None
 
     def _waited(self) -> bool:
         """Tell whether what ran when the watch began has ended."""
+        if self._marking is not None:
+            if not self._marking.done():
+                return False
+            self._mark, self._marking = self._marking.result(), None
+            self._looking = self._submit(self._reader.seen, 0.0)
         if self._looking is None:
             return True
         if not self._looking.done():
             return False
-        now = self._looking.result()
-        self._older = self._older or now
-        if self._older.still_running(now):
-            self._looking = self._submit(self._reader.seen, _LOOK_EVERY_S)
-            return False
-        self._looking = self._older = None
-        return True
+        if self._looking.result().sees_all_below(self._mark):
+            self._looking, self._waits = None, False
+            return True
+        self._waits = True
+        self._looking = self._submit(self._reader.seen, _LOOK_EVERY_S)
+        return False
 
     def _take(self, window: Window) -> bool:
         """Take the next chunk that was read; False: not yet, or it cannot be used."""

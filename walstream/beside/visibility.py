@@ -14,11 +14,11 @@ _HALF: Final = 1 << 31
 class Visibility:
     """Transactions below `xmin` are seen, from `xmax` on not, between by a list."""
 
-    __slots__ = ("_xmax", "running")
+    __slots__ = ("_running", "_xmax")
 
     def __init__(self, xmax: int, running: Iterable[int] = ()) -> None:
         self._xmax = xmax
-        self.running = frozenset(running)
+        self._running = frozenset(running)
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -30,8 +30,12 @@ class Visibility:
         """Tell whether what a streamed transaction did is seen."""
         xmax = self._xmax
         full = xmax + (xid - xmax + _HALF) % _XIDS - _HALF
-        return full < xmax and full not in self.running
+        return full < xmax and full not in self._running
 
-    def still_running(self, later: "Visibility") -> frozenset[int]:
-        """Give those of its running transactions that run in a later snapshot, too."""
-        return self.running & later.running
+    def sees_all_below(self, number: int) -> bool:
+        """Tell whether every transaction below this full number has ended.
+
+        For a snapshot taken after some transaction above it ended: of what runs above
+        all that ended, a snapshot lists nothing.
+        """
+        return number <= min(self._running, default=self._xmax)

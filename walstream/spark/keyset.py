@@ -26,6 +26,7 @@ from walstream.spark.table import Connection, Readable, Wanted, look
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
 _POSTGRES_EPOCH: Final = 946_684_800
 _SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
+_MARK: Final = "SELECT pg_current_xact_id()::text"
 # The index whose columns identify a row in the stream, in the order it is searched by.
 # Under FULL the stream's key has the columns that the index only includes, too.
 _KEY: Final = """
@@ -105,7 +106,13 @@ class KeysetReader:
         finally:
             connection.close()
 
-    def seen(self, later_s: float = 0.0) -> Visibility:
+    def mark(self) -> int:
+        """End a transaction of one's own; give its number, above all that have one."""
+        with self._session("taking a transaction's number") as connection:
+            row: Any = connection.execute(_MARK).fetchone()
+            return int(row[0])
+
+    def seen(self, later_s: float) -> Visibility:
         """Give what a snapshot sees, after so long."""
         time.sleep(later_s)
         with self._session("asking for a snapshot") as connection:

@@ -1,0 +1,170 @@
+"""One table's way beside the stream; its whole is tests/property/test_beside.py."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from walstream.beside.chunk import Chunk, Key
+from walstream.beside.progress import Wish
+from walstream.beside.run import MOST_ROWS, Run
+from walstream.beside.visibility import Visibility
+from walstream.op import Kind, ReplicationOp, Table
+
+PLACE = 1000
+
+
+def table(*columns: str) -> Table:
+    return Table("public", "t", columns or ("id", "v"), key=(0,))
+
+
+def at_once(task: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    try:
+        future.set_result(task(*arguments))
+    except Exception as error:  # noqa: BLE001 - the future tells
+        future.set_exception(error)
+    return future
+
+
+class Rows:
+    """A table of so many rows, which no transaction writes to."""
+
+    def __init__(self, rows: int = 3, size: int = 0) -> None:
+        self.count = rows
+        self.size = size  # bytes of a row
+        self.asked: list[tuple[Key | None, int]] = []
+        self.marks = 0
+        self.oldest = [50]  # that runs, at each look; the last again and again
+        self.columns: tuple[str, ...] = ()
+
+    def mark(self) -> int:
+        self.marks += 1
+        return 40
+
+    def seen(self, later_s: float) -> Visibility:
+        del later_s
+        oldest = self.oldest.pop(0) if len(self.oldest) > 1 else self.oldest[0]
+        return Visibility(50, [oldest] if oldest < 50 else [])
+
+    def blockers(self) -> str:
+        return ""
+
+    def table(self, name: str) -> tuple[Table, int]:
+        del name
+        return table(), PLACE
+
+    def read(self, name: str, after: Key | None, key: object, most: int) -> Chunk:
+        del name, key
+        self.asked.append((after, most))
+        first = int(after[0]) + 1 if after else 0
+        ids = range(first, min(first + most, self.count))
+        return Chunk(
+            table(*self.columns),
+            [[str(number), "v"] for number in ids],
+            (0,),
+            Visibility(50),
+            PLACE,
+            ids.stop == self.count,
+            self.size * len(ids),
+        )
+
+
+def drive(run: Run, turns: int = 20, place: int = PLACE) -> list[ReplicationOp]:
+    found = []
+    for _ in range(turns):
+        if not run.over:
+            found += run.rows(place, lambda: 5)
+    return found
+
+
+def deleted(key: str) -> ReplicationOp:
+    op = ReplicationOp(Kind.DELETE, table(), 1, 0, [key, None])
+    op.xid = 60
+    return op
+
+
+def test_rows_come_in_numbered_below_the_place_where_they_do() -> None:
+    reader = Rows()
+    run = Run("public.t", Wish(), reader, at_once)
+    assert drive(run, place=PLACE - 1) == []
+    assert run.high == PLACE
+    ops = drive(run, place=PLACE + 7)
+    assert [(op.lsn, op.seq_id) for op in ops] == [
+        (PLACE + 6, (5 << 32) + index) for index in range(3)
+    ]
+    assert all(op.snapshot and op.kind is Kind.INSERT for op in ops)
+    assert run.over
+    assert (run.wish.after, run.wish.rows) == (("2",), 3)
+
+
+def test_it_goes_on_behind_what_was_delivered_before() -> None:
+    reader = Rows()
+    wish = Wish(after=("0",), key=("id",), rows=1)
+    run = Run("public.t", wish, reader, at_once)
+    assert [(op.new or ())[0] for op in drive(run)] == ["1", "2"]
+    assert run.wish.rows == 3
+
+
+def test_nothing_is_read_while_an_older_transaction_runs() -> None:
+    reader = Rows()
+    reader.oldest = [39, 39, 40]
+    run = Run("public.t", Wish(), reader, at_once)
+    waited = []
+    for _ in range(4):
+        run.rows(PLACE, lambda: 5)
+        waited.append((run.waits, bool(reader.asked)))
+    assert waited == [(True, False), (True, False), (False, True), (False, True)]
+
+
+def test_a_void_watch_begins_anew_behind_the_last_row_that_was_sent() -> None:
+    reader = Rows(1200)
+    run = Run("public.t", Wish(), reader, at_once)
+    assert len(drive(run, turns=1)) == 500
+    other = Table("public", "t", ("id", "v"), key=(1,))
+    run.note(deleted("1"))
+    run.note(ReplicationOp(Kind.INSERT, other, 1, 0, new=["1", "v"]))
+    ops = drive(run)
+    assert reader.marks == 2
+    assert [(op.new or ())[0] for op in ops] == [str(n) for n in range(500, 1200)]
+
+
+def test_a_truncate_in_the_stream_ends_it() -> None:
+    run = Run("public.t", Wish(), Rows(1200), at_once)
+    drive(run, turns=1)
+    run.note(ReplicationOp(Kind.TRUNCATE, table(), 1, 0))
+    assert drive(run) == []
+    assert run.over
+
+
+def test_ops_of_other_tables_say_nothing() -> None:
+    run = Run("public.t", Wish(), Rows(1200), at_once)
+    drive(run, turns=1)
+    run.note(ReplicationOp(Kind.TRUNCATE, Table("s", "t", ("id",)), 1, 0))
+    assert len(drive(run)) == 700
+
+
+def test_a_replaced_table_is_truncated_first_and_watched_from_there() -> None:
+    reader = Rows()
+    run = Run("public.t", Wish(replace=True), reader, at_once)
+    assert drive(run, place=PLACE - 1) == []
+    (truncate,) = run.rows(PLACE, lambda: 4)
+    assert (truncate.kind, truncate.snapshot) == (Kind.TRUNCATE, True)
+    assert (truncate.lsn, truncate.seq_id) == (PLACE - 1, 4 << 32)
+    assert run.wish.truncated
+    assert len(drive(run)) == 3
+
+
+def test_chunks_have_as_many_rows_as_their_size_allows() -> None:
+    small, large = Rows(20_000, size=10), Rows(1500, size=1 << 20)
+    for reader in (small, large):
+        drive(Run("public.t", Wish(), reader, at_once), turns=60)
+    assert [most for _, most in small.asked] == [500, *[MOST_ROWS] * 4]
+    assert [most for _, most in large.asked][:3] == [500, 4, 4]
+
+
+def test_sinks_see_one_table_while_it_is_the_same() -> None:
+    reader = Rows(1200)
+    run = Run("public.t", Wish(), reader, at_once)
+    ops = drive(run)
+    assert len({id(op.table) for op in ops}) == 1
+    assert len(ops) == 1200
