@@ -27,6 +27,7 @@ class Wish:
 
     replace: bool = False  # a Truncate comes first
     truncated: bool = False  # it is delivered
+    floor: int = 0  # the place of the Truncate: what is below was for rows before it
     after: Key | None = None  # rows up to this key are delivered
     key: tuple[str, ...] = ()  # columns of `after`
     rows: int = 0  # delivered
@@ -41,6 +42,7 @@ class Wish:
                 **fields,
                 "after": None if after is None else tuple(after),
                 "key": tuple(fields["key"]),
+                "floor": fields.get("floor", 0),
             }
         )
 

@@ -102,7 +102,8 @@ class Run:
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
             mine = self._tables[op.table] = op.table.full_name == self.name
-        if mine and self._window is not None:
+        # in a replay come ops once more that readers had before the Truncate
+        if mine and self._window is not None and op.lsn >= self.wish.floor:
             self._window.note(op)
 
     def rows(self, place: Lsn, number: Callable[[], int | None]) -> list[ReplicationOp]:
@@ -141,7 +142,7 @@ class Run:
         if place < self._high or (taken := number()) is None:
             return []
         self._describing, self._high = None, 0
-        self.wish = replace(self.wish, truncated=True, after=None)
+        self.wish = replace(self.wish, truncated=True, floor=place, after=None)
         self._watch()
         op = ReplicationOp(Kind.TRUNCATE, table, place - 1, taken << _INDEX_BITS)
         op.snapshot = True
