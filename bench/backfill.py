@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from confluent_kafka import Producer
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +35,8 @@ _FILL: Final = (
     "INSERT INTO backlog SELECT j, j % 100, 'some text of about forty characters, yes',"
     " now(), (j % 100) * 1.25, 'name ' || j FROM generate_series(1, {rows}) j"
 )
+_WARM_RECORDS: Final = 1_000_000
+_WARM_VALUE: Final = b'{"some": "record of a size as theirs"}' * 5
 _LONGEST_S: Final = 1200.0
 _WALSTREAM, _COPY = "walstream", "COPY"
 _COLD, _WARM = "spark.read.jdbc, first", "spark.read.jdbc, warm"
@@ -60,11 +63,12 @@ def main() -> None:
         place = Place(postgres, kafka, folder, wanted.rows, wanted.partitions)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
+        warm(place)
         for run in range(wanted.runs):
             measure(place, run, figures, missing, wanted.without)
             console.print(f"run {run + 1} of {wanted.runs} done")
-    console.print(table(figures, missing))
-    for line in verdicts(figures):
+    console.print(table(figures))
+    for line in verdicts(figures, missing):
         console.print(line)
     console.print(f"written to {save(figures, missing, vars(wanted))}")
 
@@ -75,6 +79,28 @@ def fill(place: Place) -> None:
         connection.execute(_FILL.format(rows=place.rows).encode())
         connection.execute("VACUUM ANALYZE backlog")  # hint bits: no reader sets them
         connection.execute("CHECKPOINT")
+
+
+def warm(place: Place) -> None:
+    """Let the broker have compiled its code, whoever comes first."""
+    topic = place.topic("warm")
+    producer = Producer(
+        {
+            "bootstrap.servers": place.kafka.bootstrap,
+            "compression.type": "lz4",
+            "linger.ms": 5,
+        }
+    )
+    for number in range(_WARM_RECORDS):
+        while True:
+            try:
+                producer.produce("warm", _WARM_VALUE, b"%d" % number)
+            except BufferError:
+                producer.poll(0.05)
+            else:
+                break
+    producer.flush()
+    topic.close(_WARM_RECORDS)
 
 
 def measure(
@@ -143,8 +169,10 @@ topic = "walstream{run}.{{schema}}.{{table}}"
     return program.complete(figure, place.rows)
 
 
-def table(figures: Figures, missing: Mapping[str, str]) -> Table:
-    shown = Table("what", "rows/s", "x COPY", "wall s", "CPU us/row", "RSS MB")
+def table(figures: Figures) -> Table:
+    shown = Table()
+    for heading in ("what", "rows/s", "x COPY", "wall s", "CPU us/row", "RSS MB"):
+        shown.add_column(heading, no_wrap=True)
     for name, runs in figures.items():
         shown.add_row(
             name,
@@ -154,8 +182,6 @@ def table(figures: Figures, missing: Mapping[str, str]) -> Table:
             f"{median(figures, name, 'cpu_us_per_row'):.1f}",
             f"{max(figure.rss_mb for figure in runs):.0f}",
         )
-    for name, why in missing.items():
-        shown.add_row(name, f"not measured: {why}")
     return shown
 
 
@@ -169,14 +195,15 @@ def ratio(figures: Figures, name: str, other: str) -> float:
     return statistics.median(one.rows_per_s / two.rows_per_s for one, two in pairs)
 
 
-def verdicts(figures: Figures) -> list[str]:
+def verdicts(figures: Figures, missing: Mapping[str, str]) -> list[str]:
     lines = [
         f"walstream / {peer}: {ratio(figures, _WALSTREAM, peer):.2f} (goal {goal})"
         for peer, goal in _GOALS.items()
         if peer in figures
     ]
     rss = max(figure.rss_mb for figure in figures[_WALSTREAM])
-    return [*lines, f"walstream's memory: {rss:.0f} MB (goal {_MOST_RSS_MB})"]
+    lines.append(f"walstream's memory: {rss:.0f} MB (goal {_MOST_RSS_MB})")
+    return lines + [f"{name}: not measured: {why}" for name, why in missing.items()]
 
 
 def save(

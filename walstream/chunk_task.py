@@ -23,8 +23,9 @@ from walstream.spark.reader import Database
 from walstream.spark.table import Wanted
 from walstream.spark.task import ChunkTask
 
-# of each task's producer: a chunk is sent at full speed, and nobody waits for a record
-_BULK: Final = {"linger.ms": 20, "queue.buffering.max.kbytes": 64 << 10}
+# of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
+# few large batches cost the broker half of what many do
+_BULK: Final = {"linger.ms": 100, "queue.buffering.max.kbytes": 64 << 10}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class OpEncoder:
         Tabs become what stands between JSON's texts, and no value is looked at. None:
         some value has to be, since JSON or COPY writes it with a backslash.
         """
-        nulls = block.count(b"\\N")
+        nulls = block.count(b"\\N") if b"\\" in block else 0
         plain = len(block.translate(None, _ESCAPED)) == len(block) - nulls
         if not plain or not self._table.columns:
             return None

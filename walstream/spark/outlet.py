@@ -200,9 +200,11 @@ class Outlet:
             for partition, message in self._last.items()
         }
 
-    def _serve(self, wait_s: float) -> None:
+    def _serve(self, wait_s: float, *, flush: bool = False) -> None:
+        """Hear of deliveries; `flush`: with no more records to come."""
         try:
-            self._producer.poll(wait_s)
+            # a flush does not wait for batches to fill
+            (self._producer.flush if flush else self._producer.poll)(wait_s)
         except KafkaException as error:
             if self._failed is None:
                 self._failed = self._target.failure(
@@ -217,7 +219,7 @@ class Outlet:
             return
         while len(self._producer):
             self._check()
-            self._serve(_POLL_S)
+            self._serve(_POLL_S, flush=True)
         self._serve(0)
         if self._delivered != self._sent:
             raise Transient(
