@@ -98,6 +98,10 @@ class Beginning:
             self._capture.establish(connection)
             tables = published(connection, sorted(self._capture.remembered))
             self._positions.write(self._backfill.begin(0, tables))
+        elif record.failed:  # once more: what was wrong may be mended
+            self.check(connection, captured, create=False)
+            self._capture.recognise(connection)
+            self._backfill.want_again()
         elif not record.tables:
             _log.info(
                 "backfilled before",

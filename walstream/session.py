@@ -107,6 +107,8 @@ class Session:
 
     def run(self) -> bool:
         """Stream until stop; False: its deadline cut the drain short."""
+        if not self._backfill.await_orphans():
+            return False
         if self._source.backfill == "only":
             return self._run_only()
         with ExitStack() as stack:
@@ -124,16 +126,25 @@ class Session:
             begun = self._beginning.begin(
                 decision, server, facts, lambda: self._wait_for(sinks)
             )
+            if begun.holder is not None:
+                stack.enter_context(begun.holder)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             # a rewind may go back to what the slot can still send
             keys.learn(captured, server.flush_lsn, begun.slot_start)
             stage = _Stage(server, facts, captured, sinks, keys, begun.slot_start)
-            if self._backfill.pending and not self._fill(begun, stage):
-                return False
+            if self._backfill.pending:
+                if not self._fill(begun, stage):
+                    return False
+            elif begun.holder is not None:
+                begun.holder.close()
             if self._only:
-                self.ended = True
-                return True
+                return self._end()
             return self._stream(stage)
+
+    def _end(self) -> bool:
+        self._backfill.check_complete()
+        self.ended = True
+        return True
 
     def _look(self, connection: Connection) -> Server:
         server = servers.look(connection)
@@ -157,8 +168,8 @@ class Session:
             stage = _Stage(server, facts, captured, sinks, keys, slot_start=0)
             self._wait_for(sinks)
             holder = hold(self._site, tell=tell_of_waiting)
-            self.ended = self._fill(Begun(slot_start=0, holder=holder), stage)
-            return self.ended
+            begun = Begun(slot_start=0, holder=holder)
+            return self._fill(begun, stage) and self._end()
 
     def _wait_for(self, sinks: list[KafkaSink]) -> None:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
@@ -176,8 +187,6 @@ class Session:
         Under another snapshot than the new slot's own, the stream goes up to it first.
         """
         with begun.holder or hold(self._site, tell=tell_of_waiting) as holder:
-            if not self._backfill.await_orphans():
-                return False
             self._wait_for(stage.sinks)
             if begun.holder is None and not self._stream_up_to(holder.point, stage):
                 return False

@@ -107,3 +107,20 @@ def test_replaced_rows_that_were_deleted_in_a_gap_are_gone(
     done = backfilled(walstream, "public.*", "--replace")
     assert done.returncode == 0, done.stderr
     agree(database, settled(database, walstream.start(), reader))
+
+
+def test_a_table_that_is_given_up_is_the_exit_code_until_it_is_mended(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    walstream = filled(database, runs, tables=[], backfill="only")
+    database.execute(
+        "CREATE TABLE broken (id int PRIMARY KEY); INSERT INTO broken VALUES (5);"
+        "CREATE PUBLICATION walstream FOR TABLE small, broken"
+        " WHERE (10 / (id - 5) > -100)"
+    )
+    walstream.start()
+    walstream.ends_with(5, "public.broken", "division by zero", timeout_s=90)
+    assert len(reader.read()) == 10
+    database.execute("ALTER PUBLICATION walstream SET TABLE small, broken")
+    assert walstream.start().wait(90) == 0, walstream.text
+    assert len(reader.read()) == 11

@@ -4,11 +4,13 @@ Under a snapshot of a slot: what committed below its point is in it. So the rows
 in Kafka between the stream up to that point and the stream from there on.
 """
 
+import contextlib
 import fcntl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import structlog
@@ -18,6 +20,7 @@ from walstream.backfill.order import Order
 from walstream.backfill.record import DOCUMENT, Record
 from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, PostgresSource
+from walstream.errors import Repair, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.topics import Topic
 from walstream.lsn import show
@@ -28,7 +31,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, session, translate
 from walstream.postgres.holder import Holder
-from walstream.spark.chunk import Chunk
+from walstream.spark.chunk import Chunk, ChunkFailed
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
 from walstream.spark.table import Wanted
@@ -99,6 +102,25 @@ class Backfill:
         self._record = Record(lsn, tuple(tables))
         return {DOCUMENT: self._record.document}
 
+    def want_again(self) -> None:
+        """Want the tables once more that were given up."""
+        if self._record is not None:
+            self._store(self._record.wanting(self._record.failed, anew=False))
+
+    def check_complete(self) -> None:
+        """Raise ChunkFailed when some table was given up."""
+        failed = self._record.failed if self._record else {}
+        if failed:
+            name = next(iter(failed))
+            again = f"walstream backfill {' '.join(map(quote, failed))}"
+            if self._site.source.backfill == "only":
+                again = "walstream run"
+            raise ChunkFailed(
+                f"{len(failed)} of the tables were given up: {failed[name]}",
+                hint="correct what it says, then read them again",
+                repair=Repair(command=again),
+            )
+
     def await_orphans(self) -> bool:
         """Wait until no task of an earlier start can send rows; False: a stop came."""
         lock = self._site.lock
@@ -127,9 +149,7 @@ class Backfill:
         self._store(record)
         chunks = self._plan(record, holder, around)
         self._holder = holder
-        tables = {one.relation.table.full_name: one.relation.table for one in chunks}
-        for number, name in enumerate(record.replace, 1):
-            around.empty(tables[name], lsn, number)
+        self._empty(record, chunks, around)
         site = self._site
         job = Job(
             Order(
@@ -177,6 +197,21 @@ class Backfill:
         with under_snapshot(database, holder.name) as connection:
             return plan(connection, wishes, first=len(record.replace) + 1)
 
+    def _empty(
+        self, record: Record, chunks: Sequence[Chunk], around: Surroundings
+    ) -> None:
+        """Have readers empty what is replaced; leave out what has no rows to read."""
+        tables = {one.relation.table.full_name: one.relation.table for one in chunks}
+        for number, name in enumerate(record.replace, 1):
+            table = tables.get(name)
+            if table is None:
+                facts = around.facts[name]
+                table = Table(facts.schema, facts.name, facts.columns)
+            around.empty(table, record.lsn, number)
+        for name in record.tables:
+            if name not in tables:  # a partition root without a leaf
+                self.done(name, 0)
+
     def _store(self, record: Record) -> None:
         self._record = record
         self._site.positions.write({DOCUMENT: record.document})
@@ -200,7 +235,8 @@ class Backfill:
         if self._holder is not None:
             self._holder.check()
         site = self._site
-        with session(site.source.dsn) as connection:
+        # only a figure: a server without room for one more session goes on
+        with contextlib.suppress(Transient), session(site.source.dsn) as connection:
             site.gauge.see(slots.health(connection, site.source.slot))
 
 

@@ -45,6 +45,7 @@ class Record:
             self,
             lsn=lsn,
             tables=tuple(table for table in self.tables if table in present),
+            replace=tuple(table for table in self.replace if table in present),
         )
 
     def wanting(
