@@ -1,6 +1,10 @@
 """What `walstream run` was told beside the configuration."""
 
 from dataclasses import dataclass
+from typing import Final
+
+ALL_DONE: Final = 64
+"""What a worker ends with that has nothing left to do; 0 is a drain, by whomever."""
 
 
 @dataclass(frozen=True, slots=True)

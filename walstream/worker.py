@@ -25,7 +25,7 @@ from walstream.errors import Restart, Transient, WalstreamError
 from walstream.gauge import Alarm, Gauge
 from walstream.lsn import show
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
-from walstream.options import Options
+from walstream.options import ALL_DONE, Options
 from walstream.parent import die_with_parent
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
@@ -59,8 +59,11 @@ class Worker:
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
 
-    def run(self) -> None:
-        """Stream until stop. Raises what trying again would not cure."""
+    def run(self) -> bool:
+        """Stream until stop; True: there is nothing left to do, now or later.
+
+        Raises what trying again would not cure.
+        """
         folder = Path(self._config.state) / self._name
         ended = False
         while not (ended or self._stop.requested):
@@ -72,6 +75,7 @@ class Worker:
             except Transient as error:
                 self._positions = None
                 self._wait(error)
+        return ended
 
     def _take_up(self, positions: LmdbPositions) -> None:
         """Go on with the figures and the last error that were kept."""
@@ -254,14 +258,14 @@ def main() -> int:
     threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
     threading.Thread(target=_push, args=(worker,), daemon=True).start()
     try:
-        worker.run()
+        ended = worker.run()
     except WalstreamError as error:
         _log.error("stopped", **_fields(error, name, config))
         return error.exit_code
     except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
         _log.exception("worker failed: a defect")
         return 1
-    return 0
+    return ALL_DONE if ended else 0
 
 
 if __name__ == "__main__":

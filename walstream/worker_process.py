@@ -14,6 +14,7 @@ import structlog
 
 from walstream.config import Config
 from walstream.metrics import SOURCE
+from walstream.options import ALL_DONE
 from walstream.retry import Backoff
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
@@ -186,8 +187,9 @@ class WorkerProcess:
                 hint=f"restore {folder}, or: walstream positions reset {self.name}",
             )
             self.exit_code = _HISTORY
-        # 0: all that it had to do is done
-        elif code == 0 or code in _NEEDS_OPERATOR or (stopping and code >= 0):
+        elif code == ALL_DONE:
+            self.exit_code = 0
+        elif code in _NEEDS_OPERATOR or (stopping and code >= 0):
             self.exit_code = code
         elif stopping:
             self.exit_code = 1

@@ -59,6 +59,10 @@ def main() -> int:
     except WalstreamError as error:
         tell(Failed(error))
         return error.exit_code
+    except Exception as error:  # noqa: BLE001 - logged scrubbed, not by the interpreter
+        _log.exception("the backfill's driver failed: a defect")
+        tell(Failed(WalstreamError(f"{type(error).__name__}: a defect")))
+        return 1
     tell(Finished())
     return 0
 

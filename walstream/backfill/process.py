@@ -38,7 +38,7 @@ class DriverProcess:
         while True:
             try:
                 self._heard.put(pickle.load(stdout))  # noqa: S301 - our own child
-            except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            except Exception:  # noqa: BLE001 - whatever cannot be read is its end
                 break
         self._heard.put(
             Failed(
@@ -72,6 +72,7 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()

@@ -34,6 +34,9 @@ _SAID: Final = re.compile(r"ChunkFailed: (chunk \d+: .*)")
 _LOST: Final = re.compile(
     r"Task (\d+) in stage .*?: (?:[\w.]+(?:Exception|Error): )?(.*)"
 )
+_ENDED: Final = re.compile(
+    r"cancelled because|SparkContext was shut down|stopped SparkContext|Master removed"
+)
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: (No module named .*)")
 
 
@@ -228,6 +231,8 @@ def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
             return _gone()
         return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
     text = str(error.java_exception.getMessage())
+    if _ENDED.search(text):
+        return _gone()
     if found := _NO_MODULE.search(text):
         return ChunkFailed(
             f"Spark's Python: {found[1]}",
@@ -239,4 +244,4 @@ def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
         index = int(found[1])
         if index < len(part):
             return ChunkFailed(f"{part[index]}: {found[2]}")
-    return ChunkFailed(f"Spark: {text.splitlines()[0]}")
+    return Transient(f"Spark: {text.splitlines()[0]}")

@@ -10,7 +10,13 @@ from typing import Final
 from psycopg import sql
 
 from walstream.spark.chunk import Chunk, Keys, Pages, Span
-from walstream.spark.table import Connection, Readable, Wanted, look
+from walstream.spark.table import (
+    Connection,
+    Readable,
+    Wanted,
+    let_through,
+    look,
+)
 
 CHUNK_BYTES: Final = 16 << 20
 CHUNK_ROWS: Final = 100_000  # where the bytes do not decide
@@ -29,7 +35,10 @@ def plan(
     Under the snapshot that they will be read under, or before it: the last chunk of a
     relation is open-ended.
     """
-    found = [(wanted, look(connection, wanted)) for wanted in tables]
+    wishes = list(tables)
+    names = {name for wanted in wishes for name in wanted.publications}
+    through = let_through(connection, names) if names else {}
+    found = [(wanted, look(connection, wanted, through)) for wanted in wishes]
     found.sort(key=lambda one: -sum(part.size for part in one[1]))
     spans = (
         (part, span)

@@ -38,6 +38,9 @@ _UNCHANGED: Final = (
     "SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = %s"
 )
 _STORED: Final = "SELECT relkind IN ('r', 'm') FROM pg_class WHERE oid = %s"
+_NAMED: Final = (
+    "SELECT coalesce(to_regclass(format('%%I.%%I', %s, %s)) = %s::oid, false)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,12 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
             text = error.diag.message_primary
             raise TableRewritten(f"{chunk.relation.full_name!r}: {text}") from None
         raise
-    oid = (chunk.relation.oid,)
+    relation = chunk.relation
+    named = (relation.schema, relation.name, relation.oid)
+    # by now, not by the snapshot: what was read is what has the name now
+    if connection.execute(_NAMED, named).fetchone() != (True,):
+        raise TableRewritten(f"{relation.full_name!r} has another name meanwhile")
+    oid = (relation.oid,)
     stored = connection.execute(_STORED, oid).fetchone()
     if stored == (True,) and connection.execute(_UNCHANGED, oid).fetchone() != (True,):
         raise TableRewritten(

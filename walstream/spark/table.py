@@ -3,7 +3,7 @@
 A partition root has no rows: its leaves are read, and their rows go out as the root's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,10 +26,9 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'm', 'v', 'f')
 """
 _PUBLISHED: Final = """
-SELECT t.attnames::text[], t.rowfilter, p.pubinsert
+SELECT t.schemaname, t.tablename, t.attnames::text[], t.rowfilter, p.pubinsert
 FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
-WHERE t.pubname = ANY (%s) AND t.schemaname = %s AND t.tablename = %s
-ORDER BY t.pubname
+WHERE t.pubname = ANY (%s) ORDER BY t.pubname
 """
 # from pg_inherits, which the snapshot decides; pg_partition_tree shows what is now
 _LEAVES: Final = """
@@ -106,13 +105,34 @@ class Readable:
     size: int  # bytes, with TOAST
 
 
-def look(connection: Connection, wanted: Wanted) -> list[Readable]:
+class NoSuchTable(ConfigError):
+    """The table is not there, or is published no more."""
+
+
+Through = Mapping[tuple[str, str], Sequence[tuple[Sequence[str], str | None, bool]]]
+"""What publications let through of each table: columns, rows, and whether inserts."""
+
+
+def let_through(connection: Connection, publications: Iterable[str]) -> Through:
+    """Ask once for all tables: the view opens each of them, whichever is asked for."""
+    found: dict[tuple[str, str], list[tuple[Sequence[str], str | None, bool]]] = {}
+    rows = connection.execute(_PUBLISHED, (list(publications),)).fetchall()
+    for schema, name, columns, row_filter, inserts in rows:
+        found.setdefault((schema, name), []).append((columns, row_filter, inserts))
+    return found
+
+
+def look(
+    connection: Connection, wanted: Wanted, through: Through | None = None
+) -> list[Readable]:
     """Find the relations that hold a table's rows; raise what keeps them from us."""
     row = connection.execute(_TABLE, (wanted.schema, wanted.name)).fetchone()
     if row is None:
-        raise ConfigError(f"there is no table {wanted.full_name!r}")
+        raise NoSuchTable(f"there is no table {wanted.full_name!r}")
     oid, _, columns = row
-    names, row_filter = _published(connection, wanted)
+    if through is None and wanted.publications:
+        through = let_through(connection, wanted.publications)
+    names, row_filter = _published(wanted, through or {})
     # the view lists generated columns also where the server never sends them
     sent = connection.info.server_version >= _GENERATED_SENT_FROM
     shown = [
@@ -133,23 +153,19 @@ def look(connection: Connection, wanted: Wanted) -> list[Readable]:
     ]
 
 
-def _published(
-    connection: Connection, wanted: Wanted
-) -> tuple[Sequence[str] | None, str]:
+def _published(wanted: Wanted, through: Through) -> tuple[Sequence[str] | None, str]:
     """Give the columns that are let through, and the rows, as SQL."""
     if not wanted.publications:
         return None, ""
-    rows = connection.execute(
-        _PUBLISHED, (list(wanted.publications), wanted.schema, wanted.name)
-    ).fetchall()
+    rows = through.get((wanted.schema, wanted.name))
     if not rows:
-        raise ConfigError(
+        raise NoSuchTable(
             f"table {wanted.full_name!r} is not in {_list(wanted.publications)}",
             hint="add it to the publication, or to `tables`",
         )
     # a row is sent when one of those that publish inserts lets it through
     filters = [row_filter for _, row_filter, inserts in rows if inserts]
-    if not filters or None in filters:
+    if not all(filters):
         return rows[0][0], ""
     return rows[0][0], " OR ".join(f"({text})" for text in filters)
 
