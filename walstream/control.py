@@ -277,7 +277,11 @@ def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] 
     """
     if holder(folder) is None:
         return None
-    with _connected(folder, wait_s) as connection:
+    try:
+        connection = _connect(folder, wait_s)
+    except OSError:  # it is starting, or ending, or has no socket
+        raise _mute() from None
+    with contextlib.closing(connection):
         answer = _call(connection, request)
     if "error" in answer:
         raise ConfigError(
@@ -324,9 +328,13 @@ def _call(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     except OSError:  # it ended, or takes too long
         line = b""
     if not line.endswith(b"\n"):
-        raise Transient(
-            "the running walstream does not answer",
-            hint="look at its log; or stop it first",
-        )
+        raise _mute()
     answer: dict[str, Any] = json.loads(line)
     return answer
+
+
+def _mute() -> Transient:
+    return Transient(
+        "the running walstream does not answer",
+        hint="look at its log; or stop it first",
+    )

@@ -18,7 +18,7 @@ from walstream.beside.backfill import Backfill as BesideBackfill
 from walstream.beside.progress import Progress
 from walstream.beside.threads import Threads
 from walstream.config import Config, PostgresSource
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, Restart, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.sink import KafkaSink
 from walstream.ledger import Transaction
@@ -55,7 +55,7 @@ class _Stage:
 
     server: Server
     facts: Mapping[str, TableFacts]
-    captured: Mapping[str, TableFacts]
+    captured: Mapping[str, TableFacts]  # and what is left to backfill
     sinks: list[KafkaSink]
     keys: KeyBook
     slot_start: Lsn
@@ -120,8 +120,9 @@ class Session:
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
             self._sinks.check(captured.values())
-            for other in self._backfill.others:
-                self._sinks.expect(*other)
+            known = self._backfill.known(captured, facts)
+            for schema, name in self._backfill.places:
+                self._sinks.expect(schema, name)
             sinks = self._sinks.open(server.origin, captured.values(), stack)
             begun = self._beginning.begin(
                 decision, server, facts, lambda: self._wait_for(sinks)
@@ -131,7 +132,7 @@ class Session:
             keys = KeyBook(self._positions, self._sinks.partition_key)
             # a rewind may go back to what the slot can still send
             keys.learn(captured, server.flush_lsn, begun.slot_start)
-            stage = _Stage(server, facts, captured, sinks, keys, begun.slot_start)
+            stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             if self._backfill.pending:
                 if not self._fill(begun, stage):
                     return False
@@ -163,9 +164,12 @@ class Session:
                     self.ended = True
                     return True
             self._sinks.check(captured.values())
+            known = self._backfill.known(captured, facts)
+            for schema, name in self._backfill.places:
+                self._sinks.expect(schema, name)
             sinks = self._sinks.open(server.origin, captured.values(), stack)
             keys = KeyBook(self._positions, self._sinks.partition_key)
-            stage = _Stage(server, facts, captured, sinks, keys, slot_start=0)
+            stage = _Stage(server, facts, known, sinks, keys, slot_start=0)
             self._wait_for(sinks)
             holder = hold(self._site, tell=tell_of_waiting)
             begun = Begun(slot_start=0, holder=holder)
@@ -188,6 +192,8 @@ class Session:
         """
         with begun.holder or hold(self._site, tell=tell_of_waiting) as holder:
             self._wait_for(stage.sinks)
+            if self._came_late(stage):
+                raise Restart("tables came into the publication while it began")
             if begun.holder is None and not self._stream_up_to(holder.point, stage):
                 return False
             around = Surroundings(
@@ -198,6 +204,14 @@ class Session:
                 empty=partial(self._empty, stage.sinks),
             )
             return self._backfill.run(holder, around)
+
+    def _came_late(self, stage: _Stage) -> bool:
+        """Tell whether a table is to be read of which this session does not know."""
+        strange = self._backfill.strange(stage.captured)
+        if not strange:
+            return False
+        with session(self._source.dsn) as connection:
+            return not strange.isdisjoint(catalog.tables(connection))
 
     def _stream_up_to(self, point: Lsn, stage: _Stage) -> bool:
         """Stream what committed below; False: a stop came first."""

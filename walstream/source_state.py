@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from walstream.backfill.record import DOCUMENT as BACKFILL
-from walstream.backfill.status import problems as backfill_problems
 from walstream.beside.progress import DOCUMENT as BESIDE
 from walstream.beside.progress import stored
 from walstream.config import PostgresSource
@@ -168,4 +167,3 @@ class SourceState:
             if problem is not None:
                 yield str(problem.args[0])
         yield from filter(None, (self.slot_problem, self.alarm))
-        yield from backfill_problems(self.kept.backfill)

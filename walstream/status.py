@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from walstream.backfill.status import BackfillStatus, backfill_status
+from walstream.backfill.status import problems as backfill_problems
 from walstream.config import Config, PostgresSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
@@ -140,12 +141,14 @@ def _look_at(
     state, exit_code = seen.state()
     if seen.alarm:
         exit_code = exit_code or WAITS
+    given_up = backfill_problems(name, kept.backfill)
+    problems = [*seen.problems(state), *map(config.command, given_up)]
     return SourceStatus(
         name=name,
         kind=source.kind,
         state=state,
         exit_code=exit_code,
-        problems=list(dict.fromkeys(map(config.secrets.scrub, seen.problems(state)))),
+        problems=list(dict.fromkeys(map(config.secrets.scrub, problems))),
         resume=show(seen.resume) if seen.resume else None,
         server_lsn=show(health.flush_lsn) if health else None,
         lag_bytes=seen.lag_bytes,

@@ -19,6 +19,7 @@ from tests.fix_postgres import (
     temporary_database,
 )
 from tests.fix_walstream import Runs
+from tests.folding import by_arrival
 from tests.reading import Reader
 from tests.running import Walstream
 from tests.waiting import wait_until
@@ -84,16 +85,26 @@ def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
 
 @pytest.mark.fault_long
 @pytest.mark.parametrize(
-    "process", ["org.apache.spark", "pyspark.daemon", "walstream.backfill.driver"]
+    ("process", "number"),
+    [
+        ("org.apache.spark", signal.SIGKILL),
+        ("org.apache.spark", signal.SIGTERM),
+        ("pyspark.daemon", signal.SIGKILL),
+        ("walstream.backfill.driver", signal.SIGKILL),
+    ],
 )
 def test_what_runs_for_it_is_killed_and_started_again(
-    process: str, database: Database, walstream: Walstream, reader: Reader
+    process: str,
+    number: signal.Signals,
+    database: Database,
+    walstream: Walstream,
+    reader: Reader,
 ) -> None:
     with load(database, seed=7) as writing:
         walstream.start()
         wait_until(lambda: spark_of(walstream, process), 60, "it runs")
         for one in spark_of(walstream, process):
-            os.kill(one.pid, signal.SIGKILL)
+            os.kill(one.pid, number)
         walstream.until("backfill ended", 90).streaming()
         writing.wait_for_more()
     agree(database, settled(database, walstream, reader))
@@ -155,7 +166,7 @@ def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
     )
     (source,) = json.loads(status.stdout)["sources"]
     assert source["backfill"]["state"] == "incomplete"
-    assert "walstream backfill public.broken" in source["problems"][0]
+    assert "walstream backfill --source app public.broken" in source["problems"][0]
     records = settled(database, walstream, reader)
     agree(database, [r for r in records if r.op.table.name != "broken"])
 
@@ -174,3 +185,29 @@ def test_a_server_that_goes_away_costs_no_table(
         walstream.until("backfill ended", 90)
         assert not walstream.said("given up")
         agree(database, settled(database, walstream, reader))
+
+
+def test_a_table_that_is_exchanged_by_its_name_is_read_again(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    database.execute("CREATE TABLE other (LIKE load INCLUDING ALL)")
+    walstream.start().until("backfill begins", 60)
+    database.execute(
+        "INSERT INTO other VALUES (1, 1, 'of the other');"
+        " ALTER TABLE load RENAME TO former; ALTER TABLE other RENAME TO load;"
+        " DROP TABLE former"
+    )
+    walstream.until("backfill ended", 120)
+    records = settled(database, walstream, reader)
+    assert ("public.load", b'["1"]') in by_arrival(records)
+
+
+@pytest.mark.fault_long
+def test_a_worker_that_is_told_to_stop_by_a_stranger_streams_again(
+    database: Database, walstream: Walstream
+) -> None:
+    walstream.source = {**walstream.source, "backfill": "never"}
+    walstream.start().streaming()
+    os.kill(walstream.worker_pid(), signal.SIGTERM)
+    walstream.until("worker ended, starting it again")
+    wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")

@@ -1,13 +1,20 @@
 """Tables' old rows beside a running stream, with real servers and a load."""
 
+import json
+import re
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, Popen
+from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from consumer import IdempotentConsumer
 from tests.beside_load import (
@@ -22,15 +29,24 @@ from tests.beside_load import (
 )
 from tests.consuming import Running
 from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, OwnPostgres, temporary_database
+from tests.fix_postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
 from tests.fix_walstream import Runs
 from tests.reading import Reader, Record, TopicAdmin
-from tests.running import SOURCE, Walstream
+from tests.running import SOURCE, Walstream, toml
 from tests.waiting import wait_until
 from walstream.backfilling import Asked, backfill
 from walstream.config import load
 from walstream.control import ask_status
+from walstream.errors import ConfigError
 from walstream.local import LocalPostgres
+from walstream.postgres import catalog
+from walstream.postgres.capture import Capture
+from walstream.postgres.connection import connect
 
 ROWS = 2000
 PUBLICATION = "CREATE PUBLICATION walstream FOR TABLE early"
@@ -50,6 +66,19 @@ def started(runs: Runs, dsn: str) -> Walstream:
     return walstream.start().streaming().streaming_said()
 
 
+def status(walstream: Walstream) -> dict[str, Any]:
+    """Ask as an operator does."""
+    command = Path(sys.executable).with_name("walstream")
+    done = subprocess.run(
+        [command, "status", "--json", "-c", walstream.configuration],
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def until_done(walstream: Walstream, *tables: str, timeout_s: float = 30) -> None:
     def done() -> bool:
         told = ask_status(walstream.state.parent) or {"sources": {}}
@@ -67,8 +96,8 @@ def until_done(walstream: Walstream, *tables: str, timeout_s: float = 30) -> Non
 def until_read(reader: Reader, database: Database) -> list[Record]:
     """Read until both tables are there, folded as they stand; give the records."""
 
-    def same(_: list[Record]) -> bool:
-        return all(
+    def same(records: list[Record]) -> bool:
+        return len(records) == reader.ends() and all(
             folded(reader.records, table) == stored(database, table) for table in TABLES
         )
 
@@ -172,7 +201,11 @@ def slow_standby(server: LocalPostgres, folder: Path) -> Iterator[None]:
             child.kill()
 
 
-@pytest.mark.parametrize("version", [15, 18], ids=["pg15", "pg18"])
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param(15, marks=pytest.mark.fault_long), 18],
+    ids=["pg15", "pg18"],
+)
 def test_a_slow_synchronous_standby_lets_no_stale_row_win(
     own_postgres: OwnPostgres, runs: Runs, reader: Reader, tmp_path: Path, version: int
 ) -> None:
@@ -208,3 +241,145 @@ def test_replace_repairs_what_a_gap_left(
     truncates = [r for r in reader.of("late") if r.op.partitions]
     assert {r.partition for r in truncates} == set(range(PARTITIONS))
     assert all(r.op.snapshot for r in truncates)
+
+
+def test_an_instance_killed_in_the_middle_goes_on(
+    newest_postgres: PostgresServer, runs: Runs, reader: Reader, kafka: KafkaServer
+) -> None:
+    with (
+        temporary_database(newest_postgres) as database,
+        temporary_database(newest_postgres) as target,
+    ):
+        for one in (database, target):
+            one.execute(SCHEMA)
+        database.execute(PUBLICATION + ", late")
+        fill(database, 5000)
+        walstream = started(runs, database.dsn)
+        with (
+            loading(database) as load,
+            followed(kafka, f"{runs.prefix}all", target) as follower,
+        ):
+            ask(walstream, "early", replace=True)
+            ask(walstream, "late", replace=True)
+            for rows in (500, 7000):
+                reader.until(partial(has_snapshots, rows))
+                walstream.kill()
+                done = [entry["table"] for entry in walstream.said("backfilled")]
+                assert "public.late" not in done
+                load.more(20)
+                walstream.start().streaming()
+            until_done(walstream, "public.late")
+            load.stop()
+            check(reader, database)
+            until_followed(follower, database, target)
+        assert walstream.terminate() == 0
+
+
+def has_snapshots(wanted: int, records: list[Record]) -> bool:
+    return sum(record.op.snapshot for record in records) > wanted
+
+
+def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -> None:
+    database.execute(
+        SCHEMA + "CREATE TABLE bare (id int);"
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY LIST (id);"
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1);"
+        "CREATE PUBLICATION walstream FOR TABLE early, root"
+        " WITH (publish_via_partition_root = true);"
+        "CREATE PUBLICATION walstream_insert FOR TABLE bare"
+        " WITH (publish = 'insert, truncate')"
+    )
+    walstream = runs(database.dsn, source={"tables": []})
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    for name, what in (
+        ("none", "there is no table 'public.none'"),
+        ("public.erly", "is 'public.early' meant"),
+        ("late", "'public.late' is not captured"),
+        ("leaf", "backfill 'public.root'"),
+        ("bare", "has no row key"),
+        ("other.*", "no captured table matches"),
+        ("early", "has no position yet"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(what)):
+            ask(walstream, name)
+    walstream.start().streaming().streaming_said()
+    assert ask(walstream, "public.*") == Asked(
+        ["public.early", "public.root"], True, {"public.bare": "it has no row key"}
+    )
+    until_done(walstream, "public.early", "public.root")
+    assert walstream.terminate() == 0
+    assert ask(walstream, "early") == Asked(["public.early"], False, {})
+    assert status(walstream)["sources"][0]["backfill"] == {
+        "public.early": {"rows": 0, "state": "waiting", "error": ""}
+    }
+    walstream.start().streaming()
+    until_done(walstream, "public.early")
+    walstream.sink = {"on_truncate": "skip"}
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    with pytest.raises(ConfigError, match="on_truncate is 'skip'"):
+        ask(walstream, "early", replace=True)
+
+
+def test_a_failing_read_is_said_kept_and_tried_again(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    role = f"stream_{database.name}"
+    database.execute(SCHEMA + PUBLICATION)
+    database.execute("INSERT INTO early VALUES (1, 1, 1, 'n', 'b')")
+    database.execute(f"CREATE ROLE {role} LOGIN REPLICATION")
+    walstream = runs(
+        make_conninfo(database.dsn, user=role),
+        source={"tables": []},
+        sink={"topic": f"{runs.prefix}all"},
+    )
+    walstream.start().streaming().streaming_said()
+    ask(walstream, "early")
+    walstream.until("may not read")
+    (said,) = walstream.said("does not go on")
+    assert said["repair"] == f'GRANT SELECT ON "public"."early" TO "{role}";'
+    database.execute("UPDATE early SET n = 2")
+    assert len(reader.count(1)) == 1  # the stream goes on
+    (source,) = status(walstream)["sources"]
+    assert source["backfill"]["public.early"]["state"] == "error"
+    assert "may not read" in source["backfill"]["public.early"]["error"]
+    database.execute(said["repair"])
+    ask(walstream, "early")
+    until_done(walstream, "public.early")
+    assert len(reader.count(2)) == 2
+    assert walstream.terminate() == 0
+    database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_tables_that_come_into_the_publication_are_told_of(database: Database) -> None:
+    grown: list[list[str]] = []
+    kept: list[Any] = []
+
+    def capture() -> Capture:
+        return Capture(
+            database.dsn,
+            "walstream",
+            ["public.*"],
+            keep=kept.append,
+            grown=lambda tables: grown.append(list(tables)),
+        )
+
+    database.execute(SCHEMA)
+    with connect(database.dsn) as connection:
+        first = capture()
+        first.establish(connection)
+        assert grown == []  # the slot's own snapshot has these
+        remembered = first.remembered
+        database.execute("CREATE TABLE later (id int PRIMARY KEY)")
+        first.extend(connection, catalog.tables(connection))
+        assert grown == [["public.later"]]
+        # killed before it was kept
+        capture().resume(connection, remembered, catalog.tables(connection))
+        assert grown == [["public.later"]] * 2
+        database.execute("CREATE TABLE bare (id int)")
+        database.execute("CREATE SCHEMA s; CREATE TABLE s.own (id int PRIMARY KEY)")
+        database.execute("ALTER PUBLICATION walstream ADD TABLE s.own")
+        again = capture()
+        again.resume(connection, kept[-1], catalog.tables(connection))
+        assert grown[2:] == [["s.own"]]
+        again.check(connection)
+        assert grown[3:] == []

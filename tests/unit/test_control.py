@@ -236,5 +236,13 @@ def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
             ask(tmp_path, {**BACKFILL, "source": "other"}, 5.0)
 
 
+def test_an_instance_without_a_socket_does_not_answer(tmp_path: Path) -> None:
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    with pytest.raises(Transient, match="does not answer"):
+        ask(tmp_path, BACKFILL, 5.0)
+    lock.release()
+
+
 def test_nobody_is_asked_where_none_runs(tmp_path: Path) -> None:
     assert ask(tmp_path, BACKFILL, 5.0) is None

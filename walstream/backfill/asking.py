@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from walstream.backfill import obstacles
 from walstream.backfill.record import DOCUMENT, Record
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Repair
@@ -11,7 +12,7 @@ from walstream.positions import LmdbPositions
 from walstream.postgres import publication
 from walstream.postgres.connection import Connection, session
 from walstream.routing import matches
-from walstream.spark.table import published, relations
+from walstream.spark.table import Wanted, look, published, relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,13 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     return next(iter(sources.items()))
 
 
-def find(source: PostgresSource, wanted: Sequence[str]) -> Asked:
-    """Find the tables that these names or patterns mean."""
+def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Asked:
+    """Find the tables that these names or patterns mean; raise where one is not read.
+
+    Before anything is kept: a wish that cannot come true would hold up every start.
+    """
+    for _, obstacle in obstacles.on_this_machine(config):
+        raise obstacle
     names = [source.publication, publication.insert_only(source.publication)]
     with session(source.dsn) as connection:
         captured = published(connection, names)
@@ -45,11 +51,15 @@ def find(source: PostgresSource, wanted: Sequence[str]) -> Asked:
             table for name in wanted for table in _meant(name, captured)
         )
         missing = [name for name in wanted if not _meant(name, captured)]
-        return Asked(tuple(found), tuple(_others(connection, source, missing)))
+        asked = Asked(tuple(found), tuple(_others(connection, source, missing)))
+        for table in (*asked.captured, *asked.others):
+            schema, _, bare = table.partition(".")
+            look(connection, Wanted(schema, bare))
+        return asked
 
 
 def _meant(name: str, tables: Iterable[str]) -> list[str]:
-    pattern = name if "." in name else f"*.{name}"
+    pattern = name if "." in name else f"public.{name}"
     return [table for table in tables if matches(pattern, table)]
 
 
@@ -82,8 +92,9 @@ def note(folder: Path, asked: Asked, *, anew: bool) -> None:
     with LmdbPositions(folder) as positions:
         if positions.position() is None:
             raise ConfigError(
-                f"source {folder.name!r} has no position: it never streamed",
-                hint="walstream run backfills its tables first",
+                f"source {folder.name!r} has no position: it does not stream",
+                hint='walstream run sends the rows first; after backfill = "only",'
+                " walstream positions reset lets it send them once more",
             )
         record = Record.of(positions.read(DOCUMENT)) or Record(0, ())
         record = record.wanting(asked.captured, anew=anew, others=asked.others)

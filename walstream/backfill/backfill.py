@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final
 
 import structlog
@@ -18,13 +17,14 @@ import structlog
 from walstream.backfill.job import Job
 from walstream.backfill.order import Order
 from walstream.backfill.record import DOCUMENT, Record
+from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, PostgresSource
-from walstream.errors import Repair, Transient
+from walstream.errors import ConfigError, PermissionLacking, Repair, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.topics import Topic
 from walstream.lsn import show
-from walstream.metrics import LSN, SLOT
+from walstream.metrics import LSN, SLOT, TABLE
 from walstream.op import Table
 from walstream.ports import Positions
 from walstream.postgres import slot as slots
@@ -34,7 +34,7 @@ from walstream.postgres.holder import Holder
 from walstream.spark.chunk import Chunk, ChunkFailed
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
-from walstream.spark.table import Wanted
+from walstream.spark.table import NoSuchTable, Wanted, let_through, look
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 5.0
@@ -88,10 +88,26 @@ class Backfill:
         return wanted and self._record is not None and bool(self._record.tables)
 
     @property
-    def others(self) -> list[tuple[str, str]]:
-        """Name, by schema and name, what is read though there is no stream of it."""
-        names = self._record.others if self._record else ()
-        return [(schema, name) for schema, _, name in (n.partition(".") for n in names)]
+    def _wanted(self) -> set[str]:
+        return set(self._record.tables) if self._record else set()
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Name, by schema and name, what is left to read."""
+        parted = (name.partition(".") for name in sorted(self._wanted))
+        return [(schema, name) for schema, _, name in parted]
+
+    def known(
+        self, captured: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
+    ) -> dict[str, TableFacts]:
+        """Add what is left to read to what is captured: a branch's leaf may not be."""
+        left = self._wanted & facts.keys()
+        return {**captured, **{name: facts[name] for name in sorted(left)}}
+
+    def strange(self, known: Mapping[str, TableFacts]) -> set[str]:
+        """Name what is left to read, and not known; views aside."""
+        others = self._record.others if self._record else ()
+        return self._wanted - known.keys() - set(others)
 
     @property
     def record(self) -> Record | None:
@@ -112,7 +128,7 @@ class Backfill:
         failed = self._record.failed if self._record else {}
         if failed:
             name = next(iter(failed))
-            again = f"walstream backfill {' '.join(map(quote, failed))}"
+            again = asking_again(self._site.name, failed)
             if self._site.source.backfill == "only":
                 again = "walstream run"
             raise ChunkFailed(
@@ -145,9 +161,11 @@ class Backfill:
         if record is None:
             return True
         lsn = holder.point - 1
-        record = record.under(lsn, around.facts)
-        self._store(record)
-        chunks = self._plan(record, holder, around)
+        for name in sorted(self.strange(around.facts)):
+            _log.warning("table is gone: its rows are not sent", **{TABLE: name})
+        self._store(record.under(lsn, around.facts))
+        chunks = self._plan(holder, around)
+        record = self._record or record
         self._holder = holder
         self._empty(record, chunks, around)
         site = self._site
@@ -170,7 +188,8 @@ class Backfill:
             chunks=len(chunks),
         )
         began = time.monotonic()
-        site.gauge.backfill = job.progress.report
+        before = record.rows
+        site.gauge.backfill = lambda: {"rows_before": before, **job.progress.report()}
         try:
             if not job.run(site.stop):
                 return False
@@ -184,18 +203,33 @@ class Backfill:
         )
         return True
 
-    def _plan(
-        self, record: Record, holder: Holder, around: Surroundings
-    ) -> list[Chunk]:
-        wishes = [
-            wanted(around.facts[name], around.publications)
-            if name in around.facts
-            else Wanted(name.partition(".")[0], name.partition(".")[2])
-            for name in record.tables
-        ]
+    def _plan(self, holder: Holder, around: Surroundings) -> list[Chunk]:
+        """Cut what is left into chunks; leave out what cannot be read any more."""
+        record = self._record
+        if record is None:
+            return []
         database = Database(self._site.source.dsn, connect, translate)
+        wishes = []
         with under_snapshot(database, holder.name) as connection:
+            through = let_through(connection, around.publications)
+            for name in record.tables:
+                if self._site.stop.requested:
+                    return []
+                wish = _wish(name, around)
+                try:
+                    look(connection, wish, through)
+                except NoSuchTable as error:
+                    _log.warning(str(error.args[0]), **{TABLE: name})
+                    self._store(self._left(name))
+                except (ConfigError, PermissionLacking) as error:
+                    self.given_up(name, str(error.args[0]))
+                else:
+                    wishes.append(wish)
             return plan(connection, wishes, first=len(record.replace) + 1)
+
+    def _left(self, table: str) -> Record:
+        record = self._record or Record(0, ())
+        return record.without(table)
 
     def _empty(
         self, record: Record, chunks: Sequence[Chunk], around: Surroundings
@@ -238,6 +272,13 @@ class Backfill:
         # only a figure: a server without room for one more session goes on
         with contextlib.suppress(Transient), session(site.source.dsn) as connection:
             site.gauge.see(slots.health(connection, site.source.slot))
+
+
+def _wish(name: str, around: Surroundings) -> Wanted:
+    if name in around.facts:
+        return wanted(around.facts[name], around.publications)
+    schema, _, bare = name.partition(".")
+    return Wanted(schema, bare)
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:

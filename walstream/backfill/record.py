@@ -58,6 +58,7 @@ class Record:
         failed = {name: why for name, why in self.failed.items() if name not in wanted}
         return replace(
             self,
+            rows=self.rows if self.tables else 0,  # of a backfill that is over
             tables=tuple(wanted),
             replace=tuple(emptied),
             others=tuple(dict.fromkeys([*self.others, *others])),

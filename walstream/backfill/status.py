@@ -1,6 +1,7 @@
 """How a backfill is: from its record, and from the worker that runs it."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ class BackfillStatus:
     state: str  # running | waiting | done | incomplete
     tables: list[str]  # that are not finished
     failed: dict[str, str]  # tables that were given up, and why
-    rows: int  # delivered since the last snapshot's begin, and of finished tables
+    rows: int  # delivered; of tables that are not finished since the last start
     rows_per_s: float | None  # while it runs
     share: float | None  # of the bytes to read under this snapshot, 0 to 1
     left_s: float | None  # about
@@ -37,19 +38,25 @@ def backfill_status(
         state=state,
         tables=list(record.tables),
         failed=dict(record.failed),
-        rows=max(record.rows, progress.get("rows", 0)),
+        rows=progress["rows_before"] + progress["rows"] if progress else record.rows,
         rows_per_s=progress.get("rows_per_s"),
         share=progress.get("share"),
         left_s=progress.get("left_s"),
     )
 
 
-def problems(document: Mapping[str, Any] | None) -> list[str]:
-    """Say which tables' rows are not all in Kafka, and with which command they are."""
+def asking_again(source: str, tables: Iterable[str]) -> str:
+    """Write the command that has these tables read once more."""
+    return shlex.join(["walstream", "backfill", "--source", source, *tables])
+
+
+def problems(source: str, document: Mapping[str, Any] | None) -> list[str]:
+    """Say which tables' rows are not all in Kafka; each ends with the command."""
     record = Record.of(document)
     if record is None:
         return []
     return [
-        f"the backfill of {table!r} was given up ({why}): walstream backfill {table}"
+        f"the backfill of {table!r} was given up ({why}):"
+        f" {asking_again(source, [table])}"
         for table, why in record.failed.items()
     ]

@@ -57,6 +57,7 @@ class _Failure:
     """How a table failed, and when it is tried again."""
 
     said: str = ""
+    serial: int = 0  # of the wish: one that is asked anew is tried at once
     again_at: float = 0.0
     passing: Backoff = field(default_factory=lambda: Backoff(1.0, 60.0))
     lasting: Backoff = field(default_factory=lambda: Backoff(60.0, 600.0))
@@ -131,7 +132,11 @@ class Backfill:
         now = self._clock()
         for name, wish in self._progress.wishes().items():
             failure = self._failures.get(name)
-            if failure is None or now >= failure.again_at:
+            if (
+                failure is None
+                or failure.serial != wish.serial
+                or now >= failure.again_at
+            ):
                 self._run = Run(name, wish, self._reader, self._threads.read)
                 self._patient_until = None
                 return
@@ -214,6 +219,7 @@ class Backfill:
         failure = self._failures.setdefault(run.name, _Failure())
         wait_s = (failure.passing if error.retryable else failure.lasting).next()
         failure.again_at = self._clock() + wait_s
+        failure.serial = run.wish.serial
         if failure.said != text:
             failure.said = text
             said = {TABLE: run.name, ERROR: text, HINT: error.hint}

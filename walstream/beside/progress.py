@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from walstream.beside.chunk import Key
@@ -19,6 +20,7 @@ DOCUMENT: Final = "beside"
 FIRST_CHUNK: Final = 1 << 24
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
+_TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class Progress:
                 name: {"rows": rows, "state": "done", "error": ""}
                 for name, rows in self._done
             }
-            return done | shown(self._wishes, self.reading)
+            some = dict(islice(self._wishes.items(), _TOLD))
+            return done | shown(some, self.reading)
 
 
 def shown(wishes: dict[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:

@@ -9,13 +9,15 @@ from rich.console import Console
 
 from walstream import backfilling, logs
 from walstream.backfill import asking
+from walstream.beside.progress import stored
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import console
 from walstream.config import Config, load
-from walstream.control import ask_status, lent
+from walstream.control import lent
 from walstream.lock import holder
 from walstream.options import Options
 from walstream.run import run
+from walstream.source_state import kept_of
 
 _LOOK_EVERY_S = 0.5
 _FAILED = 5
@@ -59,7 +61,7 @@ def backfill(  # noqa: PLR0913 - options
     name, found = asking.source_of(config, source)
     if holder(Path(config.state)) is not None:
         raise typer.Exit(_beside(config, name, tables, replace=replace, wait=wait))
-    asked = asking.find(found, tables)
+    asked = asking.find(config, found, tables)
     with lent(config, name):
         asking.note(Path(config.state) / name, asked, anew=replace)
     alone = config.model_copy(update={"sources": {name: found}})
@@ -87,20 +89,19 @@ def _beside(
 
 def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:
     """Wait until every table is done, or does not go on."""
-    while True:
-        running = ask_status(Path(config.state))
-        if running is None:
+    folder = Path(config.state)
+    while tables:
+        wished = stored(kept_of(folder / source).beside)
+        for table in sorted(tables):
+            error = wished[table]["error"] if table in wished else ""
+            if error:
+                out.print(f"{table}: {error}", style="red", highlight=False)
+                return _FAILED
+            if table not in wished:
+                out.print(f"{table}: sent", highlight=False)
+                tables.discard(table)
+        if tables and holder(folder) is None:
             out.print("the instance ended: the next run goes on with it")
             return _FAILED
-        told = running["sources"].get(source, {}).get("beside", {})
-        for table in sorted(tables):
-            how = told.get(table, {"state": "waiting"})
-            if how["state"] == "error":
-                out.print(f"{table}: {how['error']}", style="red", highlight=False)
-                return _FAILED
-            if how["state"] == "done":
-                out.print(f"{table}: {how['rows']:,} rows sent", highlight=False)
-                tables.discard(table)
-        if not tables:
-            return 0
         time.sleep(_LOOK_EVERY_S)
+    return 0

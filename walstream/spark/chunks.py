@@ -226,22 +226,25 @@ def _gone() -> Transient:
 
 def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
     """Say why a job failed: the chunk, and the cause in one line."""
-    if not isinstance(error, Py4JJavaError):
-        if isinstance(error, Py4JError | OSError):
-            return _gone()
-        return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
-    text = str(error.java_exception.getMessage())
-    if _ENDED.search(text):
+    if isinstance(error, Py4JJavaError):
+        return _said(str(error.java_exception.getMessage()), part)
+    if isinstance(error, Py4JError | OSError):
         return _gone()
+    return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
+
+
+def _said(text: str, part: Sequence[Chunk]) -> WalstreamError:
+    """Read what Spark's scheduler says."""
     if found := _NO_MODULE.search(text):
         return ChunkFailed(
             f"Spark's Python: {found[1]}",
             hint="install walstream there, or name its Python in spark.pyspark.python",
         )
+    if _ENDED.search(text):
+        return _gone()
     if found := _SAID.search(text):
         return ChunkFailed(found[1])
-    if found := _LOST.search(text):
-        index = int(found[1])
-        if index < len(part):
-            return ChunkFailed(f"{part[index]}: {found[2]}")
+    found = _LOST.search(text)
+    if found and int(found[1]) < len(part):
+        return ChunkFailed(f"{part[int(found[1])]}: {found[2]}")
     return Transient(f"Spark: {text.splitlines()[0]}")

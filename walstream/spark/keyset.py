@@ -196,7 +196,7 @@ class KeysetReader:
                     last = False
                     break
         connection.execute("ROLLBACK")
-        order = tuple(table.columns.index(column) for column in keyed.order)
+        order = tuple(table.columns.index(column) for column in keyed.order if parts)
         last = last and len(read) < most
         now = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
         return Chunk(table, read, order, seen, high, last, size, now), files
@@ -225,7 +225,13 @@ class KeysetReader:
             tuple(key[:count]),
             tuple(tuple(one) if one else None for one in collations),
         )
-        return keyed, look(connection, wanted)
+        parts = look(connection, wanted)
+        if parts and not set(key) <= set(parts[0].relation.table.columns):
+            raise ConfigError(
+                f"the publication's column list leaves out the key of table {name!r}",
+                hint="publish the key's columns, too",
+            )
+        return keyed, parts
 
 
 def _look_around(connection: Connection) -> tuple[Visibility, Lsn]:

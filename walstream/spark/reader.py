@@ -39,7 +39,8 @@ _UNCHANGED: Final = (
 )
 _STORED: Final = "SELECT relkind IN ('r', 'm') FROM pg_class WHERE oid = %s"
 _NAMED: Final = (
-    "SELECT coalesce(to_regclass(format('%%I.%%I', %s, %s)) = %s::oid, false)"
+    "SELECT coalesce(to_regclass(format('%%I.%%I', %s::text, %s::text))"
+    " = %s::oid, false)"
 )
 
 

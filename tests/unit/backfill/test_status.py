@@ -10,7 +10,7 @@ PROGRESS = {"rows": 50, "rows_per_s": 5.0, "share": 0.5, "left_s": 10.0}
 
 def test_a_source_that_never_had_one_says_nothing() -> None:
     assert backfill_status(None, None) is None
-    assert problems(None) == []
+    assert problems("app", None) == []
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,6 @@ def test_its_state_is_told(
 
 def test_a_table_that_was_given_up_comes_with_the_command() -> None:
     record = Record(9, (), failed={"public.a": "chunk 2: broken"})
-    (said,) = problems(record.document)
+    (said,) = problems("app", record.document)
     assert "chunk 2: broken" in said
-    assert said.endswith("walstream backfill public.a")
+    assert said.endswith("walstream backfill --source app public.a")

@@ -144,6 +144,15 @@ def test_what_passes_is_tried_again_soon(
     assert len(beside.turns()) == 3
 
 
+def test_a_table_that_is_asked_for_anew_is_tried_at_once(beside: Beside) -> None:
+    beside.failing = PermissionLacking("no right")
+    beside.progress.ask(["public.t"])
+    beside.turns()
+    beside.failing = None
+    beside.progress.ask(["public.t"])
+    assert len(beside.turns()) == 3
+
+
 def test_a_defect_in_reading_does_not_end_the_stream(beside: Beside) -> None:
     beside.failing = KeyError("secret value")
     beside.progress.ask(["public.t"])

@@ -1,0 +1,236 @@
+"""Reading a table by its key, some rows at a time, with real servers and no stream."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tests.fix_postgres import Database
+from tests.waiting import wait_until
+from walstream.beside.chunk import Chunk
+from walstream.errors import ConfigError, PermissionLacking
+from walstream.lsn import parse
+from walstream.postgres.connection import connect, translate
+from walstream.spark.chunk import TableRewritten
+from walstream.spark.keyset import KeysetReader
+from walstream.spark.reader import Database as Where
+
+
+def reader(database: Database, **dsn: str) -> KeysetReader:
+    where = Where(make_conninfo(database.dsn, **dsn), connect, translate)
+    return KeysetReader(where, lambda: ["walstream"])
+
+
+def chunks(database: Database, name: str, most: int = 3) -> Iterator[Chunk]:
+    """Read all, chunk by chunk."""
+    keyset = reader(database)
+    after, key = None, tuple[str, ...]()
+    while True:
+        chunk = keyset.read(name, after, key, most)
+        yield chunk
+        if chunk.last:
+            return
+        after, key = chunk.end(len(chunk.rows)), chunk.names
+
+
+def rows(database: Database, name: str, most: int = 3) -> list[tuple[Any, ...]]:
+    return [tuple(row) for chunk in chunks(database, name, most) for row in chunk.rows]
+
+
+KEYS = {
+    "order by the index": (
+        "(a int, b text, v text, PRIMARY KEY (b, a))",
+        "SELECT i % 5, 'k' || i / 5, 'v' || i FROM generate_series(1, 40) i",
+    ),
+    "texts with what SQL quotes": (
+        "(k text PRIMARY KEY)",
+        r"SELECT unnest(ARRAY['', 'it''s', E'back\\slash', E'tab\t', '\N', 'é', '%s'])",
+    ),
+    "floats": (
+        "(k float8 PRIMARY KEY)",
+        "SELECT unnest(ARRAY['NaN', 'Infinity', '-Infinity', 0.1::float8, 1e300, -5])",
+    ),
+    "bytes": (
+        "(k bytea PRIMARY KEY, n int)",
+        "SELECT decode(md5(i::text), 'hex'), i FROM generate_series(1, 20) i",
+    ),
+    "fixed length": (
+        "(k char(5), d date, PRIMARY KEY (k, d))",
+        "SELECT 'x' || i % 3, date '2000-01-01' - i FROM generate_series(1, 20) i",
+    ),
+    "another collation than the column's": (
+        (
+            '(k text COLLATE "C" NOT NULL);'
+            'CREATE UNIQUE INDEX other ON keyed (k COLLATE "POSIX");'
+            "ALTER TABLE keyed REPLICA IDENTITY USING INDEX other"
+        ),
+        "SELECT chr(60 + i) FROM generate_series(1, 60) i",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_every_row_comes_once(database: Database, kind: str) -> None:
+    columns, query = KEYS[kind]
+    database.execute(f"CREATE TABLE keyed {columns}")
+    database.execute(f"INSERT INTO keyed {query}")
+    database.execute("CREATE PUBLICATION walstream FOR TABLE keyed")
+    with psycopg.connect(database.dsn) as connection, connection.cursor() as cursor:
+        connection.execute("SET extra_float_digits = 3")
+        with cursor.copy("COPY keyed TO STDOUT") as copy:
+            expected = sorted(copy.rows(), key=str)
+    assert sorted(rows(database, "public.keyed"), key=str) == expected
+
+
+def test_operators_that_are_out_of_sight_are_found(database: Database) -> None:
+    database.execute(
+        "CREATE SCHEMA apart; CREATE EXTENSION citext SCHEMA apart;"
+        "CREATE TABLE keyed (k apart.citext PRIMARY KEY);"
+        "INSERT INTO keyed SELECT unnest(ARRAY['a', 'B', 'c', 'D', 'e', 'F', 'g']);"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    found = [row[0] for row in rows(database, "public.keyed", 2)]
+    assert found == ["a", "B", "c", "D", "e", "F", "g"]
+
+
+def test_a_partition_root_is_read_as_one(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE root (id int, kind text, v text, PRIMARY KEY (kind, id))"
+        " PARTITION BY LIST (kind);"
+        "CREATE TABLE leaf_a (v text, gone int, kind text NOT NULL, id int NOT NULL);"
+        "ALTER TABLE leaf_a DROP gone;"
+        "ALTER TABLE root ATTACH PARTITION leaf_a FOR VALUES IN ('a');"
+        "CREATE TABLE leaf_b PARTITION OF root FOR VALUES IN ('b');"
+        "INSERT INTO root SELECT i, chr(97 + i % 2), 'v' || i"
+        " FROM generate_series(1, 11) i;"
+        "CREATE TABLE bare (id int PRIMARY KEY) PARTITION BY LIST (id);"
+        "CREATE PUBLICATION walstream FOR TABLE root, bare"
+        " WITH (publish_via_partition_root = true)"
+    )
+    query = "SELECT id::text, kind, v FROM root ORDER BY kind, root.id"
+    expected = database.fetch(query)
+    assert rows(database, "public.root", 4) == expected
+    assert rows(database, "public.bare") == []
+
+
+def test_what_the_publication_keeps_back_stays_back(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE listed (id int PRIMARY KEY, gone int, open text, closed text);"
+        "ALTER TABLE listed DROP gone;"
+        "INSERT INTO listed SELECT i, 'o', 'c' FROM generate_series(1, 20) i;"
+        "CREATE PUBLICATION walstream FOR TABLE listed (id, open) WHERE (id > 15)"
+    )
+    (chunk,) = chunks(database, "public.listed", 10)
+    assert chunk.table.columns == ("id", "open")
+    assert chunk.rows == [[str(number), "o"] for number in range(16, 21)]
+
+
+def test_it_says_what_it_saw_and_has_the_server_write_behind_that(
+    database: Database,
+) -> None:
+    database.execute(
+        "CREATE TABLE keyed (id int PRIMARY KEY);"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    keyset = reader(database)
+    with psycopg.connect(database.dsn) as open_one:
+        (xid,) = open_one.execute("SELECT pg_current_xact_id()::text").fetchone() or ()
+        open_one.execute("INSERT INTO keyed VALUES (1)")
+        mark = keyset.mark()
+        chunk = keyset.read("public.keyed", None, (), 5)
+        assert (chunk.rows, chunk.last) == ([], True)
+        assert mark > int(xid)
+        assert not chunk.seen.sees(int(xid) % 2**32)
+        assert not keyset.seen(0.0).sees_all_below(mark)
+        assert f"pid {open_one.info.backend_pid} of" in keyset.blockers()
+    chunk = keyset.read("public.keyed", None, (), 5)
+    assert chunk.rows == [["1"]]
+    assert chunk.seen.sees(int(xid) % 2**32)
+    ((flushed,),) = database.fetch("SELECT pg_current_wal_flush_lsn()::text")
+    assert parse(flushed) > chunk.high
+
+
+def test_a_large_chunk_is_cut_and_goes_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.spark.keyset._MOST_BYTES", 100_000)
+    database.execute(
+        "CREATE TABLE keyed (id int PRIMARY KEY, v text);"
+        "INSERT INTO keyed SELECT i, repeat('x', 1000) FROM generate_series(1, 9000) i;"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    found = list(chunks(database, "public.keyed", 9000))
+    assert len(found) > 2
+    ids = [int(row[0] or 0) for chunk in found for row in chunk.rows]
+    assert ids == list(range(1, 9001))
+
+
+def test_rows_are_read_from_the_first_under_another_key(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE keyed (id int PRIMARY KEY, other text);"
+        "INSERT INTO keyed VALUES (1, 'x'), (2, 'y');"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    keyset = reader(database)
+    assert keyset.read("public.keyed", ("1",), ("id",), 5).rows == [["2", "y"]]
+    for after, key in ((("x",), ("other",)), (("x",), ("id",))):  # and another type
+        assert len(keyset.read("public.keyed", after, key, 5).rows) == 2
+
+
+def test_a_table_that_is_rewritten_meanwhile_is_not_believed(
+    database: Database,
+) -> None:
+    database.execute(
+        "CREATE TABLE keyed (id int PRIMARY KEY);"
+        "INSERT INTO keyed VALUES (1); CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    with held(database), pytest.raises(TableRewritten, match="rewritten or truncated"):
+        reader(database).read("public.keyed", None, (), 5)
+
+
+@contextmanager
+def held(database: Database) -> Iterator[None]:
+    """Truncate a table after the next snapshot was taken, before it is read."""
+    with psycopg.connect(database.dsn) as truncating:
+        truncating.execute("LOCK keyed IN ACCESS EXCLUSIVE MODE")
+        waits = (
+            "SELECT FROM pg_locks WHERE NOT granted AND relation = 'keyed'::regclass"
+        )
+
+        def truncate() -> None:
+            wait_until(lambda: database.fetch(waits), 10, "it is about to be read")
+            truncating.execute("TRUNCATE keyed")
+            truncating.commit()
+
+        thread = threading.Thread(target=truncate)
+        thread.start()
+        yield
+        thread.join(10)
+
+
+def test_what_keeps_rows_from_us_is_said(database: Database) -> None:
+    role = f"reader_{database.name}"
+    database.execute(
+        "CREATE TABLE bare (id int); CREATE TABLE other (id int PRIMARY KEY);"
+        "CREATE TABLE keyed (id int PRIMARY KEY);"
+        "CREATE PUBLICATION walstream FOR TABLE keyed, bare;"
+        f"CREATE ROLE {role} LOGIN"
+    )
+    keyset = reader(database)
+    try:
+        for name, what in (
+            ("public.none", "there is no table"),
+            ("public.bare", "has no row key"),
+            ("public.other", "is not in publication"),
+        ):
+            with pytest.raises(ConfigError, match=what):
+                keyset.read(name, None, (), 5)
+        with pytest.raises(PermissionLacking, match="may not read") as denied:
+            reader(database, user=role).read("public.keyed", None, (), 5)
+        assert denied.value.repair.sql.startswith('GRANT SELECT ON "public"."keyed"')
+    finally:
+        database.execute(f"DROP ROLE {role}")
