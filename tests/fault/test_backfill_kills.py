@@ -204,7 +204,7 @@ def test_a_table_that_is_exchanged_by_its_name_is_read_again(
 
 @pytest.mark.fault_long
 def test_a_worker_that_is_told_to_stop_by_a_stranger_streams_again(
-    database: Database, walstream: Walstream
+    walstream: Walstream,
 ) -> None:
     walstream.source = {**walstream.source, "backfill": "never"}
     walstream.start().streaming()
