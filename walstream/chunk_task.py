@@ -24,7 +24,7 @@ from walstream.spark.table import Wanted
 from walstream.spark.task import ChunkTask
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
-# few large batches cost the broker half of what many do
+# few large batches cost the broker less than many
 _BULK: Final = {"linger.ms": 100, "queue.buffering.max.kbytes": 64 << 10}
 
 
