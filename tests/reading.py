@@ -241,6 +241,10 @@ class TopicAdmin:
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
         self._admin.incremental_alter_configs([resource])[resource].result(30)
 
+    def forget_group(self, group: str) -> None:
+        """Delete the offsets of a group that nobody is in."""
+        self._admin.delete_consumer_groups([group])[group].result(30)
+
     def delete_before(self, name: str, offset: int) -> None:
         """Delete a first partition's oldest records, as retention does."""
         where = TopicPartition(name, 0, offset)

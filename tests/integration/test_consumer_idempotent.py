@@ -85,6 +85,7 @@ def test_a_replay_from_the_first_record_changes_nothing(on_both: Setting) -> Non
     with setting.running():
         setting.until(303)
     setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    TopicAdmin(setting.kafka.bootstrap).forget_group(setting.group)
     feed.insert(300)
     feed.flush()
     setting.measures.update(dict.fromkeys(Measure, 0))
