@@ -47,6 +47,7 @@ from walstream.local import LocalPostgres
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
+from walstream.postgres.publication import names_of
 
 ROWS = 2000
 PUBLICATION = "CREATE PUBLICATION walstream FOR TABLE early"
@@ -383,3 +384,12 @@ def test_tables_that_come_into_the_publication_are_told_of(database: Database) -
         assert grown[2:] == [["s.own"]]
         again.check(connection)
         assert grown[3:] == []
+        database.execute(
+            "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+            "CREATE TABLE leaf PARTITION OF root DEFAULT;"
+            "ALTER PUBLICATION walstream ADD TABLE root"
+        )
+        again.check(connection)
+        assert grown[3:] == [["public.root"]]  # as it goes out
+        ((oid,),) = database.fetch("SELECT 'root'::regclass::oid::bigint")
+        assert names_of(connection, [oid], leaves=True) == ["public.leaf"]

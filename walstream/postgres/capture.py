@@ -195,27 +195,45 @@ class Capture:
         for table in plan.insert_only:
             culprits = identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
-        self._remember(publication.find(connection, list(self.remembered)))
+        found = publication.find(connection, list(self.remembered))
+        self._remember(connection, found)
 
-    def _remember(self, found: Mapping[str, publication.Publication]) -> None:
+    def _remember(
+        self, connection: Connection, found: Mapping[str, publication.Publication]
+    ) -> None:
         now = {name: made.identity for name, made in found.items()}
         if now != self.remembered:
             # first: a crash in between only makes it be told again
-            if came := self._came(found):
+            if came := self._came(connection, found):
                 self.grown(came)
             self.remembered = now
             self.keep(now)
 
-    def _came(self, found: Mapping[str, publication.Publication]) -> list[str]:
-        """Name tables that were in no publication; those without a key apart."""
+    def _came(
+        self, connection: Connection, found: Mapping[str, publication.Publication]
+    ) -> list[str]:
+        """Name tables that were in no publication, as their rows go out.
+
+        One without a row key cannot be read beside the stream: that is said.
+        """
         before = {oid for then in self.remembered.values() for oid in then["tables"]}
         inserts = publication.insert_only(self.name)
-        return [
-            table
-            for name, made in found.items()
-            for oid, table in made.tables.items()
-            if oid not in before and name != inserts
-        ]
+        came: list[str] = []
+        for name, made in found.items():
+            fresh = made.tables.keys() - before
+            if not fresh:
+                continue
+            tables = publication.names_of(connection, fresh, leaves=not made.via_root)
+            if name != inserts:
+                came += tables
+                continue
+            for table in tables:
+                self._tell(
+                    f"{table}'s rows",
+                    "rows that were in a table without a row key are not sent",
+                    hint="stop walstream, then: walstream backfill",
+                )
+        return came
 
     def _remove(
         self, connection: Connection, main: Publication, homeless: list[TableFacts]
@@ -277,7 +295,7 @@ class Capture:
         found, taken_out = self.examine(connection)
         for table in taken_out:
             self._tell(table, "table was taken out of the publication", hint="")
-        self._remember(found)
+        self._remember(connection, found)
 
     def examine(
         self, connection: Connection

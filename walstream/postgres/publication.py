@@ -111,14 +111,27 @@ def find(
     }
 
 
-def names_of(connection: Connection, oids: Iterable[int]) -> list[str]:
-    """Name those of these tables that are still there, as `schema.table`."""
-    rows = connection.execute(
-        "SELECT n.nspname || '.' || c.relname FROM pg_class c"
-        " JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE c.oid::bigint = ANY (%s) ORDER BY 1",
-        (list(oids),),
-    ).fetchall()
+_NAMES: Final = """
+WITH RECURSIVE tree AS (
+  SELECT c.oid, c.relkind FROM pg_class c WHERE c.oid::bigint = ANY (%s)
+  UNION ALL
+  SELECT c.oid, c.relkind FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
+  JOIN pg_class c ON c.oid = i.inhrelid WHERE tree.relkind = 'p' AND %s
+)
+SELECT DISTINCT n.nspname || '.' || c.relname FROM tree
+JOIN pg_class c ON c.oid = tree.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT (tree.relkind = 'p' AND %s) ORDER BY 1
+"""
+
+
+def names_of(
+    connection: Connection, oids: Iterable[int], *, leaves: bool = False
+) -> list[str]:
+    """Name those of these tables that are still there, as `schema.table`.
+
+    With `leaves` a partition root stands for its leaves.
+    """
+    rows = connection.execute(_NAMES, (list(oids), leaves, leaves)).fetchall()
     return [row[0] for row in rows]
 
 
