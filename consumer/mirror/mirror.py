@@ -4,7 +4,8 @@ Each op is applied in the consumer's transaction. What it does to a row is decid
 the op alone, so that a table backfilled again converges:
 
 - Insert: by ON CONFLICT on the target's primary key an UPDATE where the row is there.
-- Update: of the old key's row; an Insert where there is none and the op is whole.
+- Update: of the old key's row; an Insert where there is none and the op is whole. One
+  that is not is left to the backfill, which is on its way.
 - Delete: of the old row's key; no row there is no error.
 - Truncate: of this table alone.
 """
@@ -23,7 +24,7 @@ from consumer.handler import Transaction
 from consumer.mirror import position
 from consumer.mirror.rows import Row, Rows
 from consumer.mirror.shape import Shape, cascades, hazards, load
-from consumer.mirror.trouble import MirrorError, Patience, stop, translate, wait
+from consumer.mirror.trouble import MirrorError, Patience, stop, translate
 from consumer.op import Op
 from walstream.op import Kind
 
@@ -64,6 +65,7 @@ class PostgresMirror:
         self._patience = Patience(patience_s)
         self._row_positions = row_positions
         self._shapes: dict[str, Shape] = {}
+        self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
         self._checked = False
@@ -190,16 +192,20 @@ class PostgresMirror:
             self._insert_missing(rows, op)
 
     def _insert_missing(self, rows: Rows, op: Op) -> None:
-        if op.new.absent:
-            table = op.table.full_name
-            raise wait(
-                self._patience,
-                op,
-                "an Update of a row that is not in the target, without a value of"
-                f" {', '.join(sorted(op.new.absent))}",
-                f"bring the rows that were there before: walstream backfill {table}",
+        if not op.new.absent:
+            rows.upsert(dict(op.new.items()))
+            return
+        # its table is being backfilled beside the stream: the row comes behind this op
+        # in the same partition, and brings what this one does not
+        table = op.table.full_name
+        if table not in self._told:
+            self._told.add(table)
+            _log.warning(
+                "updates of %r leave out values of rows that are not here: these come"
+                " with the table's backfill; where none runs: walstream backfill %s",
+                table,
+                table,
             )
-        rows.upsert(dict(op.new.items()))
 
     def _delete(self, rows: Rows, op: Op) -> None:
         if not rows.shape.key:
