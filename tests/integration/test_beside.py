@@ -310,7 +310,7 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     until_done(walstream, "public.early", "public.root")
     assert walstream.terminate() == 0
     assert ask(walstream, "early") == Asked(["public.early"], False, {})
-    assert status(walstream)["sources"][0]["backfill"] == {
+    assert status(walstream)["sources"][0]["beside"] == {
         "public.early": {"rows": 0, "state": "waiting", "error": ""}
     }
     walstream.start().streaming()
@@ -341,8 +341,8 @@ def test_a_failing_read_is_said_kept_and_tried_again(
     database.execute("UPDATE early SET n = 2")
     assert len(reader.count(1)) == 1  # the stream goes on
     (source,) = status(walstream)["sources"]
-    assert source["backfill"]["public.early"]["state"] == "error"
-    assert "may not read" in source["backfill"]["public.early"]["error"]
+    assert source["beside"]["public.early"]["state"] == "error"
+    assert "may not read" in source["beside"]["public.early"]["error"]
     database.execute(said["repair"])
     ask(walstream, "early")
     until_done(walstream, "public.early")
