@@ -315,10 +315,6 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     }
     walstream.start().streaming()
     until_done(walstream, "public.early")
-    walstream.sink = {"on_truncate": "skip"}
-    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
-    with pytest.raises(ConfigError, match="on_truncate is 'skip'"):
-        ask(walstream, "early", replace=True)
 
 
 def test_a_failing_read_is_said_kept_and_tried_again(
