@@ -110,6 +110,7 @@ def test_what_runs_for_it_is_killed_and_started_again(
     agree(database, settled(database, walstream, reader))
 
 
+@pytest.mark.fault_long
 def test_a_truncated_table_is_read_again(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_server_that_goes_away_costs_no_table(
         agree(database, settled(database, walstream, reader))
 
 
+@pytest.mark.fault_long
 def test_a_table_that_is_exchanged_by_its_name_is_read_again(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:

@@ -109,6 +109,7 @@ def test_replaced_rows_that_were_deleted_in_a_gap_are_gone(
     agree(database, settled(database, walstream.start(), reader))
 
 
+@pytest.mark.fault_long
 def test_a_table_that_is_given_up_is_the_exit_code_until_it_is_mended(
     database: Database, runs: Runs, reader: Reader
 ) -> None:
