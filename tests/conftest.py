@@ -42,6 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _servers_end_at_sigterm() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
+    # a job that a shell runs in the background begins with Ctrl-C ignored, and hands
+    # that on to all that the tests start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unwind_on_sigterm()
     yield
     signal.signal(signal.SIGTERM, before)

@@ -145,17 +145,6 @@ def test_a_missing_publication_that_is_not_ours_to_make_is_refused(
     assert untouched(database)
 
 
-@pytest.mark.parametrize("backfill", ["initial", "only"])
-def test_a_backfill_that_is_not_built_is_refused_before_anything_is_created(
-    database: Database, runs: Runs, reader: Reader, backfill: str
-) -> None:
-    walstream = runs(database.dsn, source={"backfill": backfill}).start()
-    walstream.ends_with(2, "sources.app.backfill", 'backfill = "never"')
-    assert untouched(database)
-    assert reader.topics() == []
-    assert not walstream.state.exists()
-
-
 def test_a_misspelt_key_is_named(database: Database, runs: Runs) -> None:
     walstream = runs(database.dsn, source={"tabels": ["public.*"]}).start()
     walstream.ends_with(2, "sources.app.tabels", "tables")

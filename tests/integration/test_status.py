@@ -126,7 +126,7 @@ def test_a_worker_that_dies_is_said(
     with streamed(newest_postgres, kafka, tmp_path, before=_TABLE) as stream:
         walstream = stream.walstream
         first = walstream.worker_pid()
-        for _ in range(4):  # each wait is longer than the one before
+        for _ in range(8):  # each wait is longer than the one before
             os.kill(walstream.worker_pid(), signal.SIGKILL)
             wait_until(lambda: not walstream.workers(), 10, "it is dead")
             found = source(walstream)

@@ -5,7 +5,13 @@ import pytest
 from walstream.backfill.record import Record
 from walstream.backfill.status import backfill_status, problems
 
-PROGRESS = {"rows": 50, "rows_per_s": 5.0, "share": 0.5, "left_s": 10.0}
+PROGRESS = {
+    "rows_before": 20,
+    "rows": 50,
+    "rows_per_s": 5.0,
+    "share": 0.5,
+    "left_s": 10.0,
+}
 
 
 def test_a_source_that_never_had_one_says_nothing() -> None:
@@ -28,7 +34,7 @@ def test_its_state_is_told(
     found = backfill_status(record.document, told)
     assert found is not None
     assert found.state == state
-    assert found.rows == max(record.rows, 50 if told else 0)
+    assert found.rows == (70 if told else record.rows)
     assert found.left_s == (10.0 if told else None)
 
 
