@@ -336,9 +336,15 @@ def test_a_failing_read_is_said_kept_and_tried_again(
     assert said["repair"] == f'GRANT SELECT ON "public"."early" TO "{role}";'
     database.execute("UPDATE early SET n = 2")
     assert len(reader.count(1)) == 1  # the stream goes on
-    (source,) = status(walstream)["sources"]
-    assert source["beside"]["public.early"]["state"] == "error"
-    assert "may not read" in source["beside"]["public.early"]["error"]
+
+    def how() -> dict[str, Any]:
+        tables = status(walstream)["sources"][0]["beside"]
+        found: dict[str, Any] = tables["public.early"]
+        return found
+
+    # a worker reports each second
+    wait_until(lambda: how()["state"] == "error", 10, "status says so")
+    assert "may not read" in how()["error"]
     database.execute(said["repair"])
     ask(walstream, "early")
     until_done(walstream, "public.early")

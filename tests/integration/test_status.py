@@ -167,6 +167,8 @@ def test_what_is_printed_fits_its_published_schema(
     walstream = runs(database.dsn)
     with walstream:
         jsonschema.validate(status(walstream), published)
+    held = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+    wait_until(lambda: not database.fetch(held, walstream.slot), 10, "it is free")
     database.fetch("SELECT pg_drop_replication_slot(%s)", walstream.slot)
     walstream.start().ends_with(3, "is gone")
     jsonschema.validate(status(walstream), published)
