@@ -124,7 +124,7 @@ def test_a_stop_ends_all_that_runs_for_it(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     walstream.start()
-    wait_until(lambda: spark_of(walstream, "pyspark.daemon"), 60, "Spark runs")
+    wait_until(lambda: spark_of(walstream, "org.apache.spark"), 60, "Spark runs")
     family = psutil.Process(walstream.pid).children(recursive=True)
     assert walstream.terminate() == 0
     wait_until(lambda: not any(map(_lives, family)), 10, "all of them ended")
