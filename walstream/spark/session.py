@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream.config.keyword import MASK, is_secret_key
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient
 from walstream.java import INSTALL, LOWEST_VERSION, java_version
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def slots(master: str) -> int | None:
 
 
 def _start(settings: Settings) -> "SparkContext":
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - likewise
+    from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - likewise
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - likewise
     from pyspark.errors import (  # noqa: PLC0415 - likewise
         PySparkException,
@@ -156,9 +156,13 @@ def _start(settings: Settings) -> "SparkContext":
             # the properties as the JVM was given them
             return SparkContext(conf=SparkConf(_jvm=gateway.jvm), gateway=gateway)
         except PySparkRuntimeError:
-            raise ConfigError(f"Spark does not start: {_last(said)}") from None
-        except (Py4JError, PySparkException) as error:
+            if words := _last(said):
+                raise ConfigError(f"Spark does not start: {words}") from None
+            raise _killed() from None
+        except (Py4JJavaError, PySparkException) as error:
             raise ConfigError(f"Spark does not start: {_reason(error)}") from None
+        except (Py4JError, OSError):
+            raise _killed() from None
 
 
 def _reason(error: Exception) -> str:
@@ -171,7 +175,15 @@ def _reason(error: Exception) -> str:
 def _last(said: IO[bytes]) -> str:
     said.seek(0)
     lines = said.read().decode(errors="replace").strip().splitlines()
-    return " / ".join(lines[-_LAST_LINES:]) or "its Java process ended"
+    return " / ".join(lines[-_LAST_LINES:])
+
+
+def _killed() -> Transient:
+    """Make the error of a JVM that ended without a word."""
+    return Transient(
+        "Spark does not start: its Java process ended",
+        hint="was it killed, or out of memory? It is started again",
+    )
 
 
 def properties(settings: Settings) -> dict[str, str]:
