@@ -1,5 +1,6 @@
 """The rows that were there before come first, and agree with the stream."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,16 @@ from tests.fix_postgres import Database
 from tests.fix_walstream import Runs
 from tests.operator import Operator
 from tests.reading import Reader
-from tests.running import Walstream
+from tests.running import Walstream, toml
+from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
+from walstream.config import load as load_config
+from walstream.errors import Transient
+from walstream.gauge import Alarm, Gauge
 from walstream.op import Kind
+from walstream.postgres import catalog
+from walstream.postgres.connection import connect
+from walstream.stop import Stop, Waker
+from walstream.testing import MemoryPositions
 
 
 @pytest.fixture
@@ -74,3 +83,31 @@ def test_a_table_that_may_not_be_read_stops_it_before_anything_is_created(
         assert operator.check(walstream)["ok"]
     finally:
         database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
+    database: Database, walstream: Walstream
+) -> None:
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    config = load_config(walstream.configuration)
+    name, source = next(iter(config.postgres_sources.items()))
+    stop = Stop(Waker(), 1.0)
+    site = Site(
+        config,
+        name,
+        source,
+        MemoryPositions(),
+        Gauge(Alarm("s", 1 << 30, time.monotonic), None),
+        stop,
+    )
+    backfill = Backfill(site)
+    backfill.begin(99, ["public.load", "public.small"])
+    with connect(database.dsn) as connection:
+        facts = catalog.tables(connection)
+    around = Surroundings(facts, [], {}, b"", lambda *_: None)
+    with hold(site, tell=print) as holder:
+        stop.request()
+        with pytest.raises(Transient, match="stopped"):
+            backfill.run(holder, around)
+    assert backfill.record is not None
+    assert backfill.record.tables == ("public.load", "public.small")

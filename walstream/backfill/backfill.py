@@ -214,22 +214,18 @@ class Backfill:
             through = let_through(connection, around.publications)
             for name in record.tables:
                 if self._site.stop.requested:
-                    return []
+                    raise Transient("stopped while the backfill was being planned")
                 wish = _wish(name, around)
                 try:
                     look(connection, wish, through)
                 except NoSuchTable as error:
                     _log.warning(str(error.args[0]), **{TABLE: name})
-                    self._store(self._left(name))
+                    self.done(name, 0)
                 except (ConfigError, PermissionLacking) as error:
                     self.given_up(name, str(error.args[0]))
                 else:
                     wishes.append(wish)
             return plan(connection, wishes, first=len(record.replace) + 1)
-
-    def _left(self, table: str) -> Record:
-        record = self._record or Record(0, ())
-        return record.without(table)
 
     def _empty(
         self, record: Record, chunks: Sequence[Chunk], around: Surroundings
