@@ -21,14 +21,13 @@ from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
 from walstream.beside.window import Window
 from walstream.lsn import Lsn
-from walstream.op import Kind, ReplicationOp, Table
+from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
 from walstream.row import UNCHANGED
 
 MOST_ROWS: Final = 5000  # of a chunk
 _FIRST_ROWS: Final = 500  # while a row's size is not known
 _CHUNK_BYTES: Final = 4 << 20  # about
 _PORTION: Final = 500  # rows at a time: the stream goes on between
-_INDEX_BITS: Final = 32
 _MOST_TABLES: Final = 1000
 _LOOK_EVERY_S: Final = 0.2
 
@@ -144,9 +143,7 @@ class Run:
         self._describing, self._high = None, 0
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
         self._watch()
-        op = ReplicationOp(Kind.TRUNCATE, table, place - 1, taken << _INDEX_BITS)
-        op.snapshot = True
-        return [op]
+        return [snapshot_truncate(table, place - 1, taken)]
 
     def _watch(self) -> None:
         """Begin to watch: all that was read and noted before is void."""
@@ -221,7 +218,7 @@ class Run:
                     Kind.INSERT,
                     table,
                     place - 1,
-                    number << _INDEX_BITS | index,
+                    number << CHUNK_BITS | index,
                     new=row,
                     absent=UNCHANGED in row,
                     commit_time=chunk.read_at,
