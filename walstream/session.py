@@ -5,7 +5,7 @@ that passes, the worker begins the next from the position in LMDB.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -119,16 +119,13 @@ class Session:
                 captured = self._capture.captured(connection, facts)
                 create = decision.step is Step.CREATE
                 self._beginning.check(connection, captured, create=create)
-            self._sinks.check(captured.values())
+            sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
-            for schema, name in self._backfill.places:
-                self._sinks.expect(schema, name)
-            sinks = self._sinks.open(server.origin, captured.values(), stack)
             begun = self._beginning.begin(
                 decision, server, facts, lambda: self._wait_for(sinks)
             )
             if begun.holder is not None:
-                stack.enter_context(begun.holder)
+                stack.callback(begun.holder.close)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             # a rewind may go back to what the slot can still send
             keys.learn(captured, server.flush_lsn, begun.slot_start)
@@ -153,6 +150,15 @@ class Session:
         servers.check(server, self._source.encoding, resuming=resuming)
         return server
 
+    def _open(
+        self, server: Server, captured: Mapping[str, TableFacts], stack: ExitStack
+    ) -> list[KafkaSink]:
+        """Make the sinks; they look at the topics of all that will be sent."""
+        self._sinks.check(captured.values())
+        for schema, name in self._backfill.places:
+            self._sinks.expect(schema, name)
+        return self._sinks.open(server.origin, captured.values(), stack)
+
     def _run_only(self) -> bool:
         """Backfill without a stream, and without a slot that stays; then end."""
         with ExitStack() as stack:
@@ -163,11 +169,8 @@ class Session:
                 if not self._beginning.begin_only(connection, captured):
                     self.ended = True
                     return True
-            self._sinks.check(captured.values())
+            sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
-            for schema, name in self._backfill.places:
-                self._sinks.expect(schema, name)
-            sinks = self._sinks.open(server.origin, captured.values(), stack)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             stage = _Stage(server, facts, known, sinks, keys, slot_start=0)
             self._wait_for(sinks)
@@ -190,7 +193,8 @@ class Session:
 
         Under another snapshot than the new slot's own, the stream goes up to it first.
         """
-        with begun.holder or hold(self._site, tell=tell_of_waiting) as holder:
+        held = begun.holder or hold(self._site, tell=tell_of_waiting)
+        with closing(held) as holder:
             self._wait_for(stage.sinks)
             if self._came_late(stage):
                 raise Restart("tables came into the publication while it began")

@@ -1,6 +1,7 @@
 """The rows that were there before come first, and agree with the stream."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
     with connect(database.dsn) as connection:
         facts = catalog.tables(connection)
     around = Surroundings(facts, [], {}, b"", lambda *_: None)
-    with hold(site, tell=print) as holder:
+    with closing(hold(site, tell=print)) as holder:
         stop.request()
         with pytest.raises(Transient, match="stopped"):
             backfill.run(holder, around)

@@ -25,15 +25,14 @@ class Asked:
 
 def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     """Find the source that is meant; "": the only one."""
-    sources = {
-        key: source
-        for key, source in config.sources.items()
-        if isinstance(source, PostgresSource) and name in {"", key}
-    }
+    if name:
+        return name, config.postgres_source(name)
+    sources = config.postgres_sources
     if len(sources) != 1:
-        known = ", ".join(sorted(config.sources))
-        what = f"no postgres source {name!r}" if name else "which source is meant?"
-        raise ConfigError(what, hint=f"--source NAME, one of: {known}")
+        known = ", ".join(sources) or "none"
+        raise ConfigError(
+            "which source is meant?", hint=f"--source NAME, one of: {known}"
+        )
     return next(iter(sources.items()))
 
 

@@ -4,7 +4,6 @@ A slot's own snapshot ends with the next command of the connection that created 
 with its idle timeout. So a plain session imports it at once and exports it again.
 """
 
-from types import TracebackType
 from typing import Final, Self
 
 import psycopg
@@ -73,14 +72,3 @@ class Holder:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -5,11 +5,8 @@ the JVM with the driver. Until then a task looks for the driver itself, and its 
 shared by all tasks: who takes it alone knows that no orphan sends rows any more.
 """
 
-import ctypes
 import fcntl
 import os
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +14,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from walstream.errors import Transient
+from walstream.parent import ask_for_its_signal
 
-_PR_SET_PDEATHSIG: Final = 1
 _START_FIELD: Final = 19  # of /proc/PID/stat, counted behind the command's name
 
 
@@ -44,8 +41,7 @@ class Leash:
     @contextmanager
     def worn(self) -> Iterator[None]:
         """Let the task run as long as the driver lives, and show that it runs."""
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ask_for_its_signal()
         if not self.lock:
             self.check()
             yield
