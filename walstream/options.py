@@ -1,4 +1,4 @@
-"""What `walstream run` was told beside the configuration."""
+"""What a worker is told beside the configuration."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,9 +9,10 @@ ALL_DONE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """An operator's consent to what would stop a source, for this run."""
+    """An operator's consents and wishes for this run; and where the driver is."""
 
     adopt_slot: bool = False
     take_over: bool = False
     accept_partitions: bool = False
+    driver: str = ""  # the address of who runs Spark; the supervisor's word
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further

@@ -87,7 +87,14 @@ class Session:
         self._gauge = gauge
         self._only = options.end_backfilled
         self._site = Site(
-            config, name, source, positions, gauge, stop, asked=self._only
+            config,
+            name,
+            source,
+            positions,
+            gauge,
+            stop,
+            driver=options.driver,
+            asked=self._only,
         )
         self._progress = progress
         self._capture = Capture(

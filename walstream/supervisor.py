@@ -20,6 +20,7 @@ import structlog
 
 from walstream.config import Config
 from walstream.control import ControlServer
+from walstream.driver.keeper import Keeper
 from walstream.lock import FolderLock
 from walstream.worker_process import GRACE_S, WorkerProcess
 
@@ -44,13 +45,15 @@ class Supervisor:
         """`watch` is called at each turn."""
         self._config = config
         self._watch = watch
+        self._selector = selectors.DefaultSelector()
+        self._keeper = Keeper(config, self._selector)
+        options = {**options, "driver": self._keeper.address}
         self.workers = [
             WorkerProcess(config, name, options) for name in sorted(config.sources)
         ]
         self._signals = 0  # received
         self._passed_on = 0  # told to the workers
         self._stop_deadline = 0.0
-        self._selector = selectors.DefaultSelector()
         self._wake_out, self._wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._selector.register(
             self._wake_out,
@@ -72,6 +75,7 @@ class Supervisor:
         finally:
             for worker in self.workers:
                 worker.kill()
+            self._keeper.close()
             self._control.close()
             lock.release()
         return max((worker.exit_code or 0 for worker in self.workers), default=0)
@@ -82,6 +86,7 @@ class Supervisor:
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
                 )
+        self._keeper.tick()
         for key, _ in self._selector.select(_TICK_S):
             key.data()
         for worker in self.workers:

@@ -90,7 +90,7 @@ def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
         ("org.apache.spark", signal.SIGKILL),
         ("org.apache.spark", signal.SIGTERM),
         ("pyspark.daemon", signal.SIGKILL),
-        ("walstream.backfill.driver", signal.SIGKILL),
+        ("walstream.driver", signal.SIGKILL),
     ],
 )
 def test_what_runs_for_it_is_killed_and_started_again(

@@ -100,6 +100,7 @@ def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
         MemoryPositions(),
         Gauge(Alarm("s", 1 << 30, time.monotonic), None),
         stop,
+        driver="",
     )
     backfill = Backfill(site)
     backfill.begin(99, ["public.load", "public.small"])

@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.backfill.job import Job
-from walstream.backfill.order import Order
+from walstream.backfill.order import SnapshotOrder
 from walstream.backfill.record import DOCUMENT, Record
 from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
@@ -52,6 +52,7 @@ class Site:
     positions: Positions
     gauge: Gauge
     stop: Stop
+    driver: str  # the address of who runs Spark
     asked: bool = False  # an operator asks for what is left, whatever is configured
 
     @property
@@ -170,9 +171,7 @@ class Backfill:
         self._empty(record, chunks, around)
         site = self._site
         job = Job(
-            Order(
-                parent=0,
-                config=site.config.to_json(),
+            SnapshotOrder(
                 source=site.name,
                 snapshot=Snapshot(holder.name, lsn, around.header),
                 topics=around.topics,
@@ -180,6 +179,7 @@ class Backfill:
                 lock=str(site.lock),
             ),
             self,
+            site.driver,
         )
         _log.info(
             "backfill begins",
@@ -191,7 +191,8 @@ class Backfill:
         before = record.rows
         site.gauge.backfill = lambda: {"rows_before": before, **job.progress.report()}
         try:
-            if not job.run(site.stop):
+            # what was given up may still run: the stream begins when nothing does
+            if not (job.run(site.stop) and self.await_orphans()):
                 return False
         finally:
             site.gauge.backfill = None

@@ -1,10 +1,9 @@
-"""The chunks of one snapshot, run to their end by drivers that may die.
+"""The chunks of one snapshot, run to their end by a driver that may die.
 
 What was done under the snapshot is not done again under it. A table whose chunk failed
 as often as Spark tries is given up: the others go on, and so does the stream after.
 """
 
-import os
 import re
 import sys
 import time
@@ -14,8 +13,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from walstream.backfill.order import Failed, Finished, Order
-from walstream.backfill.process import DriverProcess
+from walstream.backfill.order import SnapshotOrder
+from walstream.driver.client import Driver
+from walstream.driver.order import Failed, Finished
 from walstream.errors import Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, TABLE
 from walstream.retry import Backoff
@@ -73,8 +73,10 @@ class Progress:
 class Job:
     """One snapshot's chunks."""
 
-    def __init__(self, order: Order, outcome: Outcome) -> None:
+    def __init__(self, order: SnapshotOrder, outcome: Outcome, driver: str) -> None:
+        """`driver` is the address of who runs Spark."""
         self._order = order
+        self._driver = driver
         self._outcome = outcome
         self._left = {chunk.number: chunk for chunk in order.chunks}
         self._of = Counter(map(_table, order.chunks))  # chunks left, by table
@@ -110,11 +112,9 @@ class Job:
         return not self._left
 
     def _drive(self, stop: Stop) -> WalstreamError | None:
-        """Have one driver run what is left; give the error that ended it."""
-        chunks = list(self._left.values())
-        with DriverProcess(
-            replace(self._order, parent=os.getpid(), chunks=chunks)
-        ) as driver:
+        """Have the driver run what is left; give the error that ended it."""
+        with Driver(self._driver) as driver:
+            driver.order(replace(self._order, chunks=list(self._left.values())))
             while not stop.requested:
                 self._look()
                 match driver.hear(_LOOK_EVERY_S):

@@ -1,37 +1,25 @@
-"""What a driver is told over its stdin, and what it says over its stdout: pickled."""
+"""What the driver is told of a backfill: one snapshot's chunks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from walstream.chunk_task import Snapshot
-from walstream.errors import WalstreamError
+from walstream.chunk_task import Snapshot, chunk_task
+from walstream.config import Config
 from walstream.kafka.topics import Topic
-from walstream.spark.chunk import Chunk, ChunkDone
+from walstream.spark.chunk import Chunk
+from walstream.spark.leash import Leash
+from walstream.spark.task import ChunkTask
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One snapshot's chunks, and all that their tasks are made of."""
+class SnapshotOrder:
+    """One snapshot's chunks, and what their tasks are made of."""
 
-    parent: int  # pid
-    config: str = field(repr=False)  # as JSON
     source: str
     snapshot: Snapshot
     topics: Mapping[str, Mapping[str, Topic]]  # as found, by sink
     chunks: Sequence[Chunk]
-    lock: str  # a file that each task of this machine holds shared
+    lock: str
 
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Why a driver ended before its time."""
-
-    error: WalstreamError
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Every chunk of the order is delivered."""
-
-
-Message = ChunkDone | Failed | Finished
+    def task(self, config: Config, leash: Leash | None) -> ChunkTask:
+        return chunk_task(config, self.source, self.snapshot, self.topics, leash)

@@ -90,6 +90,10 @@ class Chunk:
     size: int = 0  # bytes, about: what progress counts
 
     @property
+    def title(self) -> str:
+        return self.relation.table.full_name
+
+    @property
     def first_seq_id(self) -> int:
         return self.number << CHUNK_BITS
 

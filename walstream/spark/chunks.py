@@ -11,23 +11,26 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.accumulators import (
+    Accumulator,
+    AccumulatorParam,
+    _accumulatorRegistry,
+)
 from pyspark.util import InheritableThread
 
 from walstream.errors import Transient, WalstreamError
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused
+from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.session import Spark
 
-Task = Callable[[Chunk], ChunkDone | ChunkRefused]
+Task = Callable[[Any], ChunkDone | ChunkRefused]
+"""Does one chunk, of the kind that it is made for."""
 
 _LANES: Final = 4  # jobs at a time
-_LOOK_EVERY_S: Final = 0.05
-_TELL_EVERY_S: Final = 0.5
+_LOOK_EVERY_S: Final = 0.02
 _CANCEL_WAIT_S: Final = 10.0
 # of a job's failure, as Spark writes it
 _SAID: Final = re.compile(r"ChunkFailed: (chunk \d+: .*)")
@@ -40,17 +43,15 @@ _ENDED: Final = re.compile(
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: (No module named .*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the chunks are."""
+class Runnable(Protocol):
+    """A chunk, as it is scheduled; picklable, and `str` says where it reads."""
 
-    chunks: int
-    chunks_done: int
-    rows: int
-    bytes: int  # sent
-    size: int  # of the tables, in PostgreSQL, about
-    size_done: int
-    elapsed_s: float
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def title(self) -> str:
+        """What people read in Spark's UI; chunks of one title are a job."""
 
 
 class _Outcomes(AccumulatorParam[list[Any]]):
@@ -67,10 +68,10 @@ class _Outcomes(AccumulatorParam[list[Any]]):
 
 def run(
     spark: Spark,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[Runnable],
     task: Task,
     on_done: Callable[[ChunkDone], None],
-    on_progress: Callable[[Progress], None] = lambda _progress: None,
+    on_turn: Callable[[], None] = lambda: None,
 ) -> None:
     """Run all chunks, in their order; call back from this thread.
 
@@ -81,7 +82,7 @@ def run(
     if not chunks:
         return
     try:
-        _Run(spark, chunks, task).follow(on_done, on_progress)
+        _Run(spark, chunks, task).follow(on_done, on_turn)
     except Py4JError:
         raise _gone() from None
 
@@ -89,11 +90,11 @@ def run(
 class _Run:
     """One call of `run`."""
 
-    def __init__(self, spark: Spark, chunks: Sequence[Chunk], task: Task) -> None:
+    def __init__(self, spark: Spark, chunks: Sequence[Runnable], task: Task) -> None:
         self._spark = spark
         self._task = task
-        self._sizes = {chunk.number: chunk.size for chunk in chunks}
-        self._slices: queue.SimpleQueue[list[Chunk]] = queue.SimpleQueue()
+        self._numbers = {chunk.number for chunk in chunks}
+        self._slices: queue.SimpleQueue[list[Runnable]] = queue.SimpleQueue()
         lanes = min(_LANES, spark.connections)
         unlimited = spark.slots is not None and spark.slots <= spark.connections
         most = len(chunks) if unlimited else max(1, spark.connections // lanes)
@@ -105,16 +106,12 @@ class _Run:
         )
         self._stopped = threading.Event()
         self._failed: BaseException | None = None
+        lanes = min(lanes, self._slices.qsize())
         self._lanes = [InheritableThread(self._work, daemon=True) for _ in range(lanes)]
 
     def follow(
-        self,
-        on_done: Callable[[ChunkDone], None],
-        on_progress: Callable[[Progress], None],
+        self, on_done: Callable[[ChunkDone], None], on_turn: Callable[[], None]
     ) -> None:
-        began = time.monotonic()
-        progress = Progress(len(self._sizes), 0, 0, 0, sum(self._sizes.values()), 0, 0)
-        told = 0.0
         seen: set[int] = set()
         for lane in self._lanes:
             lane.start()
@@ -123,19 +120,17 @@ class _Run:
                 running = any(lane.is_alive() for lane in self._lanes)
                 for done in self._take(seen):
                     on_done(done)
-                    progress = self._count(progress, done)
-                now = time.monotonic()
-                if now - told >= _TELL_EVERY_S or not running:
-                    told = now
-                    on_progress(replace(progress, elapsed_s=now - began))
+                on_turn()
                 if self._failed is not None:
                     raise self._failed
                 if not running:
                     break
-                time.sleep(_LOOK_EVERY_S)
+                for lane in self._lanes:
+                    lane.join(_LOOK_EVERY_S / len(self._lanes))
         finally:
             self._end()
-        if missing := self._sizes.keys() - seen:
+            _accumulatorRegistry.pop(self._outcomes.aid, None)
+        if missing := self._numbers - seen:
             raise Transient(
                 f"Spark did not say what became of chunks {sorted(missing)}"
             )
@@ -147,15 +142,6 @@ class _Run:
             if isinstance(outcome, ChunkRefused):
                 raise outcome.error
             yield outcome
-
-    def _count(self, before: Progress, done: ChunkDone) -> Progress:
-        return replace(
-            before,
-            chunks_done=before.chunks_done + 1,
-            rows=before.rows + done.rows,
-            bytes=before.bytes + done.bytes,
-            size_done=before.size_done + self._sizes[done.number],
-        )
 
     def _work(self) -> None:
         """Run one slice after the other, as one of the lanes."""
@@ -172,17 +158,15 @@ class _Run:
                     self._stopped.set()
                 return
 
-    def _run_job(self, part: Sequence[Chunk]) -> None:
+    def _run_job(self, part: Sequence[Runnable]) -> None:
         context = self._spark.context
-        table = part[0].relation.table
         context.setJobGroup(
-            self._group,
-            f"walstream: {table.schema}.{table.name}",
-            interruptOnCancel=False,
+            self._group, f"walstream: {part[0].title}", interruptOnCancel=False
         )
+        context.setLocalProperty("spark.scheduler.pool", self._spark.pool)
         task, outcomes = self._task, self._outcomes
 
-        def each(mine: Iterable[Chunk]) -> Iterator[int]:
+        def each(mine: Iterable[Runnable]) -> Iterator[int]:
             for chunk in mine:
                 try:
                     outcomes.add([task(chunk)])
@@ -209,9 +193,9 @@ class _Run:
             lane.join(_CANCEL_WAIT_S)
 
 
-def _slices(chunks: Sequence[Chunk], most: int) -> Iterator[list[Chunk]]:
+def _slices(chunks: Sequence[Runnable], most: int) -> Iterator[list[Runnable]]:
     """Cut the chunks into jobs: of one table each, and of so many chunks at most."""
-    for _, group in groupby(chunks, lambda chunk: id(chunk.relation.table)):
+    for _, group in groupby(chunks, lambda chunk: chunk.title):
         table = list(group)
         for start in range(0, len(table), most):
             yield table[start : start + most]
@@ -224,7 +208,7 @@ def _gone() -> Transient:
     )
 
 
-def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
+def _failure(error: Exception, part: Sequence[Runnable]) -> WalstreamError:
     """Say why a job failed: the chunk, and the cause in one line."""
     if isinstance(error, Py4JJavaError):
         return _said(str(error.java_exception.getMessage()), part)
@@ -233,7 +217,7 @@ def _failure(error: Exception, part: Sequence[Chunk]) -> WalstreamError:
     return ChunkFailed(f"Spark: {type(error).__name__}: {error}")
 
 
-def _said(text: str, part: Sequence[Chunk]) -> WalstreamError:
+def _said(text: str, part: Sequence[Runnable]) -> WalstreamError:
     """Read what Spark's scheduler says."""
     if found := _NO_MODULE.search(text):
         return ChunkFailed(

@@ -1,15 +1,17 @@
-"""What ends a task on this machine when its driver is gone, and who may wait for it.
+"""What ends a task on this machine when nobody wants it, and who may wait for it.
 
 The kernel kills a Python worker whose daemon dies; the daemon ends with the JVM, and
-the JVM with the driver. Until then a task looks for the driver itself, and its lock is
-shared by all tasks: who takes it alone knows that no orphan sends rows any more.
+the JVM with the driver. Until then a task looks for the driver itself, and for a file
+that stands for its order: Spark may take seconds to end a task that was cancelled. Its
+lock is shared by all tasks: who holds it alone knows that no orphan sends rows.
 """
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -26,6 +28,7 @@ class Leash:
     pid: int
     started: str  # tells it from a later process of the same number
     lock: str = ""  # a file; "" is none
+    order: str = ""  # a file that is there until the order ends; "" is none
 
     @classmethod
     def of_this_process(cls, lock: Path | None = None) -> Self:
@@ -33,10 +36,19 @@ class Leash:
         pid = os.getpid()
         return cls(pid, _started(pid), str(lock) if lock else "")
 
+    @classmethod
+    @contextmanager
+    def of_an_order(cls, lock: Path) -> "Iterator[Leash]":
+        """Tie tasks to this process, and to the block that it is used in."""
+        with tempfile.NamedTemporaryFile(prefix="walstream-order-") as file:
+            yield replace(cls.of_this_process(lock), order=file.name)
+
     def check(self) -> None:
-        """Raise when the driver is gone."""
+        """Raise when the driver is gone, or the order ended."""
         if _started(self.pid) != self.started:
             raise Transient("the driver is gone: its tasks end")
+        if self.order and not Path(self.order).exists():
+            raise Transient("the order ended: its tasks end")
 
     @contextmanager
     def worn(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CONNECTIONS: Final = 16
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\*|\d+)(?:,\s*\d+)?\])?")
 _PROPERTY: Final = re.compile(r"\s*(spark\.[^\s=:]+)[\s=:]")
+_THROWN: Final = re.compile(r'Exception in thread "main" (?:[\w.]+: )?(.*)')
 _PYTHON: Final = "spark.pyspark.python"
 _SPECULATION: Final = "spark.speculation"
 _LAST_LINES: Final = 5
@@ -41,6 +42,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.scheduler.mode": "FAIR",
 }
 _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
@@ -68,11 +70,19 @@ class Spark:
     context: "SparkContext"
     connections: int
     slots: int | None  # tasks at a time; None: the cluster decides
+    pool: str = "walstream"  # of Spark's scheduler: pools share the cores evenly
 
     @property
     def local(self) -> bool:
         """Tell whether tasks run on this machine, as children of this process."""
         return self.slots is not None
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether its JVM runs, if that is ours."""
+        gateway = self.context._gateway  # noqa: SLF001 - no public way to ask
+        process = getattr(gateway, "proc", None)
+        return process is None or process.poll() is None
 
     def stop(self) -> None:
         self.context.stop()
@@ -175,7 +185,8 @@ def _reason(error: Exception) -> str:
 def _last(said: IO[bytes]) -> str:
     said.seek(0)
     lines = said.read().decode(errors="replace").strip().splitlines()
-    return " / ".join(lines[-_LAST_LINES:])
+    thrown = [found[1] for line in lines if (found := _THROWN.match(line))]
+    return " / ".join(thrown or lines[-_LAST_LINES:])
 
 
 def _killed() -> Transient:

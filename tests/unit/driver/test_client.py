@@ -1,0 +1,82 @@
+"""A worker's connection to the driver, played by the other end of its socket."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from walstream.config import Config
+from walstream.driver import wire
+from walstream.driver.client import Driver
+from walstream.driver.order import Failed, Finished, Message
+from walstream.errors import Transient
+from walstream.spark.chunk import ChunkDone
+from walstream.spark.leash import Leash
+
+LONG_S = 30.0
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """An order, as far as the wire sees it."""
+
+    source: str = "app"
+    lock: str = ""
+    chunks: tuple[int, ...] = ()
+
+    def task(self, _config: Config, _leash: Leash | None) -> type[ChunkDone]:
+        return ChunkDone
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with wire.listen() as listener:
+        yield listener
+
+
+def test_outcomes_are_heard_in_their_order(listener: socket.socket) -> None:
+    with Driver(wire.address(listener)) as driver:
+        theirs, _ = listener.accept()
+        with theirs:
+            driver.order(Nothing())
+            assert wire.receive(theirs) == Nothing()
+            said: list[Message] = [ChunkDone(1, 2, 3), ChunkDone(2, 0, 0), Finished()]
+            for message in said:
+                wire.send(theirs, message)
+            assert [driver.hear(LONG_S) for _ in said] == said
+            assert driver.hear(0) is None
+
+
+def test_a_driver_that_ends_is_heard_as_a_failure_that_passes(
+    listener: socket.socket,
+) -> None:
+    with Driver(wire.address(listener)) as driver:
+        theirs, _ = listener.accept()
+        driver.order(Nothing())
+        theirs.close()
+        heard = driver.hear(LONG_S)
+        assert isinstance(heard, Failed)
+        assert isinstance(heard.error, Transient)
+
+
+def test_leaving_waits_until_what_runs_was_ended(listener: socket.socket) -> None:
+    driver = Driver(wire.address(listener))
+    theirs, _ = listener.accept()
+    driver.order(Nothing())
+    wire.receive(theirs)
+    leaving = threading.Thread(target=driver.close)
+    leaving.start()
+    assert theirs.recv(1) == b""  # it wants no more
+    assert leaving.is_alive()
+    theirs.close()
+    leaving.join(LONG_S)
+    assert not leaving.is_alive()
+
+
+def test_where_nobody_listens_the_error_passes() -> None:
+    with wire.listen() as listener:
+        where = wire.address(listener)
+    with pytest.raises(Transient):
+        Driver(where)

@@ -1,0 +1,74 @@
+"""The driver, as a worker sees it: orders go there, outcomes come back."""
+
+import contextlib
+import select
+import socket
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+from walstream.driver import wire
+from walstream.driver.order import Failed, Message, Order
+from walstream.errors import Transient
+
+_END_S: Final = 15.0  # for what runs to be cancelled
+
+
+class Driver:
+    """A connection to the driver; what it ordered ends with it."""
+
+    def __init__(self, where: str) -> None:
+        """`where` is the keeper's address."""
+        try:
+            self._connection = wire.connect(where)
+        except OSError as error:
+            raise Transient(f"Spark's process is not there: {error.strerror}") from None
+        self._running = False
+
+    def order(self, order: Order) -> None:
+        """Have chunks run; `hear` tells of them until it was Failed or Finished."""
+        self._running = True
+        # Spark's process may only be starting: nobody waits here until it reads
+        threading.Thread(target=self._send, args=(order,), daemon=True).start()
+
+    def _send(self, order: Order) -> None:
+        with contextlib.suppress(OSError):  # it ended: that is heard
+            wire.send(self._connection, order)
+
+    def hear(self, wait_s: float) -> Message | None:
+        """Give the next message; None: none came in time."""
+        if not select.select([self._connection], [], [], wait_s)[0]:
+            return None
+        try:
+            message: Message = wire.receive(self._connection)
+        except (OSError, EOFError):
+            message = Failed(
+                Transient(
+                    "Spark's process ended",
+                    hint="was it killed, or out of memory? It is started again",
+                )
+            )
+        if not hasattr(message, "number"):
+            self._running = False
+        return message
+
+    def close(self) -> None:
+        """Leave; what still runs is ended, and that is waited for."""
+        if self._running:
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_WR)
+                self._connection.settimeout(_END_S)
+                while self._connection.recv(1 << 16):
+                    pass
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
