@@ -6,7 +6,6 @@ of values, encoder, router, partitioner and producer properties.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
@@ -20,12 +19,9 @@ from walstream.routers import Routers
 from walstream.spark.leash import Leash
 from walstream.spark.outlet import Target, TopicShape
 from walstream.spark.reader import Database
+from walstream.spark.sender import BULK, Outgoing
 from walstream.spark.table import Wanted
 from walstream.spark.task import ChunkTask
-
-# of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
-# few large batches cost the broker less than many
-_BULK: Final = {"linger.ms": 100, "queue.buffering.max.kbytes": 64 << 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,14 @@ def chunk_task(
         limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
         targets.append(
             Target(
-                sink=name,
+                Outgoing(
+                    name,
+                    failure,
+                    producer_properties(
+                        {**BULK, **sink.producer}, min(limits), max(limits)
+                    ),
+                    (("walstream-source", snapshot.source_header),),
+                ),
                 format=sink.format,
                 partitioner=sink.partitioner,
                 router=routers[name],
@@ -80,11 +83,6 @@ def chunk_task(
                     topic.name: TopicShape(topic.partitions, topic.limit)
                     for topic in topics[name].values()
                 },
-                source_header=snapshot.source_header,
-                failure=failure,
-                producer=producer_properties(
-                    {**_BULK, **sink.producer}, min(limits), max(limits)
-                ),
                 transactions="" if leash else f"{found.slot}-{name}-{snapshot.lsn}",
             )
         )

@@ -11,8 +11,9 @@ An error says what, on what, at where; its `hint` is the operator's next command
 a row's value, never a secret.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,13 @@ class WalstreamError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message}\n  {self.hint}" if self.hint else message
+
+    def cleaned(self, secrets: Iterable[str]) -> Self:
+        """Give the same error without what must not be shown."""
+        text, hint = str(self.args[0]), self.hint
+        for secret in secrets:
+            text, hint = text.replace(secret, "***"), hint.replace(secret, "***")
+        return type(self)(text, hint=hint, repair=self.repair)
 
 
 class ConfigError(WalstreamError):

@@ -82,7 +82,7 @@ class SinkSet:
                     source_header=header,
                 ),
                 router,
-                self._topics(name, config),
+                self.topics(name),
                 producer=config.producer,
                 expected=sorted(topic for topic in topics if topic is not None),
             )
@@ -91,11 +91,13 @@ class SinkSet:
             sinks.append(sink)
         return sinks
 
-    def _topics(self, name: str, config: KafkaSinkConfig) -> Topics:
+    def topics(self, sink: str) -> Topics:
+        """Make what finds, or creates, and accepts a sink's topics."""
+        config = self._routers.configs[sink]
         return Topics(
             client_properties(config.producer),
             creation(config),
-            accept=self._accept(name),
+            accept=self._accept(sink),
         )
 
     def _accept(self, sink: str) -> Callable[[Topic], None]:

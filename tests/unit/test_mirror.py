@@ -76,6 +76,7 @@ WITHOUT = {
     "walstream/spark/keyset.py": _SERVERS,
     "walstream/spark/outlet.py": _SERVERS,
     "walstream/spark/reader.py": _SERVERS,
+    "walstream/spark/sender.py": _SERVERS,
     "walstream/spark/table.py": _SERVERS,
     "walstream/spark/task.py": _SERVERS,
     "walstream/standing/facts.py": "records",

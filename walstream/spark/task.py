@@ -43,7 +43,7 @@ class ChunkTask:
                     stack.enter_context(self.leash.worn())
                 return self._read(chunk)
         except WalstreamError as error:
-            clean = self._clean(error)
+            clean = error.cleaned(self.secrets)
             if isinstance(error, Void) or not error.retryable:
                 return ChunkRefused(chunk.number, clean)
             time.sleep(_AGAIN_S)
@@ -79,7 +79,7 @@ class ChunkTask:
             count,
             sum(outlet.bytes for outlet in outlets),
             {
-                target.sink: outlet.last
+                target.outgoing.sink: outlet.last
                 for target, outlet in zip(self.targets, outlets, strict=True)
             },
         )
@@ -87,13 +87,6 @@ class ChunkTask:
     def _blocks(self, chunk: Chunk) -> Iterator[bytes]:
         with under_snapshot(self.database, self.snapshot) as connection:
             yield from blocks(connection, chunk)
-
-    def _clean(self, error: WalstreamError) -> WalstreamError:
-        """Take out what must not be shown."""
-        text, hint = str(error.args[0]), error.hint
-        for secret in self.secrets:
-            text, hint = text.replace(secret, "***"), hint.replace(secret, "***")
-        return type(error)(text, hint=hint, repair=error.repair)
 
 
 def _nothing() -> None:
