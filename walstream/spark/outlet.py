@@ -23,12 +23,11 @@ from walstream.op import EPOCH_S, Kind, ReplicationOp
 from walstream.partitioner import for_all
 from walstream.routing import KeyRenderer, Route, Router
 from walstream.row import Row
-from walstream.spark.chunk import Chunk
+from walstream.spark.chunk import Chunk, transactional_id
 from walstream.spark.copy_text import plain_keys, rows
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _POLL_S: Final = 0.1
-_TRANSACTION_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _HEADER: Final = "walstream-source"
 
 
@@ -87,9 +86,9 @@ class Outlet:
         properties = dict(target.producer)
         if target.transactions:
             properties |= {
-                "transactional.id": f"{target.transactions}-{self._chunk.number}",
-                "transaction.timeout.ms": _TRANSACTION_S * 1000,
-                "message.timeout.ms": _TRANSACTION_S * 1000,
+                "transactional.id": transactional_id(
+                    target.transactions, self._chunk.number
+                )
             }
         logger = logging.getLogger("librdkafka")
         try:
