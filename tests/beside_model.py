@@ -291,7 +291,7 @@ class Stream:
         self._let_in()
 
     def _let_in(self) -> None:
-        ops = self.backfill.rows(self._place)
+        ops = self.backfill.rows(self._place, lambda _: True)
         for op in ops:
             self._send(op)
         if ops:

@@ -90,7 +90,12 @@ class Backfill:
             return plan.plan(connection, wishes, chunk_bytes=chunk_bytes)
 
     def task(
-        self, snapshot: str, chunks: list[Chunk], leash: Leash | None = None
+        self,
+        snapshot: str,
+        chunks: list[Chunk],
+        leash: Leash | None = None,
+        *,
+        elsewhere: bool = not LOCAL,
     ) -> ChunkTask:
         """Create the topics of these chunks; make what sends to them."""
         for chunk in chunks:
@@ -116,7 +121,7 @@ class Backfill:
             "app",
             Snapshot(snapshot, LSN, HEADER),
             {"k": self._topics},
-            leash or (Leash.of_this_process() if LOCAL else None),
+            None if elsewhere else leash or Leash.of_this_process(),
         )
 
     def _create(self, name: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.kafka.failure import failure
+from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer import producer_properties
 from walstream.kafka.topics import DEFAULT_LIMIT, Topic
 from walstream.lsn import Lsn
@@ -31,6 +32,16 @@ class Snapshot:
     name: str  # as exported
     lsn: Lsn  # of its rows
     source_header: bytes  # system_identifier/database/epoch
+
+
+def transactions(slot: str, sink: str, source_header: bytes) -> str:
+    """Name the transactions of a sink's chunks, but for the chunk's number.
+
+    The same under each snapshot, so that a later one fences what an earlier one left.
+    Two servers may have slots of one name.
+    """
+    server = source_header.partition(b"/")[0].decode()
+    return f"{slot}-{server}-{sink}"
 
 
 def wanted(
@@ -57,7 +68,8 @@ def chunk_task(
     """Make the task; `topics` are those of each sink, as they were found.
 
     With a leash tasks run here; without one they run elsewhere, and each chunk is a
-    Kafka transaction, in which a retry fences the attempt before it.
+    Kafka transaction, in which a retry fences the attempt before it, also one of an
+    earlier snapshot.
     """
     found = config.sources[source]
     if not isinstance(found, PostgresSource):
@@ -72,7 +84,9 @@ def chunk_task(
                     name,
                     failure,
                     producer_properties(
-                        {**BULK, **sink.producer}, min(limits), max(limits)
+                        {**BULK, **sink.producer, **({} if leash else TRANSACTION)},
+                        min(limits),
+                        max(limits),
                     ),
                     (("walstream-source", snapshot.source_header),),
                 ),
@@ -83,7 +97,9 @@ def chunk_task(
                     topic.name: TopicShape(topic.partitions, topic.limit)
                     for topic in topics[name].values()
                 },
-                transactions="" if leash else f"{found.slot}-{name}-{snapshot.lsn}",
+                transactions=""
+                if leash
+                else transactions(found.slot, name, snapshot.source_header),
             )
         )
     return ChunkTask(

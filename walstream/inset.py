@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from walstream.errors import HistoryError
 from walstream.ledger import Ledger, Transaction
 from walstream.lsn import Lsn
-from walstream.op import EPOCH_S, ReplicationOp
+from walstream.op import EPOCH_S, ReplicationOp, Table
 from walstream.ports import Beside, Sink
 
 
@@ -51,7 +51,7 @@ class Inset:
             return True
         self._due = False
         if self._transaction is None:
-            self._ops.extend(beside.rows(place))
+            self._ops.extend(beside.rows(place, self._known))
             self.note = beside.note
             if not self._ops:
                 return True
@@ -60,6 +60,10 @@ class Inset:
             self._place = place
         self.moved = True
         return self._send(beside, self._transaction)
+
+    def _known(self, table: Table) -> bool:
+        # a list: each sink is asked, whatever another says
+        return all([sink.knows(table) for sink in self._sinks])  # noqa: C419
 
     def _send(self, beside: Beside, transaction: Transaction) -> bool:
         room = True

@@ -8,7 +8,7 @@ from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
-from walstream.op import ReplicationOp
+from walstream.op import ReplicationOp, Table
 from walstream.pgoutput.messages import Relation
 
 
@@ -55,6 +55,12 @@ class Sink(Protocol):
     def in_flight(self) -> int:
         """How much is under way: worth polling for."""
 
+    def knows(self, table: Table) -> bool:
+        """Tell whether it knows where a table's ops go; look for that if not.
+
+        Raises what keeps them from going anywhere.
+        """
+
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Hand over one op: counted in the transaction now, delivered later.
 
@@ -93,8 +99,14 @@ class Beside(Protocol):
     def note(self) -> Callable[[ReplicationOp], None] | None:
         """What is to be told of every op until it is asked again; None: of none."""
 
-    def rows(self, place: Lsn) -> Sequence[ReplicationOp]:
-        """Give those that may go in where a transaction ended; none: not now."""
+    def rows(
+        self, place: Lsn, known: Callable[[Table], bool]
+    ) -> Sequence[ReplicationOp]:
+        """Give those that may go in where a transaction ended; none: not now.
+
+        Of tables that are `known`: else it would be heard only later that a sink takes
+        some row never, when it is too late to leave it out.
+        """
 
     def sent(self, transaction: Transaction) -> None:
         """Hear that all of the last went out, counted in this transaction."""

@@ -137,6 +137,7 @@ class Session:
             # a rewind may go back to what the slot can still send
             keys.learn(captured, server.flush_lsn, begun.slot_start)
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
+            self._fence(stage)
             if self._backfill.pending:
                 if not self._fill(begun, stage):
                     return False
@@ -181,6 +182,7 @@ class Session:
             keys = KeyBook(self._positions, self._sinks.partition_key)
             stage = _Stage(server, facts, known, sinks, keys, slot_start=0)
             self._wait_for(sinks)
+            self._fence(stage)
             holder = hold(self._site, tell=tell_of_waiting)
             begun = Begun(slot_start=0, holder=holder)
             return self._fill(begun, stage) and self._end()
@@ -189,6 +191,12 @@ class Session:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
         # a list: each sink is asked, whatever another says
         self._await(lambda: all([sink.ready() for sink in sinks]))  # noqa: C419
+
+    def _fence(self, stage: _Stage) -> None:
+        """See that tasks of an earlier start, which ran elsewhere, send no more."""
+        if self._backfill.unfenced:
+            self._wait_for(stage.sinks)
+            self._backfill.fence(self._sinks.header(stage.server.origin))
 
     def _await(self, done: Callable[[], bool]) -> None:
         while not done():

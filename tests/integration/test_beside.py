@@ -353,6 +353,35 @@ def test_a_failing_read_is_said_kept_and_tried_again(
     database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
+def test_a_row_too_large_for_a_topic_that_was_not_there_costs_its_table_alone(
+    newest_postgres: PostgresServer, runs: Runs, reader: Reader
+) -> None:
+    with temporary_database(newest_postgres) as database:
+        database.execute(SCHEMA + PUBLICATION)
+        database.execute(
+            "INSERT INTO late VALUES (1, 1, 1, repeat('x', 9000), 'b');"
+            "CREATE TABLE fits (id int PRIMARY KEY); INSERT INTO fits VALUES (1)"
+        )
+        walstream = runs(
+            database.dsn,
+            source={"tables": []},
+            sink={"topic_config": {"max.message.bytes": "5000"}},
+        )
+        walstream.start().streaming().streaming_said()
+        database.execute(f"{ADD}, fits")
+        ask(walstream, "late", "fits")
+        until_done(walstream, "public.fits")
+        (said,) = walstream.said("does not go on")
+        assert "a record of table 'public.late'" in said["error"]
+        assert "takes 5000" in said["error"]
+        tables = status(walstream)["sources"][0]["beside"]
+        assert tables["public.late"]["state"] == "error"
+        database.execute("INSERT INTO early VALUES (1, 1, 1, 'n', 'b')")
+        reader.until(lambda _: reader.of("early"))
+        assert {record.op.table.name for record in reader.read()} == {"early", "fits"}
+        assert walstream.terminate() == 0
+
+
 def test_tables_that_come_into_the_publication_are_told_of(database: Database) -> None:
     grown: list[list[str]] = []
     kept: list[Any] = []

@@ -12,6 +12,8 @@ from tests.fix_postgres import Database, PostgresServer
 from tests.fix_walstream import Runs, Stream, streamed
 from tests.reading import Reader, Record
 from walstream.op import Kind
+from walstream.postgres import catalog
+from walstream.postgres.connection import connect
 from walstream.row import OMITTED
 
 LONG = "0123456789" * 1000  # toasted: its column is EXTERNAL
@@ -36,6 +38,8 @@ TABLES = (
         )
     )
     + (
+        "CREATE TABLE including (id int, n int, v text, PRIMARY KEY (id) INCLUDE (n));"
+        "ALTER TABLE including REPLICA IDENTITY FULL;"
         "ALTER TABLE by_full REPLICA IDENTITY FULL;"
         "ALTER TABLE moved_full REPLICA IDENTITY FULL;"
         "ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_code_key;"
@@ -130,6 +134,24 @@ def test_full_sends_whole_old_rows_and_leaves_nothing_out(stream: Stream) -> Non
     assert deleted.op.old == ["1", "2", LONG]
     assert b"absent" not in updated.value + deleted.value
     assert {updated.key, deleted.key} == {b'["1"]'}
+
+
+def test_what_a_key_only_includes_is_no_part_of_it(stream: Stream) -> None:
+    stream.database.execute("INSERT INTO including VALUES (1, 1, 'v')")
+    stream.database.execute("UPDATE including SET n = NULL")
+    inserted, updated = found(stream, "including", 2)
+    assert updated.kind is Kind.UPDATE
+    assert {inserted.key, updated.key} == {b'["1"]'}
+    stream.database.execute(
+        "CREATE TABLE later (id int, n int NOT NULL, PRIMARY KEY (id) INCLUDE (n));"
+        "CREATE UNIQUE INDEX by_n ON later (n) INCLUDE (id)"
+    )
+    for identity, name in (("DEFAULT", "id"), ("USING INDEX by_n", "n")):
+        stream.database.execute(f"ALTER TABLE later REPLICA IDENTITY {identity}")
+        with connect(stream.database.dsn) as connection:
+            later = catalog.tables(connection, ("public", "later"))["public.later"]
+        assert later.identity == (name,)
+        assert later.primary_key == ("id",)
 
 
 def test_an_index_as_identity_is_the_key(stream: Stream) -> None:

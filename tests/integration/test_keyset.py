@@ -62,6 +62,13 @@ KEYS = {
         "(k char(5), d date, PRIMARY KEY (k, d))",
         "SELECT 'x' || i % 3, date '2000-01-01' - i FROM generate_series(1, 20) i",
     ),
+    "what the index only includes": (
+        (
+            "(b int, a int, PRIMARY KEY (a) INCLUDE (b));"
+            "ALTER TABLE keyed REPLICA IDENTITY FULL"
+        ),
+        "SELECT nullif(i % 4, 0), i FROM generate_series(1, 20) i",
+    ),
     "another collation than the column's": (
         (
             '(k text COLLATE "C" NOT NULL);'

@@ -195,7 +195,8 @@ def test_key_ranges_hold_every_row_once(
 ) -> None:
     monkeypatch.setattr("walstream.spark.plan.CHUNK_ROWS", 100)
     database.execute(
-        'CREATE TABLE "Keyed" (n int, "a{}b" char(9), PRIMARY KEY ("a{}b", n));'
+        'CREATE TABLE "Keyed" (n int, "a{}b" char(9), v int,'
+        ' PRIMARY KEY ("a{}b", n) INCLUDE (v));'
         """INSERT INTO "Keyed" SELECT i, 'k' || i % 4 FROM generate_series(1, 950) i;"""
         "CREATE PUBLICATION walstream FOR ALL TABLES"
     )

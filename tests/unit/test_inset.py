@@ -1,5 +1,7 @@
 """Rows between two transactions: sent whole, counted apart, in room that there is."""
 
+from collections.abc import Callable
+
 from walstream.errors import RecordRefused, WalstreamError
 from walstream.inset import Inset
 from walstream.ledger import Ledger, Transaction
@@ -25,7 +27,9 @@ class Given:
         self.noted: list[ReplicationOp] = []
         self.note = self.noted.append
 
-    def rows(self, place: int) -> list[ReplicationOp]:
+    def rows(self, place: int, known: Callable[[Table], bool]) -> list[ReplicationOp]:
+        if not known(TABLE):
+            return []
         rows, self.left = self.left, 0
         return [row(place, index) for index in range(rows)]
 
@@ -105,6 +109,18 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     assert given.errors == [error]
     assert given.out == []
     assert ledger.advance() == 200
+
+
+def test_every_sink_knows_the_table_before_its_rows_come() -> None:
+    first, second = MemorySink(), MemorySink()
+    second.unknown.add("public.t")
+    inset = Inset(Ledger(100), [first, second], Given(1))
+    assert turn(inset, 200)
+    assert not inset.waiting
+    assert first.sent == []
+    second.unknown.clear()
+    assert turn(inset, 300)
+    assert [record.lsn for record in first.sent + second.sent] == [299, 299]
 
 
 def test_without_anything_beside_there_is_always_room() -> None:

@@ -439,12 +439,13 @@ class OldRows:
     def note(self, op: ReplicationOp) -> None:
         self.heard.append(str((op.new or [""])[0]))
 
-    def rows(self, place: int) -> list[ReplicationOp]:
+    def rows(self, place: int, known: Callable[[Table], bool]) -> list[ReplicationOp]:
         self.places.append(place)
         if place < self._place:
             return []
-        keys, self._keys = self._keys, []
         table = Table("public", "t", ("id", "v"), key=(0,))
+        keys, self._keys = self._keys, []
+        assert known(table)
         return [
             ReplicationOp(
                 Kind.INSERT, table, place - 1, index, new=[key, "x"], snapshot=True

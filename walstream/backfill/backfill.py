@@ -5,18 +5,18 @@ in Kafka between the stream up to that point and the stream from there on.
 """
 
 import contextlib
-import fcntl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
+from walstream.backfill import orphans
 from walstream.backfill.job import Job
 from walstream.backfill.order import SnapshotOrder
-from walstream.backfill.record import DOCUMENT, Record
+from walstream.backfill.record import DOCUMENT, Elsewhere, Record
 from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, PostgresSource
@@ -31,6 +31,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, session, translate
 from walstream.postgres.holder import Holder
+from walstream.spark import session as spark
 from walstream.spark.chunk import Chunk, ChunkFailed
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
@@ -38,7 +39,6 @@ from walstream.spark.table import NoSuchTable, Wanted, let_through, look
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 5.0
-_POLL_S: Final = 0.05
 _log = structlog.get_logger()
 
 
@@ -54,6 +54,11 @@ class Site:
     stop: Stop
     driver: str  # the address of who runs Spark
     asked: bool = False  # an operator asks for what is left, whatever is configured
+
+    @property
+    def elsewhere(self) -> bool:
+        """Tell whether tasks run on other machines, or may."""
+        return spark.slots(self.config.spark.master) is None
 
     @property
     def lock(self) -> Path:
@@ -116,7 +121,8 @@ class Backfill:
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
         """Give the document of a new backfill, to be stored with the position."""
-        self._record = Record(lsn, tuple(tables))
+        before = self._record.elsewhere if self._record else None
+        self._record = Record(lsn, tuple(tables), elsewhere=before)
         return {DOCUMENT: self._record.document}
 
     def want_again(self) -> None:
@@ -139,19 +145,22 @@ class Backfill:
             )
 
     def await_orphans(self) -> bool:
-        """Wait until no task of an earlier start can send rows; False: a stop came."""
-        lock = self._site.lock
-        if not lock.exists():
-            return True
-        with lock.open("a", encoding="utf-8") as file:
-            while not self._site.stop.requested:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    self._site.stop.event.wait(_POLL_S)
-                else:
-                    return True
-        return False
+        """Wait until no task of this machine can send rows; False: a stop came."""
+        return orphans.await_here(self._site.lock, self._site.stop)
+
+    @property
+    def unfenced(self) -> bool:
+        """Tell whether tasks that ran elsewhere may still send rows."""
+        return self._record is not None and self._record.elsewhere is not None
+
+    def fence(self, header: bytes) -> None:
+        """See that none of those can; `header` is that of the first records."""
+        record = self._record
+        if record is None or record.elsewhere is None:
+            return
+        site = self._site
+        orphans.fence(site.config, site.name, record.elsewhere, header, site.stop)
+        self._store(replace(record, elsewhere=None))
 
     def run(self, holder: Holder, around: Surroundings) -> bool:
         """Send every row that is left, under this snapshot; False: a stop came first.
@@ -168,6 +177,9 @@ class Backfill:
         chunks = self._plan(holder, around)
         record = self._record or record
         self._holder = holder
+        if chunks and self._site.elsewhere:
+            elsewhere = Elsewhere(holder.session, chunks[-1].number)
+            self._store(replace(record, elsewhere=elsewhere))
         self._empty(record, chunks, around)
         site = self._site
         job = Job(
@@ -196,6 +208,9 @@ class Backfill:
                 return False
         finally:
             site.gauge.backfill = None
+        self._holder = None
+        holder.close()
+        self.fence(around.header)  # also of what Spark took for dead, and tried again
         _log.info(
             "backfill ended",
             rows=job.progress.rows,

@@ -10,6 +10,14 @@ DOCUMENT: Final = "backfill"
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What tasks on other machines may still do: read a snapshot, and send chunks."""
+
+    session: str  # that holds the snapshot, as `Holder.session`
+    chunks: int  # the highest number
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """The tables that are not finished, and how far the others are."""
 
@@ -19,12 +27,14 @@ class Record:
     others: tuple[str, ...] = ()  # of them, those of which there is no stream
     rows: int = 0  # delivered, of finished tables
     failed: Mapping[str, str] = field(default_factory=dict)  # given up, and why
+    elsewhere: Elsewhere | None = None  # to be fenced before the stream goes on
 
     @classmethod
     def of(cls, document: Mapping[str, Any] | None) -> Self | None:
         """Read what `document` wrote."""
         if document is None:
             return None
+        elsewhere = document.get("elsewhere")
         return cls(
             lsn=document["lsn"],
             tables=tuple(document["tables"]),
@@ -32,6 +42,7 @@ class Record:
             others=tuple(document["others"]),
             rows=document["rows"],
             failed=document["failed"],
+            elsewhere=Elsewhere(**elsewhere) if elsewhere else None,
         )
 
     @property

@@ -16,11 +16,11 @@ import structlog
 from walstream.beside.progress import Progress, Wish
 from walstream.beside.run import Reader, Run
 from walstream.beside.threads import Submit
-from walstream.errors import WalstreamError
+from walstream.errors import Restart, WalstreamError
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
 from walstream.metrics import ERROR, HINT, REPAIR, TABLE
-from walstream.op import ReplicationOp
+from walstream.op import ReplicationOp, Table
 from walstream.retry import Backoff
 
 _PATIENCE_S: Final = 10.0  # then it is said what is waited for
@@ -96,7 +96,7 @@ class Backfill:
         """What is to be told of every op; None: of none."""
         return self._run.note if self._run is not None else None
 
-    def rows(self, place: Lsn) -> list[ReplicationOp]:
+    def rows(self, place: Lsn, known: Callable[[Table], bool]) -> list[ReplicationOp]:
         """Give rows that go in between two transactions, where the stream is now."""
         self._settle()
         if self._run is not None and not self._wanted(self._run):
@@ -108,7 +108,9 @@ class Backfill:
         if run is None or run.over:
             return []
         try:
-            ops = run.rows(place, self._number)
+            ops = run.rows(place, self._number, known)
+        except Restart:
+            raise  # of a sink that met a topic
         except Exception as error:  # noqa: BLE001 - none of it may end the stream
             self._fail(run, error)
             return []

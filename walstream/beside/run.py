@@ -105,14 +105,20 @@ class Run:
         if mine and self._window is not None and op.lsn >= self.wish.floor:
             self._window.note(op)
 
-    def rows(self, place: Lsn, number: Callable[[], int | None]) -> list[ReplicationOp]:
+    def rows(
+        self,
+        place: Lsn,
+        number: Callable[[], int | None],
+        known: Callable[[Table], bool],
+    ) -> list[ReplicationOp]:
         """Give rows that may go in at this place; none: not now, or no more.
 
-        `number` gives a chunk's number, or None while there is none.
+        `number` gives a chunk's number, or None while there is none; `known` tells
+        whether the sinks know where a table's rows go.
         """
         if self._window is None or self._window.void:
             if self.wish.replace and not self.wish.truncated:
-                return self._truncate(place, number)
+                return self._truncate(place, number, known)
             self._watch()
         window = self._window
         if window is None or not self._waited():
@@ -122,14 +128,18 @@ class Run:
             return []
         if self._chunk is None and not self._take(window):
             return []
+        chunk = self._chunk
         if self._number is None:
             self._number = number()
-        if self._chunk is None or self._number is None or place < self._chunk.high:
+        if chunk is None or self._number is None or not known(chunk.table):
             return []
-        return self._let_in(window, self._chunk, place, self._number)
+        return self._let_in(window, chunk, place, self._number)
 
     def _truncate(
-        self, place: Lsn, number: Callable[[], int | None]
+        self,
+        place: Lsn,
+        number: Callable[[], int | None],
+        known: Callable[[Table], bool],
     ) -> list[ReplicationOp]:
         """Say that readers have nothing now; watch from here."""
         if self._describing is None:
@@ -138,7 +148,7 @@ class Run:
             return []
         table, self._high = self._describing.result()
         # in a replay, a reader may have what comes behind, and take it for a repeat
-        if place < self._high or (taken := number()) is None:
+        if place < self._high or not known(table) or (taken := number()) is None:
             return []
         self._describing, self._high = None, 0
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
@@ -212,6 +222,8 @@ class Run:
         self, window: Window, chunk: Chunk, place: Lsn, number: int
     ) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []
+        if place < chunk.high:
+            return ops
         while self._taken < len(chunk.rows) and not ops:
             for index, table, row in window.rows(chunk, self._taken, _PORTION):
                 op = ReplicationOp(

@@ -130,6 +130,19 @@ class KafkaSink:
                 count=count,
             )
 
+    def knows(self, table: Table) -> bool:
+        """Tell whether a table's topic is known; look for it, without waiting, if not.
+
+        Raises what makes that topic unusable.
+        """
+        topic = self._router.topic(table.schema, table.name)
+        if topic is None or topic in self._topics.known:
+            return True
+        if not self._topics.have([topic]):
+            return False
+        self._check_limits()
+        return True
+
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         """Hand over one op: counted in the transaction now, delivered later.
 

@@ -18,8 +18,9 @@ from walstream.row import Value
 
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
 # old row is logged as the leaf's identity says. A deferrable primary key identifies
-# no row (RelationGetIndexList in relcache.c). From pg_inherits, since pg_partition_tree
-# locks every leaf.
+# no row (RelationGetIndexList in relcache.c), and what an index only includes (behind
+# the first indnkeyatts) neither. From pg_inherits, since pg_partition_tree locks every
+# leaf.
 _TABLES: Final = """
 WITH RECURSIVE tree AS (
   SELECT c.oid AS root, c.oid AS member FROM pg_class c
@@ -38,7 +39,8 @@ WITH RECURSIVE tree AS (
     c.relispartition,
     ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
       WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid
-        AND a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+        AND a.attrelid = c.oid
+        AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
       ORDER BY a.attnum) AS primary_key,
     (SELECT i.indimmediate FROM pg_index i
       WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid) AS key_immediate,
@@ -46,7 +48,8 @@ WITH RECURSIVE tree AS (
       WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
         AND (c.relreplident = 'd' AND i.indisprimary
           OR c.relreplident = 'i' AND i.indisreplident)
-        AND a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+        AND a.attrelid = c.oid
+        AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
       ORDER BY a.attnum) AS identity,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped

@@ -12,7 +12,7 @@ from psycopg import sql
 from walstream.errors import Transient
 from walstream.lsn import Lsn
 from walstream.postgres import slot as slots
-from walstream.postgres.connection import connect, translate
+from walstream.postgres.connection import connect, session, translate
 
 _TRANSACTION_TIMEOUT_FROM: Final = 170000
 _SETTINGS: Final = (
@@ -20,6 +20,11 @@ _SETTINGS: Final = (
     "SET LOCAL statement_timeout = 0;"
     "SET LOCAL idle_session_timeout = 0"
 )
+_END: Final = (
+    "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
+    " WHERE pid || ' ' || backend_start = %s"
+)
+_END_WAIT_MS: Final = 10_000
 
 
 class Holder:
@@ -63,6 +68,15 @@ class Holder:
             raise Transient("the server exported no snapshot")
         return str(row[0])
 
+    @property
+    def session(self) -> str:
+        """Name the server's session that holds it, so that `end` finds it."""
+        row = self._connection.execute(
+            "SELECT pid || ' ' || backend_start FROM pg_stat_activity"
+            " WHERE pid = pg_backend_pid()"
+        ).fetchone()
+        return str(row[0]) if row is not None else ""
+
     def check(self) -> None:
         """Raise Transient when the snapshot is gone with its session."""
         try:
@@ -72,3 +86,18 @@ class Holder:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def end(dsn: str, held: str) -> None:
+    """End the session that held a snapshot, where its server has not noticed.
+
+    Of a machine that lost its power it would stay for hours. Nobody imports the
+    snapshot after this.
+    """
+    with session(dsn) as connection:
+        rows = connection.execute(_END, (_END_WAIT_MS, held)).fetchall()
+    if rows not in ([], [(True,)]):
+        raise Transient(
+            "the session that holds an earlier snapshot does not end",
+            hint="walstream tries again",
+        )

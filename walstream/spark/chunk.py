@@ -121,6 +121,11 @@ class ChunkRefused:
     error: WalstreamError
 
 
+def transactional_id(transactions: str, chunk: int) -> str:
+    """Name the Kafka transaction of a chunk's attempts."""
+    return f"{transactions}-{chunk}"
+
+
 def statement(chunk: Chunk) -> sql.Composed:
     """Write the COPY of a chunk's rows, in an order that repeats."""
     relation = chunk.relation

@@ -28,13 +28,12 @@ _POSTGRES_EPOCH: Final = 946_684_800
 _SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
 _MARK: Final = "SELECT pg_current_xact_id()::text"
 # The index whose columns identify a row in the stream, in the order it is searched by.
-# Under FULL the stream's key has the columns that the index only includes, too.
 _KEY: Final = """
 SELECT n.nspname, c.relname, ARRAY(
     SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-    WHERE place <= i.indnkeyatts OR c.relreplident = 'f' ORDER BY place),
-  i.indnkeyatts, to_jsonb(ARRAY(
+    WHERE place <= i.indnkeyatts ORDER BY place),
+  to_jsonb(ARRAY(
     SELECT CASE WHEN i.indcollation[place - 1] NOT IN (0, a.attcollation) THEN
       (SELECT json_build_array(s.nspname, l.collname) FROM pg_collation l
        JOIN pg_namespace s ON s.oid = l.collnamespace
@@ -82,8 +81,7 @@ class _Keyed:
 
     schema: str
     name: str
-    key: tuple[str, ...]  # the row key
-    order: tuple[str, ...]  # those of its columns that the index is searched by
+    key: tuple[str, ...]  # the row key, in the index's order
     collations: tuple[tuple[str, str] | None, ...]  # where not the columns' own
 
 
@@ -182,7 +180,7 @@ class KeysetReader:
         oids = [part.relation.oid for part in parts]
         found = connection.execute(_FILES, (oids,)).fetchone()
         files = (found[0] or [], found[1] or []) if found else ([], [])
-        if keyed.order != key:
+        if keyed.key != key:
             after = None
         read: list[list[str | None]] = []
         size, last = 0, True
@@ -196,7 +194,7 @@ class KeysetReader:
                     last = False
                     break
         connection.execute("ROLLBACK")
-        order = tuple(table.columns.index(column) for column in keyed.order if parts)
+        order = tuple(table.columns.index(column) for column in keyed.key if parts)
         last = last and len(read) < most
         now = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
         return Chunk(table, read, order, seen, high, last, size, now), files
@@ -206,7 +204,7 @@ class KeysetReader:
         row = connection.execute(_KEY, (name,)).fetchone()
         if row is None:
             raise ConfigError(f"there is no table {name!r}")
-        schema, bare, key, count, collations, outside = row
+        schema, bare, key, collations, outside = row
         if not key:
             raise ConfigError(
                 f"table {name!r} has no row key: its old rows cannot come in beside"
@@ -222,7 +220,6 @@ class KeysetReader:
             schema,
             bare,
             tuple(key),
-            tuple(key[:count]),
             tuple(tuple(one) if one else None for one in collations),
         )
         parts = look(connection, wanted)
@@ -258,7 +255,7 @@ def _statement(
         else sql.SQL("{} COLLATE {}").format(
             sql.Identifier(column), sql.Identifier(*collation)
         )
-        for column, collation in zip(keyed.order, keyed.collations, strict=True)
+        for column, collation in zip(keyed.key, keyed.collations, strict=True)
     ]
     listed = sql.SQL(", ").join(key)
     wanted: list[sql.Composable] = []

@@ -17,7 +17,7 @@ from walstream.op import EPOCH_S, Kind, ReplicationOp
 from walstream.partitioner import for_all
 from walstream.routing import KeyRenderer, Route, Router
 from walstream.row import Row
-from walstream.spark.chunk import Chunk
+from walstream.spark.chunk import Chunk, transactional_id
 from walstream.spark.copy_text import plain_keys, rows
 from walstream.spark.sender import RECORD_OVERHEAD, Outgoing, Sender
 
@@ -67,7 +67,9 @@ class Outlet:
     @property
     def _transaction(self) -> str:
         beginning = self._target.transactions
-        return f"{beginning}-{self._chunk.number}" if beginning else ""
+        if not beginning:
+            return ""
+        return transactional_id(beginning, self._chunk.number)
 
     def send(self, block: bytes, index: int) -> int:
         """Send lines of COPY text, the first of them row `index`; count them."""

@@ -22,7 +22,6 @@ BULK: Final[Mapping[str, Any]] = {
     "queue.buffering.max.kbytes": 64 << 10,
 }
 _POLL_S: Final = 0.1
-_TRANSACTION_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 
 Headers = list[tuple[str, str | bytes | None]]
 Report = Callable[[KafkaError | None, Message], None]
@@ -60,11 +59,7 @@ class Sender:
     def _open(self) -> Producer:
         properties = dict(self._outgoing.producer)
         if self._transaction:
-            properties |= {
-                "transactional.id": self._transaction,
-                "transaction.timeout.ms": _TRANSACTION_S * 1000,
-                "message.timeout.ms": _TRANSACTION_S * 1000,
-            }
+            properties["transactional.id"] = self._transaction
         logger = logging.getLogger("librdkafka")
         try:
             producer = Producer(

@@ -59,6 +59,8 @@ class ChunkTask:
         check = self.leash.check if self.leash is not None else _nothing
         outlets: list[Outlet] = []
         try:
+            # before the snapshot is imported: whoever fences these transactions after
+            # that snapshot went knows that nothing of it is sent any more
             for target in self.targets:
                 outlets.append(Outlet(target, chunk, self.lsn, check))  # noqa: PERF401 - those that were made are closed
             count = 0

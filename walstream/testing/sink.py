@@ -9,7 +9,7 @@ from typing import Final
 from walstream.formats import ENCODERS
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
-from walstream.op import Kind, ReplicationOp, halves
+from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Router, Rules
 
@@ -64,6 +64,7 @@ class MemorySink:
         self._failure: Exception | None = None
         self._refusing = False
         self.closed = False
+        self.unknown: set[str] = set()  # tables, `schema.table`
         self.sent: list[Record] = []
         self.delivered: list[Record] = []
         self.dropped: list[ReplicationOp] = []
@@ -87,6 +88,9 @@ class MemorySink:
     def waiting(self) -> Sequence[int]:
         """Partitions that have something to deliver."""
         return [partition for partition, queue in self._pending.items() if queue]
+
+    def knows(self, table: Table) -> bool:
+        return table.full_name not in self.unknown
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         for half in halves(op) if op.key_changed else (op,):

@@ -1,8 +1,9 @@
 """What is left of a backfill, over chunks, failures and new snapshots."""
 
 import json
+from dataclasses import replace
 
-from walstream.backfill.record import Record
+from walstream.backfill.record import Elsewhere, Record
 
 THREE = Record(99, ("public.a", "public.b", "public.c"))
 
@@ -47,3 +48,12 @@ def test_readers_empty_a_table_once() -> None:
     record = THREE.wanting(["public.a"], anew=True)
     assert record.replace == ("public.a",)
     assert record.without("public.a", rows=1).replace == ()
+
+
+def test_what_ran_elsewhere_is_known_until_it_is_fenced() -> None:
+    record = replace(THREE, elsewhere=Elsewhere("7 2026-01-01", 12))
+    for table in THREE.tables:
+        record = record.without(table, rows=1)
+    read = Record.of(json.loads(json.dumps(record.document)))
+    assert read == record
+    assert record.elsewhere == Elsewhere("7 2026-01-01", 12)

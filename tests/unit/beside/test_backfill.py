@@ -9,9 +9,16 @@ from tests.unit.beside.test_run import PLACE, Rows, at_once
 from walstream.beside.backfill import Backfill
 from walstream.beside.chunk import Chunk
 from walstream.beside.progress import Progress
-from walstream.errors import PermissionLacking, RecordRefused, Repair, Transient
+from walstream.errors import (
+    PermissionLacking,
+    RecordRefused,
+    Repair,
+    Restart,
+    TopicLost,
+    Transient,
+)
 from walstream.ledger import Transaction
-from walstream.op import ReplicationOp
+from walstream.op import ReplicationOp, Table
 from walstream.testing import MemoryPositions
 
 
@@ -25,6 +32,7 @@ class Beside:
     def __init__(self) -> None:
         self.reader = Rows()
         self.failing: Exception | None = None
+        self.unusable: Exception | None = None  # the topic
         self.progress = Progress(MemoryPositions())
         self.now = 0.0
         self.asked = 0
@@ -46,8 +54,13 @@ class Beside:
             raise self.failing
         return self.reader.read(*arguments)
 
+    def known(self, _: Table) -> bool:
+        if self.unusable is not None:
+            raise self.unusable
+        return True
+
     def turn(self, place: int = PLACE) -> list[ReplicationOp]:
-        ops = self.backfill.rows(place)
+        ops = self.backfill.rows(place, self.known)
         if ops:
             transaction = Transaction(place - 1)
             transaction.end_lsn, transaction.undelivered = place, 1
@@ -167,6 +180,24 @@ def test_a_row_that_a_sink_refuses_stops_its_table_alone(beside: Beside) -> None
     beside.deliver()
     beside.turns()
     assert beside.states()["public.t"] == "error"
+
+
+def test_a_topic_that_cannot_be_used_stops_its_table_alone(beside: Beside) -> None:
+    beside.progress.ask(["public.t", "public.u"])
+    beside.unusable = TopicLost("there is no topic")
+    assert beside.turn() == []
+    beside.unusable = None
+    assert len(beside.turns()) == 3
+    assert beside.states() == {"public.t": "error", "public.u": "reading"}
+
+
+def test_a_topic_that_asks_for_another_producer_has_the_stream_begin_again(
+    beside: Beside,
+) -> None:
+    beside.progress.ask(["public.t"])
+    beside.unusable = Restart("limits")
+    with pytest.raises(Restart):
+        beside.turns()
 
 
 def test_a_table_that_is_to_be_replaced_meanwhile_begins_anew(beside: Beside) -> None:

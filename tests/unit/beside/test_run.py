@@ -4,6 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+import pytest
+
 from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Wish
 from walstream.beside.run import MOST_ROWS, Run
@@ -69,11 +71,15 @@ class Rows:
         )
 
 
+def known(_: Table) -> bool:
+    return True
+
+
 def drive(run: Run, turns: int = 20, place: int = PLACE) -> list[ReplicationOp]:
     found = []
     for _ in range(turns):
         if not run.over:
-            found += run.rows(place, lambda: 5)
+            found += run.rows(place, lambda: 5, known)
     return found
 
 
@@ -111,7 +117,7 @@ def test_nothing_is_read_while_an_older_transaction_runs() -> None:
     run = Run("public.t", Wish(), reader, at_once)
     waited = []
     for _ in range(4):
-        run.rows(PLACE, lambda: 5)
+        run.rows(PLACE, lambda: 5, known)
         waited.append((run.waits, bool(reader.asked)))
     assert waited == [(True, False), (True, False), (False, True), (False, True)]
 
@@ -147,11 +153,29 @@ def test_a_replaced_table_is_truncated_first_and_watched_from_there() -> None:
     reader = Rows()
     run = Run("public.t", Wish(replace=True), reader, at_once)
     assert drive(run, place=PLACE - 1) == []
-    (truncate,) = run.rows(PLACE, lambda: 4)
+    (truncate,) = run.rows(PLACE, lambda: 4, known)
     assert (truncate.kind, truncate.snapshot) == (Kind.TRUNCATE, True)
     assert (truncate.lsn, truncate.seq_id) == (PLACE - 1, 4 << 32)
     assert run.wish.truncated
     assert len(drive(run)) == 3
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_nothing_comes_in_before_the_sinks_know_where_it_goes(replace: bool) -> None:
+    run = Run("public.t", Wish(replace=replace), Rows(), at_once)
+    numbers: list[int] = []
+
+    def number() -> int:
+        numbers.append(5)
+        return 5
+
+    for place in range(PLACE, PLACE + 5):
+        assert run.rows(place, number, lambda _: False) == []
+    assert not run.wish.truncated
+    place += 1
+    first, *_ = run.rows(place, number, known)
+    assert first.lsn == place - 1
+    assert len(drive(run)) == 3 * replace
 
 
 def test_chunks_have_as_many_rows_as_their_size_allows() -> None:

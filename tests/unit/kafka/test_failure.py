@@ -29,6 +29,7 @@ from walstream.kafka.failure import failure
         ("_UNKNOWN_PARTITION", TopicLost),
         ("TOPIC_AUTHORIZATION_FAILED", PermissionLacking),
         ("CLUSTER_AUTHORIZATION_FAILED", PermissionLacking),
+        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", PermissionLacking),
         ("SASL_AUTHENTICATION_FAILED", PermissionLacking),
         ("_AUTHENTICATION", PermissionLacking),
         ("_MSG_TIMED_OUT", Transient),

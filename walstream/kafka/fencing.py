@@ -1,0 +1,68 @@
+"""Ends the transactions of producers elsewhere, which nobody may know to be dead.
+
+Who takes a transactional.id is its only producer from then on: what an older one has
+open is aborted, and it can commit nothing more.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from walstream.errors import Transient
+from walstream.kafka.failure import failure
+from walstream.kafka.producer import producer_properties
+from walstream.kafka.topics import DEFAULT_LIMIT
+
+_LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
+_AT_A_TIME: Final = 8
+_TIMEOUT_S: Final = 60.0
+
+TRANSACTION: Final[Mapping[str, Any]] = {
+    "transaction.timeout.ms": _LONGEST_S * 1000,
+    # of a record in a transaction: no longer than that lasts
+    "message.timeout.ms": _LONGEST_S * 1000,
+}
+"""What a producer needs beside its transactional.id."""
+
+
+def fence(
+    given: Mapping[str, Any], ids: Iterable[str], stopped: Callable[[], bool]
+) -> None:
+    """Take these transactional.ids from whoever has them; raise when one is not taken.
+
+    With an operator's producer properties. Nothing of an older producer of theirs is
+    written behind what is written after this.
+    """
+    properties = producer_properties(
+        {**given, **TRANSACTION}, DEFAULT_LIMIT, DEFAULT_LIMIT
+    )
+
+    def take(name: str) -> None:
+        try:
+            producer = Producer(
+                {
+                    **properties,
+                    "transactional.id": name,
+                    "error_cb": lambda _error: None,
+                }
+            )
+            producer.init_transactions(_TIMEOUT_S)
+        except KafkaException as error:
+            raise failure(error.args[0], f"fencing transaction {name!r}") from None
+
+    with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="fencing") as threads:
+        for some in _batches(ids):
+            if stopped():
+                raise Transient("stopped while older tasks were being fenced")
+            for _ in threads.map(take, some):
+                pass
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Give some at a time: a stop is heard between."""
+    left = iter(ids)
+    while some := list(islice(left, 4 * _AT_A_TIME)):
+        yield some
