@@ -45,6 +45,7 @@ def _servers_end_at_sigterm() -> Iterator[None]:
     # a job that a shell runs in the background begins with Ctrl-C ignored, and hands
     # that on to all that the tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     unwind_on_sigterm()
     yield
     signal.signal(signal.SIGTERM, before)

@@ -4,7 +4,8 @@ One line of JSON each way. `{"do": "status"}` is answered at once. `{"do": "borr
 "source": NAME}` is answered when that source's worker has ended; the source is lent for
 as long as the connection lasts, so that a command that dies gives it back. `{"do":
 "backfill", "source": NAME, "tables": [...], "replace": BOOL}` is answered when the
-source's worker has it on disk.
+source's worker has it on disk, `{"do": "poll", "source": NAME}` when each of its tables
+was polled once more.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lock import FolderLock, holder
 
 _NAME: Final = "control.sock"
+_PASSED_ON: Final = frozenset({"backfill", "poll"})
 LONGEST: Final = 4096  # bytes of a request
 _MOST: Final = 32  # connections at a time
 _ANSWER_S: Final = 3.0
@@ -39,7 +41,7 @@ class Lender(Protocol):
     def status(self) -> dict[str, Any]:
         """Tell how every source is."""
 
-    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
     def answer(self, source: str, number: int) -> str | None:
@@ -159,10 +161,10 @@ class ControlServer:
             self._end(caller)
         elif what == "borrow":
             self._lend(caller, source)
-        elif what == "backfill":
-            self._backfill(caller, source, request)
+        elif what in _PASSED_ON:
+            self._pass_on(caller, source, request)
         else:
-            expected = "status, borrow or backfill was expected"
+            expected = "status, borrow, backfill or poll was expected"
             self._answer(caller, {"error": expected})
             self._end(caller)
 
@@ -175,16 +177,17 @@ class ControlServer:
         else:
             caller.borrows = source
 
-    def _backfill(
+    def _pass_on(
         self, caller: _Caller, source: str, request: Mapping[str, Any]
     ) -> None:
         self._requests += 1
-        passed = {
-            "number": self._requests,
-            "tables": list(map(str, request.get("tables", []))),
-            "replace": bool(request.get("replace", False)),
-        }
-        if problem := self._lender.ask_backfill(source, passed):
+        passed: dict[str, Any] = {"number": self._requests}
+        if request["do"] == "backfill":
+            passed |= {
+                "tables": list(map(str, request.get("tables", []))),
+                "replace": bool(request.get("replace", False)),
+            }
+        if problem := self._lender.pass_on(source, request["do"], passed):
             self._answer(caller, {"error": problem})
             self._end(caller)
         else:

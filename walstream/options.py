@@ -15,4 +15,5 @@ class Options:
     take_over: bool = False
     accept_partitions: bool = False
     driver: str = ""  # the address of who runs Spark; the supervisor's word
+    poll_once: bool = False  # poll each table once, and end
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further

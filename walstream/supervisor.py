@@ -111,12 +111,12 @@ class Supervisor:
             "sources": {worker.name: worker.report() for worker in self.workers},
         }
 
-    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
         worker = self._worker(source)
         if worker is None:
             return _NO_SOURCE
-        return worker.ask_backfill(request)
+        return worker.pass_on(word, request)
 
     def answer(self, source: str, number: int) -> str | None:
         """Give what a worker says to a request: "" or a problem; None: nothing yet."""

@@ -1,9 +1,9 @@
 """A worker: one source's process. Told what to do over stdin, ends with its parent.
 
-The supervisor writes one line of JSON (the order), later `backfill` and what of as
-JSON, `stop` for a drain or `now` for an end at once; end of file is the supervisor's
-death. The worker writes its state to stdout, a line of JSON a second, with its answers
-to the last requests. Its exit code is the error's.
+The supervisor writes one line of JSON (the order), later `backfill` or `poll` and what
+of as JSON, `stop` for a drain or `now` for an end at once; end of file is the
+supervisor's death. The worker writes its state to stdout, a line of JSON a second,
+with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
@@ -13,28 +13,28 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
 from walstream import logs
-from walstream.beside.progress import Progress
-from walstream.config import Config, PostgresSource
+from walstream.config import Config, SqlSource
 from walstream.errors import Restart, Transient, WalstreamError
-from walstream.gauge import Alarm, Gauge
-from walstream.lsn import show
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options
 from walstream.parent import die_with_parent
+from walstream.polling.source import PolledSource
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
-from walstream.session import Session
 from walstream.stop import Stop, Waker
+from walstream.streamed import StreamedSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
 _ANSWERS: Final = 16  # that are still told
+_STARTING: Final = "it is only starting: ask again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _log = structlog.get_logger()
@@ -48,19 +48,16 @@ class Worker:
         self._name = name
         self._options = options
         self._stop = stop
-        self._session: Session | None = None
         self._backoff = Backoff()
-        self._seen_topics: dict[str, set[str]] = {}
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
-        self._gauge: Gauge | None = None
-        self._progress: Progress | None = None
+        self._part: StreamedSource | PolledSource | None = None
         self.answers: dict[str, str] = {}  # "" or a problem, by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
 
     def run(self) -> bool:
-        """Stream until stop; True: there is nothing left to do, now or later.
+        """Stream, or poll, until stop; True: there is nothing left to do, now or later.
 
         Raises what trying again would not cure.
         """
@@ -71,23 +68,27 @@ class Worker:
                 with LmdbPositions(folder) as positions:
                     self._positions = positions
                     self._take_up(positions)
-                    ended = self._sessions(positions)
+                    ended = self._sessions(self._part_of(positions))
             except Transient as error:
                 self._positions = None
                 self._wait(error)
         return ended
 
     def _take_up(self, positions: LmdbPositions) -> None:
-        """Go on with the figures and the last error that were kept."""
-        source = self._config.sources[self._name]
-        if isinstance(source, PostgresSource):
-            alarm = Alarm(source.slot, source.alarm_retained_wal, time.monotonic)
-            self._gauge = Gauge(alarm, positions.read("figures"))
-        self._progress = Progress(positions)
+        """Go on with the last error that was kept."""
         self._error = positions.read("error")
         if self._error and self._error["final"]:
             self._error["final"] = False
             positions.write({"error": self._error})
+
+    def _part_of(self, positions: LmdbPositions) -> StreamedSource | PolledSource:
+        """Make what this kind of source needs."""
+        source = self._config.sources[self._name]
+        kind = PolledSource if isinstance(source, SqlSource) else StreamedSource
+        self._part = kind(
+            self._config, self._name, positions, self._options, self._stop
+        )
+        return self._part
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
         """Keep an error for those who ask, also when nothing runs any more."""
@@ -104,29 +105,13 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, positions: LmdbPositions) -> bool:
+    def _sessions(self, part: StreamedSource | PolledSource) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
-        ended, gauge, progress = False, self._gauge, self._progress
-        while (
-            not (ended or self._stop.requested)
-            and gauge is not None
-            and progress is not None
-        ):
+        while not (part.ended or self._stop.requested):
             began = time.monotonic()
-            self._session = Session(
-                self._config,
-                self._name,
-                positions,
-                self._options,
-                self._stop,
-                gauge=gauge,
-                progress=progress,
-                seen_topics=self._seen_topics,
-            )
             self.state = "starting"
             try:
-                self._say_drained(drained=self._session.run())
-                ended = self._session.ended
+                self._say_drained(drained=part.run())
             except Restart as reason:
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
@@ -137,7 +122,7 @@ class Worker:
             except WalstreamError as error:
                 self._note(error, final=True)
                 raise
-        return ended
+        return part.ended
 
     def _wait(self, error: Transient) -> None:
         """Say what is wrong, once a minute if it stays, and wait for the next try."""
@@ -155,50 +140,40 @@ class Worker:
 
     def _say_drained(self, *, drained: bool) -> None:
         self.state = "stopped"
-        pipeline = self._session.pipeline if self._session else None
-        if pipeline is None:
-            return
-        if drained:
-            _log.info("drained", lsn=show(pipeline.confirmed))
-        else:
-            _log.warning(
-                "stopped before all was delivered: it will come again",
-                records=pipeline.undelivered,
-                lsn=show(pipeline.confirmed),
-            )
+        if self._part is not None:
+            self._part.say_drained(drained=drained)
 
     @property
     def phase(self) -> str:
         """Name what it does now."""
-        gauge = self._gauge
-        if self.state == "starting" and gauge is not None:
-            if gauge.backfill is not None:
-                return "backfilling"
-            if gauge.streaming:
-                return "streaming"
-        return self.state
+        phase = self._part.phase if self._part is not None else ""
+        return phase if phase and self.state == "starting" else self.state
 
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
-        figures = self._gauge.report() if self._gauge is not None else {}
-        if self._progress is not None:
-            figures["beside"] = self._progress.report()
         return {
             "state": self.phase,
             "error": self._error,
             "answers": self.answers,
-            **figures,
+            **(self._part.report() if self._part is not None else {}),
         }
 
     def backfill(self, request: dict[str, Any]) -> None:
         """Have tables read beside the stream; answer when that is on disk."""
-        problem = "it is only starting: ask again"
-        if self._progress is not None:
-            problem = ""
-            try:
-                self._progress.ask(request["tables"], replace=request["replace"])
-            except WalstreamError as error:
-                problem = str(error.args[0])
+        if isinstance(self._part, StreamedSource):
+            self.answer(request, self._part.backfill(request))
+        else:
+            self.answer(request, _STARTING)
+
+    def poll(self, request: dict[str, Any]) -> None:
+        """Have each table polled once more; answer when that is done."""
+        if isinstance(self._part, PolledSource):
+            self._part.ask(partial(self.answer, request))
+        else:
+            self.answer(request, _STARTING)
+
+    def answer(self, request: dict[str, Any], problem: str) -> None:
+        """Tell who asked: "" is done."""
         last = list(self.answers.items())[1 - _ANSWERS :]
         self.answers = {**dict(last), str(request["number"]): problem}
         self._stop.waker.wake()
@@ -225,6 +200,8 @@ def _obey(worker: Worker, stop: Stop) -> None:
             os._exit(0)
         elif word == "backfill":
             worker.backfill(json.loads(request))
+        elif word == "poll":
+            worker.poll(json.loads(request))
     os._exit(1)
 
 

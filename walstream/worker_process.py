@@ -96,11 +96,11 @@ class WorkerProcess:
             self.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
 
-    def ask_backfill(self, request: dict[str, Any]) -> str:
-        """Have tables read beside the stream; say why not, or ""."""
+    def pass_on(self, word: str, request: dict[str, Any]) -> str:
+        """Ask it to `backfill` or `poll`; say why not, or ""."""
         if self._process is None:
             return "its worker does not run now"
-        self._tell(f"backfill {json.dumps(request)}")
+        self._tell(f"{word} {json.dumps(request)}")
         return ""
 
     def answer(self, number: int) -> str | None:

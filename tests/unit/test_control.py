@@ -43,7 +43,7 @@ class Sources:
     def status(self) -> dict[str, Any]:
         return {"pid": 7}
 
-    def ask_backfill(self, source: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         if source != "app":
             return "no such source"
         self.requests.append(request)

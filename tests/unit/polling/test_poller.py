@@ -1,0 +1,243 @@
+"""Polls of one table: a set of keys stands for the database, a list for Kafka."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from walstream.errors import RecordRefused
+from walstream.gaps import missing
+from walstream.polling import poller as pollers
+from walstream.polling.poller import Poller, Rules
+from walstream.polling.progress import Bounds, Progress
+from walstream.spark.chunk import ChunkDone
+from walstream.spark.poll import Ahead, Range, RangeDone
+from walstream.testing import MemoryPositions
+
+HOUR_S = 3600.0
+LOW = 1 << 40  # of a server on which nothing is open
+
+
+@dataclass(frozen=True)
+class Mark:
+    next: int
+    low: int
+
+
+@dataclass
+class Table:
+    """Keys that are committed, and those that were delivered."""
+
+    keys: set[int] = field(default_factory=set)
+    sent: list[int] = field(default_factory=list)
+    ranges: list[Range] = field(default_factory=list)
+    refused: int | None = None  # a key that no topic takes
+    open_marks: list[int] = field(default_factory=list)
+    clock: int = 0
+
+    @contextlib.contextmanager
+    def connect(self) -> Iterator["Table"]:
+        yield self
+
+    def mark(self) -> Mark:
+        self.clock += 1
+        return Mark(self.clock, min(self.open_marks, default=self.clock))
+
+    def newest(self) -> int | None:
+        return max(self.keys, default=None)
+
+    def oldest(self) -> int | None:
+        return min(self.keys, default=None)
+
+    def ahead(self, after: int, rows: int) -> int | None:
+        found = sorted(key for key in self.keys if key > after)[:rows]
+        return found[-1] if found else None
+
+    def cuts(self, low: int, high: int, parts: int) -> list[int]:
+        step = max(1, (high - low) // parts)
+        return list(range(low + step, high, step))[: parts - 1]
+
+    def present(self, intervals: Sequence[tuple[int, int]]) -> list[int]:
+        return sorted(
+            key for key in self.keys if any(a <= key <= b for a, b in intervals)
+        )
+
+    def run(
+        self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]
+    ) -> bool:
+        """Do what Spark and Kafka do; the last part is done first."""
+        for part in reversed(parts):
+            self.ranges.append(part)
+            on_done(self.read(part))
+        return True
+
+    def read(self, part: Range) -> RangeDone:
+        span = part.span
+        if not isinstance(span, Ahead):
+            found = [key for key in span.keys if key in self.keys]
+            self.sent += found
+            return RangeDone(part.number, len(found), 0, keys=tuple(found))
+        found = sorted(key for key in self.keys if span.low < key <= span.high)
+        cut = span.limit is not None and len(found) >= span.limit
+        found = found[: span.limit]
+        reached, refused = found[-1] if cut else span.high, None
+        if self.refused in found:
+            found = found[: found.index(self.refused)]
+            reached = found[-1] if found else span.low
+            refused = RecordRefused("too large")
+        self.sent += found
+        return RangeDone(
+            part.number,
+            len(found),
+            0,
+            reached=reached,
+            missing=tuple(missing(span.low, reached, found)),
+            refused=refused,
+        )
+
+
+@pytest.fixture
+def positions() -> MemoryPositions:
+    return MemoryPositions()
+
+
+def made(
+    table: Table,
+    positions: MemoryPositions,
+    rules: Rules | None = None,
+    *,
+    timeout_s: float = HOUR_S,
+    most: int = 1000,
+) -> Poller:
+    rules = rules or Rules("t")
+    progress = Progress(positions, rules.table, Bounds(timeout_s, most))
+    return Poller(rules, progress, table.connect, table.run)
+
+
+def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 2, 3, 4, 5, 6, 7})
+    sizes = []
+    for _ in range(4):
+        before = len(table.sent)
+        made(table, positions, Rules("t", limit=3)).poll()
+        sizes.append(len(table.sent) - before)
+    assert sizes == [3, 3, 1, 0]
+    assert table.sent == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_row_that_commits_late_under_a_lower_key_is_read(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 4})
+    poller = made(table, positions)
+    poller.poll()
+    table.keys |= {2, 3, 5}
+    poller.poll()
+    assert sorted(table.sent) == [1, 2, 3, 4, 5]
+    assert poller.told["gaps"] == 0
+
+
+def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
+    table = Table({1, 4})
+    made(table, positions).poll()
+    table.keys |= {2}
+    made(table, positions).poll()
+    assert table.sent == [1, 4, 2]
+    assert made(table, positions).told["missing_keys"] == 1
+
+
+def test_a_row_below_the_first_one_may_come_late(positions: MemoryPositions) -> None:
+    table = Table({7})
+    poller = made(table, positions)
+    poller.poll()
+    table.keys |= {1}
+    poller.poll()
+    assert table.sent == [7, 1]
+
+
+def test_without_a_ledger_it_is_missed(positions: MemoryPositions) -> None:
+    table = Table({1, 4})
+    poller = made(table, positions, timeout_s=0)
+    poller.poll()
+    table.keys |= {2, 3, 5}
+    poller.poll()
+    assert table.sent == [1, 4, 5]
+
+
+def test_what_is_there_already_is_passed_over_where_that_is_asked_for(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 2, 5})
+    poller = made(table, positions, Rules("t", start="end"))
+    poller.poll()
+    assert table.sent == []
+    table.keys |= {4, 6}  # 4: of a transaction that ran
+    poller.poll()
+    assert sorted(table.sent) == [4, 6]
+    after = made(table, MemoryPositions(), Rules("t", start=5))
+    after.poll()
+    assert table.sent[2:] == [6]
+
+
+def test_a_refused_row_is_the_next_one_again(positions: MemoryPositions) -> None:
+    table = Table({1, 2, 3, 4}, refused=3)
+    poller = made(table, positions)
+    for _ in range(2):
+        with pytest.raises(RecordRefused):
+            poller.poll()
+        assert table.sent == [1, 2]
+        assert poller.told["key"] == 2
+    table.refused = None
+    poller.poll()
+    assert table.sent == [1, 2, 3, 4]
+
+
+def test_a_full_ledger_holds_new_rows_back_until_there_is_room(
+    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "RANGE_ROWS", 2)
+    table = Table(set(range(2, 40, 2)))
+    table.open_marks = [0]  # a transaction that may fill any of them
+    poller = made(table, positions, most=4)
+    poller.poll()
+    assert poller.held
+    held = list(table.sent)
+    assert held == [2, 4, 6, 8]
+    poller.poll()
+    assert table.sent == held
+    table.keys |= {1, 3, 5}
+    poller.poll()
+    assert not poller.held or len(table.sent) > len(held)
+    for _ in range(40):
+        table.keys |= set(range(1, 40))
+        poller.poll()
+    assert sorted(table.sent) == list(range(1, 40))
+
+
+def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
+    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "_WORTH_PARTING", 10)
+    table = Table(set(range(1, 101)))
+    stored = []
+    run = table.run
+
+    def watched(
+        parts: Sequence[Range], on_done: Callable[[ChunkDone], None]
+    ) -> bool:
+        def done(one: ChunkDone) -> None:
+            on_done(one)
+            stored.append((positions.read("poll/t") or {}).get("key"))
+
+        return run(parts, done)
+
+    table.run = watched  # type: ignore[method-assign]
+    poller = made(table, positions, Rules("t", parallelism=2))
+    poller.poll()
+    assert len(table.ranges) == 8
+    # the last was done first: nothing may move before the first is
+    assert stored == [0] * 7 + [100]
+    assert sorted(table.sent) == list(range(1, 101))

@@ -1,0 +1,75 @@
+"""`walstream poll`: each table once, for cron and its like."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walstream import control, logs
+from walstream.cli.options import ConfigFile
+from walstream.config import Config, SqlSource, load
+from walstream.errors import ConfigError
+from walstream.lock import holder
+from walstream.options import Options
+from walstream.run import run
+
+_LONGEST_S = 24 * 3600.0  # a poll without a limit may have all to read
+
+
+def poll(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE]...", help="Without one, all sql sources."),
+    ] = None,
+    file: ConfigFile = None,
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="Poll each table once, and end.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
+    ] = 0,
+) -> None:
+    """Poll the tables of sql sources once, and end when all is delivered.
+
+    A running instance does it in its turn, and this waits for that.
+
+    Example: walstream poll --once legacy
+    """
+    config = load(file)
+    if verbose:
+        config = config.model_copy(update={"log_level": "debug"})
+    logs.configure(config.log_level, config.secrets.scrub)
+    if not once:
+        raise ConfigError(
+            "walstream poll polls once: say --once",
+            hint=f"{config.command('walstream run')} polls for ever",
+        )
+    chosen = _choose(config, sources or [])
+    if holder(Path(config.state)) is not None:
+        for name in chosen:
+            request = {"do": "poll", "source": name}
+            control.ask(Path(config.state), request, _LONGEST_S)
+        return
+    alone = config.model_copy(update={"sources": chosen})
+    raise typer.Exit(run(alone, Options(poll_once=True)))
+
+
+def _choose(config: Config, names: list[str]) -> dict[str, SqlSource]:
+    """Find the sources that are meant."""
+    found = {
+        name: source
+        for name, source in config.sources.items()
+        if isinstance(source, SqlSource)
+    }
+    known = ", ".join(sorted(found)) or "none"
+    for name in names:
+        if name not in found:
+            raise ConfigError(
+                f"{name!r} is no sql source", hint=f"sql sources are: {known}"
+            )
+    if not found:
+        raise ConfigError(
+            "no sql source is configured", hint='add one with kind = "sql"'
+        )
+    return {name: found[name] for name in names or found}

@@ -1,0 +1,270 @@
+"""One table's polls: what is stored of it, what is there now, and what to read next.
+
+A poll reads the rows that came late under keys that were missing, and then those above
+its position, in ranges that Spark runs; the position moves after delivery. What was
+missing below it is kept in a ledger and looked for again, until it came or can come no
+more.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import structlog
+
+from walstream.errors import WalstreamError
+from walstream.gaps import missing, ranges
+from walstream.metrics import HINT, TABLE
+from walstream.polling.progress import Progress
+from walstream.spark.chunk import ChunkDone
+from walstream.spark.poll import Ahead, Late, Range, RangeDone
+
+RANGE_ROWS: Final = 200_000  # of one task: what a kill repeats, at most, of a long poll
+_LATE_ROWS: Final = 10_000
+_WORTH_PARTING: Final = 10_000  # keys: fewer are one range
+_PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
+_JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
+_log = structlog.get_logger()
+
+
+class Mark(Protocol):
+    """An engine's low-water mark: below `low` every transaction has ended."""
+
+    @property
+    def next(self) -> int: ...
+
+    @property
+    def low(self) -> int: ...
+
+
+class Look(Protocol):
+    """A connection to the database, for what is asked without Spark."""
+
+    def mark(self) -> Mark | None:
+        """Look at the low-water mark; None: the engine has none, or tells it not."""
+
+    def newest(self) -> int | None:
+        """Give the greatest key."""
+
+    def oldest(self) -> int | None:
+        """Give the least key."""
+
+    def ahead(self, after: int, rows: int) -> int | None:
+        """Give the key of the last of the next rows; None: there is none."""
+
+    def cuts(self, low: int, high: int, parts: int) -> Sequence[int]:
+        """Give keys that part the rows above `low`, up to `high`."""
+
+    def present(self, intervals: Sequence[tuple[int, int]]) -> Sequence[int]:
+        """Give the keys that are there now."""
+
+
+Connect = Callable[[], AbstractContextManager[Look]]
+Run = Callable[[Sequence[Range], Callable[[ChunkDone], None]], bool]
+"""Runs ranges in their order, side by side if Spark can; False: a stop came first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a table is polled."""
+
+    table: str  # as configured
+    start: int | str = "beginning"  # or "end", or the key to begin after
+    limit: int = 0  # rows of a poll; 0 is all
+    parallelism: int = 1  # ranges at a time; from 2 on keys come in no order
+
+
+class Poller:
+    """Polls one table, from one thread."""
+
+    def __init__(
+        self, rules: Rules, progress: Progress, connect: Connect, run: Run
+    ) -> None:
+        self._rules = rules
+        self._progress = progress
+        self._connect = connect
+        self._run = run
+        self._number = 0  # of the last range
+        self._refused: WalstreamError | None = None
+        self.held = False  # no new rows are read: the ledger is full
+        self.told = self._report()
+
+    def poll(self) -> None:
+        """Do one poll; raise RecordRefused where a row is refused: it is the next."""
+        self._refused = None
+        with self._connect() as look:
+            late = self._late(look)
+            self._begin(look)
+        for keys in _parts(late, _LATE_ROWS):
+            if not self._run([self._range(Late(tuple(keys)))], self._came_late):
+                return
+        if self._refused is None:
+            self._looked()
+        if not self._hold():
+            self._catch_up()
+        if self._refused is not None:
+            raise self._refused
+
+    def _begin(self, look: Look) -> None:
+        """Decide where to begin, if nothing was ever delivered."""
+        progress, start = self._progress, self._rules.start
+        if progress.key is not None:
+            return
+        if start == "beginning":
+            oldest = look.oldest()
+            if oldest is None:
+                return
+            # what is missing below the first row may still come
+            progress.key = min(0, oldest - 1)
+        elif start == "end":
+            newest = look.newest()
+            progress.key = newest or 0
+            if newest is not None:
+                # of transactions that run now
+                low = newest - _JUST_BELOW
+                found = look.present([(low + 1, newest)])
+                self._note(missing(low, newest, found))
+        else:
+            progress.key = int(start)
+        self._store()
+
+    def _late(self, look: Look) -> list[int]:
+        """Find the rows that came under missing keys."""
+        gaps = self._progress.gaps
+        if not len(gaps):
+            return []
+        mark = look.mark()  # before the reading
+        due = gaps.due(time.time(), mark.low if mark else None)
+        return [key for key in look.present(ranges(due)) if key in gaps]
+
+    def _looked(self) -> None:
+        """Forget the keys that can come no more, now that those that came are sent."""
+        forgotten = self._progress.gaps.looked(time.time())
+        if forgotten.gaps:
+            self._progress.given_up += forgotten.keys
+            self._store()
+            _log.info(
+                "keys that were missing are not waited for any more",
+                **{TABLE: self._rules.table},
+                keys=forgotten.keys,
+            )
+
+    def _came_late(self, done: ChunkDone) -> None:
+        if not isinstance(done, RangeDone):
+            return
+        self._progress.gaps.seen(done.keys)
+        self._progress.delivered(done.rows)
+        self._store()
+        self._refused = self._refused or done.refused
+
+    def _hold(self) -> bool:
+        """Tell whether no new rows may be read; say so once."""
+        full = self._progress.gaps.full
+        was, self.held = self.held, full
+        if full and not was:
+            _log.warning(
+                "no new rows are read: too many keys are missing below them",
+                **{
+                    TABLE: self._rules.table,
+                    HINT: "raise max_gaps or lower gap_timeout; sparse keys need"
+                    ' gap_timeout = "0"',
+                },
+                intervals=len(self._progress.gaps),
+            )
+        elif was and not full:
+            _log.info("new rows are read again", **{TABLE: self._rules.table})
+        self.told = self._report()
+        return full
+
+    def _catch_up(self) -> None:
+        """Read what is above the position, as far as it goes now."""
+        progress, rules = self._progress, self._rules
+        if progress.key is None:
+            return
+        with self._connect() as look:
+            high = (
+                look.ahead(progress.key, rules.limit) if rules.limit else look.newest()
+            )
+        if high is None or high <= progress.key:
+            return
+        if rules.parallelism > 1 and high - progress.key > _WORTH_PARTING:
+            self._run_side_by_side(high)
+            return
+        while progress.key < high and self._refused is None and not self._hold():
+            part = self._range(Ahead(progress.key, high, RANGE_ROWS))
+            if not self._run([part], self._advance):
+                return
+
+    def _run_side_by_side(self, high: int) -> None:
+        """Read in parallel ranges; the position moves over what is done in a row."""
+        progress, parts = self._progress, self._rules.parallelism * _PARTS_EACH
+        if progress.key is None:
+            return
+        with self._connect() as look:
+            cuts = [*look.cuts(progress.key, high, parts), high]
+        done: dict[int, RangeDone] = {}
+        spans = [
+            self._range(Ahead(low, cut))
+            for low, cut in zip([progress.key, *cuts], cuts, strict=False)
+            if low < cut
+        ]
+        left = iter([span.number for span in spans])
+        waited = next(left, None)
+
+        def take(one: ChunkDone) -> None:
+            nonlocal waited
+            if isinstance(one, RangeDone):
+                done[one.number] = one
+            while waited in done and self._refused is None:
+                self._advance(done.pop(waited))
+                waited = next(left, None)
+
+        self._run(spans, take)
+
+    def _advance(self, done: ChunkDone) -> None:
+        """Move the position over what was delivered."""
+        if not isinstance(done, RangeDone):
+            return
+        progress = self._progress
+        self._note(done.missing)
+        progress.key = done.reached
+        progress.delivered(done.rows)
+        self._store()
+        self._refused = self._refused or done.refused
+
+    def _note(self, gaps: Sequence[tuple[int, int]]) -> None:
+        """Remember what is missing, with a mark that was taken after the reading."""
+        if not gaps:
+            return
+        with self._connect() as look:
+            mark = look.mark()
+        self._progress.gaps.note(gaps, time.time(), mark.next if mark else None)
+
+    def _range(self, span: Ahead | Late) -> Range:
+        self._number += 1
+        return Range(self._number, self._rules.table, span)
+
+    def _store(self) -> None:
+        self._progress.store()
+        self.told = self._report()
+
+    def _report(self) -> dict[str, Any]:
+        """Tell how far it is, for other threads."""
+        progress = self._progress
+        gaps = progress.gaps
+        return {
+            "key": progress.key,
+            "rows": progress.rows,
+            "at": progress.at,
+            "gaps": len(gaps),
+            "missing_keys": gaps.keys,
+            "oldest_gap": gaps.oldest,
+            "given_up": progress.given_up,
+            "held": self.held,
+        }
+
+
+def _parts(keys: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    return (keys[start : start + most] for start in range(0, len(keys), most))

@@ -1,0 +1,222 @@
+"""A sql source, as its worker runs it: a thread for each table, until one fails.
+
+A database, Kafka or Spark that is away ends the session, and the worker tries again; a
+row that a topic refuses keeps only its own table waiting.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config, SqlSource
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.kafka.topics import Topic, Topics
+from walstream.options import Options
+from walstream.polling.look import Database
+from walstream.polling.order import PollOrder
+from walstream.polling.place import place
+from walstream.polling.poller import Poller, Rules
+from walstream.polling.progress import Bounds, Progress
+from walstream.polling.runner import Runner
+from walstream.polling.table import TableThread
+from walstream.ports import Positions
+from walstream.routers import Routers
+from walstream.sinks import SinkSet
+from walstream.spark import session
+from walstream.spark.poll import Range
+from walstream.sql.engine import opened
+from walstream.sql.marks import Marks
+from walstream.sql.table import Shape, Wish, look
+from walstream.stop import Stop
+
+_LOOK_EVERY_S: Final = 0.05
+_REFRESH_S: Final = 60.0
+_log = structlog.get_logger()
+
+Answer = Callable[[str], None]
+"""Hears "" when what was asked is done, or why it is not."""
+
+
+class PolledSource:
+    """One source's tables; `run` polls them until a stop, or an error."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: Positions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, SqlSource):
+            raise ConfigError(f"source {name!r} is no sql source")
+        self._config = config
+        self._name = name
+        self._source = source
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        self._sinks = SinkSet(config, name, positions, options, {})
+        self._routers = Routers(config, name)
+        self._tables: list[TableThread] = []
+        self._asked: deque[Answer] = deque()
+        self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
+        self._refresh_at = 0.0
+        self._refreshes: list[Future[None]] = []
+        self.ended = False  # there is nothing left to do, now or later
+        self._polling = False
+
+    @property
+    def phase(self) -> str:
+        return "polling" if self._polling else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went."""
+        if drained:
+            _log.info("drained")
+        else:
+            _log.warning("stopped before all was delivered: it will come again")
+
+    def run(self) -> bool:
+        """Poll until a stop; False: its deadline cut a range short."""
+        session.check_pyspark()
+        session.check_java()
+        with ExitStack() as stack:
+            with opened(self._source.url) as connection:
+                shapes = {
+                    name: look(connection, Wish(name, table.primary_key, table.fields))
+                    for name, table in self._source.tables.items()
+                }
+            topics = self._find_topics(stack)
+            failed = threading.Event()
+            self._tables = [
+                self._table(name, shape, topics, failed)
+                for name, shape in shapes.items()
+            ]
+            return self._poll(topics, failed)
+
+    def _topic(self, sink: str, table: str) -> str | None:
+        return self._routers[sink].topic(*place(self._name, table))
+
+    def _find_topics(self, stack: ExitStack) -> dict[str, Topics]:
+        """Wait until the tables' topics are known, in every sink."""
+        found, wanted = {}, {}
+        for sink in self._routers.configs:
+            found[sink] = self._sinks.topics(sink)
+            stack.callback(found[sink].close)
+            topics = [self._topic(sink, table) for table in self._source.tables]
+            wanted[sink] = {topic for topic in topics if topic is not None}
+        # a list: each is asked, whatever another says
+        while not all([found[sink].have(wanted[sink]) for sink in found]):  # noqa: C419
+            if self._stop.event.wait(_LOOK_EVERY_S):
+                raise Transient("stopped while waiting for Kafka")
+        return found
+
+    def _table(
+        self,
+        name: str,
+        shape: Shape,
+        topics: Mapping[str, Topics],
+        failed: threading.Event,
+    ) -> TableThread:
+        """Compose what polls one table."""
+        rules = self._source.tables[name]
+        targets: dict[str, Topic] = {}
+        for sink, known in topics.items():
+            if (topic := self._topic(sink, name)) is not None:
+                targets[sink] = known.known[topic]
+        if not targets:
+            raise ConfigError(
+                f"sources.{self._name}.tables.{name}: no sink has a topic for it",
+                hint="set topic or fallback_topic of a sink, or map the table in"
+                " its topics",
+            )
+        lock = str(Path(self._config.state) / self._name / "spark.lock")
+
+        def order(parts: Sequence[Range]) -> PollOrder:
+            return PollOrder(self._name, name, shape, targets, parts, lock)
+
+        runner = Runner(self._options.driver, order, self._stop, failed)
+        poller = Poller(
+            Rules(name, rules.start, rules.limit, rules.parallelism),
+            Progress(self._positions, name, Bounds(rules.gap_timeout, rules.max_gaps)),
+            Database(self._source.url, shape, Marks()).connect,
+            runner,
+        )
+        interval_s = None if self._options.poll_once else self._source.poll_interval
+        return TableThread(name, poller, runner, interval_s)
+
+    def _poll(self, topics: Mapping[str, Topics], failed: threading.Event) -> bool:
+        for table in self._tables:
+            table.start()
+        _log.info("polling", tables=len(self._tables))
+        self._polling = True
+        try:
+            while any(table.is_alive() for table in self._tables):
+                time.sleep(_LOOK_EVERY_S)
+                self._look_at_topics(topics)
+                self._answer()
+                if self._stop.requested or any(table.error for table in self._tables):
+                    break
+        finally:
+            self._polling = False
+            self._leave(failed)
+        self.ended = self._options.poll_once and not self._stop.requested
+        return not any(table.cut_short for table in self._tables)
+
+    def _leave(self, failed: threading.Event) -> None:
+        """End all threads; raise what ended one of them."""
+        if not self._stop.requested:
+            failed.set()
+        for table in self._tables:
+            table.leave()
+        for table in self._tables:
+            table.join()
+        self._answer()
+        errors = [table.error for table in self._tables if table.error is not None]
+        # what trying again does not cure comes first
+        errors.sort(key=lambda error: error.retryable)
+        for error in errors:
+            for _, answer in self._awaited:
+                answer(str(error.args[0]))
+            self._awaited.clear()
+            raise error
+
+    def _look_at_topics(self, topics: Mapping[str, Topics]) -> None:
+        """See once a minute whether the topics are still what they were."""
+        if time.monotonic() >= self._refresh_at:
+            self._refresh_at = time.monotonic() + _REFRESH_S
+            self._refreshes = [known.refresh() for known in topics.values()]
+        for refresh in self._refreshes:
+            error = refresh.exception() if refresh.done() else None
+            if isinstance(error, WalstreamError) and not error.retryable:
+                raise error
+
+    def ask(self, answer: Answer) -> None:
+        """Have every table polled once more, soon; from any thread."""
+        self._asked.append(answer)
+
+    def _answer(self) -> None:
+        """Begin what was asked, and tell of what is done."""
+        while self._asked:
+            answer = self._asked.popleft()
+            self._awaited.append(
+                ({one: one.poll_now() for one in self._tables}, answer)
+            )
+        for numbers, answer in list(self._awaited):
+            if all(table.done >= number for table, number in numbers.items()):
+                self._awaited.remove((numbers, answer))
+                refused = next(filter(None, (table.refused for table in numbers)), "")
+                answer(refused)
+
+    def report(self) -> dict[str, Any]:
+        """Tell how far the tables are."""
+        return {"tables": {table.table: table.report() for table in self._tables}}

@@ -1,0 +1,90 @@
+"""One table's thread: a poll, a wait, the next poll."""
+
+import threading
+import time
+from typing import Any, Final
+
+import structlog
+
+from walstream.errors import RecordRefused, WalstreamError
+from walstream.metrics import ERROR, HINT, TABLE
+from walstream.polling.poller import Poller
+from walstream.polling.runner import Runner
+
+_SAY_AGAIN_S: Final = 60.0
+_log = structlog.get_logger()
+
+
+class TableThread(threading.Thread):
+    """Polls one table until it is told to leave, or an error ends it."""
+
+    def __init__(
+        self, table: str, poller: Poller, runner: Runner, interval_s: float | None
+    ) -> None:
+        """`interval_s` lies between two polls; None: there is only one."""
+        super().__init__(name=f"poll {table}", daemon=True)
+        self.table = table
+        self.error: WalstreamError | None = None  # what ended it
+        self.refused = ""  # why its next row cannot be sent
+        self.done = 0  # polls
+        self._poller = poller
+        self._runner = runner
+        self._interval_s = interval_s
+        self._begun = 0
+        self._leaving = False
+        self._wake = threading.Event()
+        self._said_at = 0.0
+
+    @property
+    def cut_short(self) -> bool:
+        return self._runner.cut_short
+
+    def poll_now(self) -> int:
+        """Have it poll without a wait; give the number of the poll that counts."""
+        number = self._begun + 1
+        self._wake.set()
+        return number
+
+    def leave(self) -> None:
+        """End after what runs."""
+        self._leaving = True
+        self._wake.set()
+
+    def run(self) -> None:
+        try:
+            while not self._leaving:
+                self._wake.clear()
+                self._begun += 1
+                self._poll()
+                self.done = self._begun
+                if self._interval_s is None:
+                    return
+                if not self._leaving:
+                    self._wake.wait(self._interval_s)
+        except WalstreamError as error:
+            self.error = error
+        except Exception as error:  # noqa: BLE001 - logged scrubbed, not by the interpreter
+            _log.exception("polling failed: a defect", **{TABLE: self.table})
+            self.error = WalstreamError(f"{type(error).__name__}: a defect")
+        finally:
+            self._runner.close()
+
+    def _poll(self) -> None:
+        try:
+            self._poller.poll()
+        except RecordRefused as error:
+            self._say(error)
+        else:
+            self.refused = ""
+
+    def _say(self, error: RecordRefused) -> None:
+        """Say that a row holds up its table, once a minute."""
+        now = time.monotonic()
+        self.refused = str(error.args[0])
+        if now - self._said_at > _SAY_AGAIN_S:
+            self._said_at = now
+            said = {TABLE: self.table, ERROR: self.refused, HINT: error.hint}
+            _log.error("a row holds up its table", **said)
+
+    def report(self) -> dict[str, Any]:
+        return {**self._poller.told, "error": self.refused}

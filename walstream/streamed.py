@@ -1,0 +1,93 @@
+"""A postgres source, as its worker runs it: one session after the other."""
+
+import time
+from typing import Any
+
+import structlog
+
+from walstream.beside.progress import Progress
+from walstream.config import Config, PostgresSource
+from walstream.errors import ConfigError, WalstreamError
+from walstream.gauge import Alarm, Gauge
+from walstream.lsn import show
+from walstream.options import Options
+from walstream.positions import LmdbPositions
+from walstream.session import Session
+from walstream.stop import Stop
+
+_log = structlog.get_logger()
+
+
+class StreamedSource:
+    """Makes sessions of one slot, and keeps what outlives them."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"source {name!r} is no postgres source")
+        self._config = config
+        self._name = name
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        alarm = Alarm(source.slot, source.alarm_retained_wal, time.monotonic)
+        self._gauge = Gauge(alarm, positions.read("figures"))
+        self._progress = Progress(positions)
+        self._seen_topics: dict[str, set[str]] = {}
+        self._session: Session | None = None
+
+    def run(self) -> bool:
+        """Stream until a stop; False: its deadline cut the drain short."""
+        self._session = Session(
+            self._config,
+            self._name,
+            self._positions,
+            self._options,
+            self._stop,
+            gauge=self._gauge,
+            progress=self._progress,
+            seen_topics=self._seen_topics,
+        )
+        return self._session.run()
+
+    @property
+    def ended(self) -> bool:
+        return self._session is not None and self._session.ended
+
+    @property
+    def phase(self) -> str:
+        if self._gauge.backfill is not None:
+            return "backfilling"
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        pipeline = self._session.pipeline if self._session else None
+        if pipeline is None:
+            return
+        if drained:
+            _log.info("drained", lsn=show(pipeline.confirmed))
+        else:
+            _log.warning(
+                "stopped before all was delivered: it will come again",
+                records=pipeline.undelivered,
+                lsn=show(pipeline.confirmed),
+            )
+
+    def report(self) -> dict[str, Any]:
+        return {**self._gauge.report(), "beside": self._progress.report()}
+
+    def backfill(self, request: dict[str, Any]) -> str:
+        """Have tables read beside the stream; "" when that is on disk."""
+        try:
+            self._progress.ask(request["tables"], replace=request["replace"])
+        except WalstreamError as error:
+            return str(error.args[0])
+        return ""
