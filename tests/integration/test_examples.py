@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from consumer.message import row_hash
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.producing import Feed, insert
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
+from walstream.formats.row import row_hash
 from walstream.op import Kind, ReplicationOp, Table
 
 _ROOT = Path(__file__).parents[2]

@@ -4,10 +4,11 @@ import threading
 
 import psycopg
 
-from consumer.message import RowMessage, row_hash
+from consumer.message import RowMessage
 from consumer.seen import SeenInPostgres
 from tests.fix_postgres import PostgresServer, temporary_database
 from tests.waiting import wait_until
+from walstream.formats.row import row_hash
 
 
 def message(number: int) -> RowMessage:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from consumer.message import BadMessage, RowMessage, row_hash, verify
+from consumer.message import BadMessage, RowMessage, verify
+from walstream.formats.row import row_hash
 
 # the literal message and the vectors of the format
 MESSAGE = (

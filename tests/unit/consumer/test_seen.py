@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from consumer.message import RowMessage, row_hash
+from consumer.message import RowMessage
 from consumer.seen import Seen, SeenInLmdb, SeenInMemory
+from walstream.formats.row import row_hash
 
 
 def message(number: int, table: str = "t") -> RowMessage:
