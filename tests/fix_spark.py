@@ -87,7 +87,10 @@ class Backfill:
             wishes = [
                 wanted(facts[name], self.publications, by_key=by_key) for name in tables
             ]
-            return plan.plan(connection, wishes, chunk_bytes=chunk_bytes)
+            planned = plan.plan(connection, wishes, chunk_bytes=chunk_bytes)
+        for error in planned.refused.values():
+            raise error
+        return planned.chunks
 
     def task(
         self,

@@ -2,10 +2,12 @@
 
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from psycopg.conninfo import make_conninfo
+from structlog.testing import capture_logs
 
 from tests.backfilling import agree, filled, load, settled
 from tests.fix_postgres import Database
@@ -86,29 +88,59 @@ def test_a_table_that_may_not_be_read_stops_it_before_anything_is_created(
         database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
-    database: Database, walstream: Walstream
-) -> None:
+def site_of(walstream: Walstream) -> Site:
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")
     config = load_config(walstream.configuration)
     name, source = next(iter(config.postgres_sources.items()))
-    stop = Stop(Waker(), 1.0)
-    site = Site(
+    return Site(
         config,
         name,
         source,
         MemoryPositions(),
         Gauge(Alarm("s", 1 << 30, time.monotonic), None),
-        stop,
+        Stop(Waker(), 1.0),
         driver="",
     )
+
+
+def test_tables_that_cannot_be_read_are_given_up_and_those_that_are_gone_are_done(
+    database: Database, walstream: Walstream
+) -> None:
+    role = f"blind_{database.name}"
+    database.execute(f"CREATE ROLE {role} LOGIN REPLICATION")
+    walstream.dsn = make_conninfo(database.dsn, user=role)
+    site = site_of(walstream)
+    backfill = Backfill(site)
+    backfill.begin(99, ["public.small", "public.gone"])
+    with connect(database.dsn) as connection:
+        facts = catalog.tables(connection)
+    facts["public.gone"] = replace(facts["public.load"], name="gone")
+    around = Surroundings(facts, [], {}, b"", lambda *_: None)
+    try:
+        with closing(hold(site, tell=print)) as holder, capture_logs() as logs:
+            assert backfill.run(holder, around)
+    finally:
+        database.execute(f"DROP ROLE {role}")
+    record = backfill.record
+    assert record is not None
+    assert record.tables == ()
+    assert list(record.failed) == ["public.small"]
+    assert "may not read 'public.small'" in record.failed["public.small"]
+    (said,) = [entry for entry in logs if "given up" in entry["event"]]
+    assert said["repair"] == f'GRANT SELECT ON "public"."small" TO "{role}";'
+
+
+def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
+    database: Database, walstream: Walstream
+) -> None:
+    site = site_of(walstream)
     backfill = Backfill(site)
     backfill.begin(99, ["public.load", "public.small"])
     with connect(database.dsn) as connection:
         facts = catalog.tables(connection)
     around = Surroundings(facts, [], {}, b"", lambda *_: None)
     with closing(hold(site, tell=print)) as holder:
-        stop.request()
+        site.stop.request()
         with pytest.raises(Transient, match="stopped"):
             backfill.run(holder, around)
     assert backfill.record is not None

@@ -1,26 +1,17 @@
-"""What an operator asks to be backfilled, told apart by what PostgreSQL has."""
+"""What an operator asks to be backfilled by Spark, while nothing streams."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from walstream.backfill import obstacles
+from walstream.backfill import choosing, obstacles
+from walstream.backfill.choosing import Choice, Ground, choose
 from walstream.backfill.record import DOCUMENT, Record
 from walstream.config import Config, PostgresSource
-from walstream.errors import ConfigError, Repair
+from walstream.errors import ConfigError
 from walstream.positions import LmdbPositions
-from walstream.postgres import publication
-from walstream.postgres.connection import Connection, session
-from walstream.routing import matches
-from walstream.spark.table import Wanted, look, published, relations
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Tables by name, `schema.table`."""
-
-    captured: tuple[str, ...]
-    others: tuple[str, ...]  # views and foreign tables: no stream has their changes
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection
+from walstream.spark.table import Wanted, look
 
 
 def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
@@ -36,57 +27,33 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     return next(iter(sources.items()))
 
 
-def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Asked:
-    """Find the tables that these names or patterns mean; raise where one is not read.
+class WithSpark:
+    """Spark reads what this role may read, views and foreign tables too."""
 
-    Before anything is kept: a wish that cannot come true would hold up every start.
-    """
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def table(self, table: TableFacts, *, named: bool) -> str:
+        """Refuse a wish that cannot come true: it would hold up every start."""
+        del named
+        look(self._connection, Wanted(table.schema, table.name))
+        return ""
+
+    def other(self, name: str) -> None:
+        schema, _, bare = name.partition(".")
+        look(self._connection, Wanted(schema, bare))
+
+
+def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Choice:
+    """Find what these names or patterns mean; raise where it cannot be read."""
     for _, obstacle in obstacles.on_this_machine(config):
         raise obstacle
-    names = [source.publication, publication.insert_only(source.publication)]
-    with session(source.dsn) as connection:
-        captured = published(connection, names)
-        found = dict.fromkeys(
-            table for name in wanted for table in _meant(name, captured)
-        )
-        missing = [name for name in wanted if not _meant(name, captured)]
-        asked = Asked(tuple(found), tuple(_others(connection, source, missing)))
-        for table in (*asked.captured, *asked.others):
-            schema, _, bare = table.partition(".")
-            look(connection, Wanted(schema, bare))
-        return asked
+    with choosing.asking(source) as connection:
+        ground = Ground.of(connection, source)
+        return choose(ground, wanted, WithSpark(connection))
 
 
-def _meant(name: str, tables: Iterable[str]) -> list[str]:
-    pattern = name if "." in name else f"public.{name}"
-    return [table for table in tables if matches(pattern, table)]
-
-
-def _others(
-    connection: Connection, source: PostgresSource, names: Sequence[str]
-) -> list[str]:
-    """Find what has rows, but is in no publication; refuse what should be in one."""
-    kinds = relations(connection) if names else {}
-    found = []
-    for name in names:
-        meant = _meant(name, kinds)
-        if not meant:
-            raise ConfigError(
-                f"there is no table {name!r}", hint="write schema.table, or a pattern"
-            )
-        for table in meant:
-            if kinds[table] in "rp":
-                raise ConfigError(
-                    f"table {table!r} is not in publication {source.publication!r}:"
-                    " its changes would be missing",
-                    hint="add it to `tables`, or to the publication",
-                    repair=Repair(then="walstream run"),
-                )
-            found.append(table)
-    return found
-
-
-def note(folder: Path, asked: Asked, *, anew: bool) -> None:
+def note(folder: Path, asked: Choice, *, anew: bool) -> None:
     """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
     with LmdbPositions(folder) as positions:
         if positions.position() is None:
@@ -96,5 +63,5 @@ def note(folder: Path, asked: Asked, *, anew: bool) -> None:
                 " walstream positions reset lets it send them once more",
             )
         record = Record.of(positions.read(DOCUMENT)) or Record(0, ())
-        record = record.wanting(asked.captured, anew=anew, others=asked.others)
+        record = record.wanting(asked.tables, anew=anew, others=asked.others)
         positions.write({DOCUMENT: record.document})

@@ -6,7 +6,7 @@ in Kafka between the stream up to that point and the stream from there on.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +20,11 @@ from walstream.backfill.record import DOCUMENT, Elsewhere, Record
 from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, PostgresSource
-from walstream.errors import ConfigError, PermissionLacking, Repair, Transient
+from walstream.errors import Repair, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.topics import Topic
 from walstream.lsn import show
-from walstream.metrics import LSN, SLOT, TABLE
+from walstream.metrics import ERROR, HINT, LSN, REPAIR, SLOT, TABLE
 from walstream.op import Table
 from walstream.ports import Positions
 from walstream.postgres import slot as slots
@@ -35,7 +35,7 @@ from walstream.spark import session as spark
 from walstream.spark.chunk import Chunk, ChunkFailed
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
-from walstream.spark.table import NoSuchTable, Wanted, let_through, look
+from walstream.spark.table import NoSuchTable, Wanted, let_through
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 5.0
@@ -225,23 +225,31 @@ class Backfill:
         if record is None:
             return []
         database = Database(self._site.source.dsn, connect, translate)
-        wishes = []
         with under_snapshot(database, holder.name) as connection:
-            through = let_through(connection, around.publications)
-            for name in record.tables:
-                if self._site.stop.requested:
-                    raise Transient("stopped while the backfill was being planned")
-                wish = _wish(name, around)
-                try:
-                    look(connection, wish, through)
-                except NoSuchTable as error:
-                    _log.warning(str(error.args[0]), **{TABLE: name})
-                    self.done(name, 0)
-                except (ConfigError, PermissionLacking) as error:
-                    self.given_up(name, str(error.args[0]))
-                else:
-                    wishes.append(wish)
-            return plan(connection, wishes, first=len(record.replace) + 1)
+            planned = plan(
+                connection,
+                self._wishes(record.tables, around),
+                through=let_through(connection, around.publications),
+                first=len(record.replace) + 1,
+            )
+        for name, error in planned.refused.items():
+            text = str(error.args[0])
+            if isinstance(error, NoSuchTable):
+                _log.warning(text, **{TABLE: name})
+                self.done(name, 0)
+            else:
+                said = {TABLE: name, ERROR: text, HINT: error.hint}
+                if error.repair.sql:
+                    said[REPAIR] = error.repair.sql
+                _log.error("table is given up: it cannot be read", **said)
+                self.given_up(name, text)
+        return planned.chunks
+
+    def _wishes(self, tables: Iterable[str], around: Surroundings) -> Iterator[Wanted]:
+        for name in tables:
+            if self._site.stop.requested:
+                raise Transient("stopped while the backfill was being planned")
+            yield _wish(name, around)
 
     def _empty(
         self, record: Record, chunks: Sequence[Chunk], around: Surroundings

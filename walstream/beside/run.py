@@ -20,6 +20,7 @@ from walstream.beside.progress import Wish
 from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
 from walstream.beside.window import Window
+from walstream.errors import Transient
 from walstream.lsn import Lsn
 from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
 from walstream.row import UNCHANGED
@@ -76,7 +77,8 @@ class Run:
         self._looking: Future[Visibility] | None = None
         self._waits = False
         self._describing: Future[tuple[Table, Lsn]] | None = None
-        self._high: Lsn = 0  # of the Truncate
+        self._high: Lsn = 0  # of the Truncate, or of a chunk that has another key
+        self._disagreed = False  # had the last chunk another key?
         self._reading: Future[Chunk] | None = None
         self._chunk: Chunk | None = None
         self._taken = 0  # rows of the chunk
@@ -119,14 +121,15 @@ class Run:
         if self._window is None or self._window.void:
             if self.wish.replace and not self.wish.truncated:
                 return self._truncate(place, number, known)
-            self._watch()
+            if place >= self._high:
+                self._watch()
         window = self._window
-        if window is None or not self._waited():
+        if window is None or window.void or not self._waited():
             return []
         if window.truncated:
             self.over = True
             return []
-        if self._chunk is None and not self._take(window):
+        if self._chunk is None and not self._take():
             return []
         chunk = self._chunk
         if self._number is None:
@@ -150,14 +153,14 @@ class Run:
         # in a replay, a reader may have what comes behind, and take it for a repeat
         if place < self._high or not known(table) or (taken := number()) is None:
             return []
-        self._describing, self._high = None, 0
+        self._describing = None
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
         self._watch()
         return [snapshot_truncate(table, place - 1, taken)]
 
     def _watch(self) -> None:
         """Begin to watch: all that was read and noted before is void."""
-        self._window = Window()
+        self._window, self._high = Window(), 0
         self._marking = self._submit(self._reader.mark)
         self._looking, self._waits = None, False
         self._reading = self._chunk = self._number = None
@@ -180,8 +183,8 @@ class Run:
         self._looking = self._submit(self._reader.seen, _LOOK_EVERY_S)
         return False
 
-    def _take(self, window: Window) -> bool:
-        """Take the next chunk that was read; False: not yet, or it cannot be used."""
+    def _take(self) -> bool:
+        """Take the next chunk that was read; False: not yet."""
         if self._reading is None:
             self._read(self.wish.after, self.wish.key)
         reading = self._reading
@@ -189,9 +192,6 @@ class Run:
             return False
         self._reading = None
         chunk = reading.result()
-        if chunk.rows and not window.agrees(chunk):
-            window.void = True
-            return False
         if chunk.rows and chunk.size:
             self._most = min(
                 MOST_ROWS, max(1, _CHUNK_BYTES * len(chunk.rows) // chunk.size)
@@ -200,6 +200,25 @@ class Run:
         if not chunk.last:
             self._read(chunk.end(len(chunk.rows)), chunk.names)  # one ahead
         return True
+
+    def _agree(self, window: Window, chunk: Chunk) -> bool:
+        """See that stream and chunk name rows by the same columns.
+
+        Else the stream is behind a change of the key: until it has come by what the
+        chunk saw, another chunk would be of no more use.
+        """
+        if not chunk.rows or window.agrees(chunk):
+            self._disagreed = False
+            return True
+        if self._disagreed:
+            raise Transient(
+                f"the stream names rows of table {self.name!r} by other columns than"
+                " its key",
+                hint="was the key changed? It is read again when the stream has it",
+            )
+        self._disagreed = window.void = True
+        self._chunk, self._high = None, chunk.high
+        return False
 
     def _read(self, after: Key | None, key: Sequence[str]) -> None:
         self._reading = self._submit(
@@ -222,7 +241,7 @@ class Run:
         self, window: Window, chunk: Chunk, place: Lsn, number: int
     ) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []
-        if place < chunk.high:
+        if not self._agree(window, chunk) or place < chunk.high:
             return ops
         while self._taken < len(chunk.rows) and not ops:
             for index, table, row in window.rows(chunk, self._taken, _PORTION):

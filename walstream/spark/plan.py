@@ -4,41 +4,50 @@ Heap tables are read by ranges of pages; what has none of them, by ranges of a k
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from psycopg import sql
 
+from walstream.errors import ConfigError, PermissionLacking, WalstreamError
 from walstream.spark.chunk import Chunk, Keys, Pages, Span
-from walstream.spark.table import (
-    Connection,
-    Readable,
-    Wanted,
-    let_through,
-    look,
-)
+from walstream.spark.table import Connection, Readable, Through, Wanted, look
 
 CHUNK_BYTES: Final = 16 << 20
 CHUNK_ROWS: Final = 100_000  # where the bytes do not decide
 _MOST_CHUNKS: Final = 4096  # of one relation: each is remembered until the end
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be read, and what cannot be."""
+
+    chunks: list[Chunk]
+    refused: dict[str, WalstreamError]  # why, by table: `schema.table`
+
+
 def plan(
     connection: Connection,
     tables: Iterable[Wanted],
     *,
+    through: Through | None = None,
     first: int = 1,
     chunk_bytes: int = CHUNK_BYTES,
-) -> list[Chunk]:
+) -> Plan:
     """Cut the tables into chunks, numbered from `first` on.
 
     Under the snapshot that they will be read under, or before it: the last chunk of a
-    relation is open-ended.
+    relation is open-ended. Each table is looked at as it is taken; `through` is what
+    the publications of all let through.
     """
-    wishes = list(tables)
-    names = {name for wanted in wishes for name in wanted.publications}
-    through = let_through(connection, names) if names else {}
-    found = [(wanted, look(connection, wanted, through)) for wanted in wishes]
+    found: list[tuple[Wanted, list[Readable]]] = []
+    refused: dict[str, WalstreamError] = {}
+    for wanted in tables:
+        try:
+            found.append((wanted, look(connection, wanted, through)))
+        except (ConfigError, PermissionLacking) as error:
+            refused[wanted.full_name] = error
     found.sort(key=lambda one: -sum(part.size for part in one[1]))
     spans = (
         (part, span)
@@ -46,7 +55,7 @@ def plan(
         for part in sorted(parts, key=lambda part: -part.size)
         for span in _spans(connection, wanted, part, chunk_bytes)
     )
-    return list(_numbered(spans, first))
+    return Plan(list(_numbered(spans, first)), refused)
 
 
 def _numbered(spans: Iterable[tuple[Readable, Span]], first: int) -> Iterator[Chunk]:

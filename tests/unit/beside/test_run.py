@@ -10,6 +10,7 @@ from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Wish
 from walstream.beside.run import MOST_ROWS, Run
 from walstream.beside.visibility import Visibility
+from walstream.errors import Transient
 from walstream.op import Kind, ReplicationOp, Table
 
 PLACE = 1000
@@ -132,6 +133,35 @@ def test_a_void_watch_begins_anew_behind_the_last_row_that_was_sent() -> None:
     ops = drive(run)
     assert reader.marks == 2
     assert [(op.new or ())[0] for op in ops] == [str(n) for n in range(500, 1200)]
+
+
+def written(key: str, other: str) -> ReplicationOp:
+    """Write a row, while the second column was the key."""
+    before = Table("public", "t", ("id", "v"), key=(1,))
+    return ReplicationOp(Kind.INSERT, before, 1, 0, new=[other, key])
+
+
+def test_a_chunk_under_another_key_is_read_again_when_the_stream_has_that_key() -> None:
+    reader = Rows()
+    run = Run("public.t", Wish(), reader, at_once)
+    for place in (PLACE - 20, PLACE - 10):
+        assert drive(run, place=place) == []
+        run.note(written("1", "9"))  # no word of row 1 of the chunk
+    assert drive(run, place=PLACE - 1) == []
+    assert (len(reader.asked), run.high) == (1, PLACE)
+    assert [(op.new or ())[0] for op in drive(run)] == ["0", "1", "2"]
+    assert (len(reader.asked), reader.marks) == (2, 2)
+
+
+def test_a_key_that_stays_another_one_is_left_for_a_while() -> None:
+    run = Run("public.t", Wish(), Rows(), at_once)
+    assert drive(run, place=PLACE - 1) == []
+    run.note(written("1", "9"))
+    assert drive(run, place=PLACE - 1) == []
+    run.rows(PLACE, lambda: None, known)
+    run.note(written("1", "9"))
+    with pytest.raises(Transient, match="other columns than its key"):
+        drive(run)
 
 
 def test_a_truncate_in_the_stream_ends_it() -> None:
