@@ -65,7 +65,11 @@ class Record:
 class Reader:
     """All records of all topics whose name begins with a prefix, as they arrive."""
 
-    def __init__(self, bootstrap: str, prefix: str) -> None:
+    def __init__(
+        self, bootstrap: str, prefix: str, decode: Callable[[bytes], Any] = decode
+    ) -> None:
+        """`decode` makes `op` of a value, of whatever format."""
+        self._decode = decode
         self._prefix = prefix
         self._assigned: list[TopicPartition] = []
         self._next: dict[tuple[str, int], int] = {}  # offsets
@@ -184,7 +188,7 @@ class Reader:
                     value=message.value(),
                     headers=message.headers() or [],
                     timestamp=message.timestamp()[1],
-                    op=decode(message.value()),
+                    op=self._decode(message.value()),
                 )
             )
 

@@ -140,8 +140,12 @@ class Walstream:
         return self._process.pid
 
     def workers(self) -> list[int]:
-        """Find the workers that run now."""
-        return [child.pid for child in psutil.Process(self.pid).children()]
+        """Find the workers that run now; Spark's process is none."""
+        return [
+            child.pid
+            for child in psutil.Process(self.pid).children()
+            if "walstream.worker" in _command_of(child)
+        ]
 
     def worker_pid(self) -> int:
         """Find the one worker; wait for it where it is being started."""
@@ -237,6 +241,13 @@ class Walstream:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _command_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it just ended
+        return []
 
 
 def toml(document: Mapping[str, Any]) -> str:

@@ -7,12 +7,12 @@ written ahead. `run` refuses it before anything is created, and `check` names al
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from walstream.config import Config, KafkaSink, PostgresSource, Source
+from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource, Source
 from walstream.config import risk as config_risk
 from walstream.errors import ConfigError
 
 _BUILT: Final[dict[str, tuple[Any, ...]]] = {
-    "format": ("op",),
+    "format": ("op", "row"),
     "key": ("json", "concat"),
     "on_too_large": ("stop",),
     "tombstones": (False,),
@@ -59,11 +59,12 @@ def unsupported(config: Config) -> Iterator[ConfigError]:
 
 
 def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
-    if not isinstance(source, PostgresSource):
+    if isinstance(source, KafkaSource):
         yield ConfigError(
             f"sources.{name}.kind: {source.kind!r} is not in this version",
-            hint='only kind = "postgres" streams yet: remove the source',
+            hint='kinds are "postgres" and "sql": remove the source',
         )
+    if not isinstance(source, PostgresSource):
         return
     if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:
         yield ConfigError(

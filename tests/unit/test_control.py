@@ -46,6 +46,7 @@ class Sources:
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         if source != "app":
             return "no such source"
+        assert word == "backfill"
         self.requests.append(request)
         return ""
 

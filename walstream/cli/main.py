@@ -13,6 +13,7 @@ from walstream.cli import (
     config,
     demo,
     init,
+    poll,
     positions,
     run,
     slots,
@@ -33,6 +34,7 @@ app.command("init")(init.init)
 app.command("check")(check.check_command)
 app.command("status")(status.status)
 app.command("backfill")(backfill.backfill)
+app.command("poll")(poll.poll)
 app.command("config")(config.config)
 app.command("tail")(tail.tail)
 app.command("demo")(demo.demo)

@@ -2,27 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from walstream.sql import reading
-from walstream.sql.engine import opened
+from walstream.sql.engine import Database
 from walstream.sql.marks import Mark, Marks
-from walstream.sql.table import Shape
+from walstream.sql.shape import Shape
 
 
-@dataclass(slots=True)
-class Database:
-    """One database, as the pollers of its tables ask it."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One table, and the database that it is in."""
 
-    url: str = field(repr=False)
+    database: Database
     shape: Shape
     marks: Marks
 
     @contextmanager
     def connect(self) -> "Iterator[TableLook]":
-        # none is kept open: a server that is stopped waits for those
-        with opened(self.url) as connection:
+        # none is kept open: a server that is being stopped waits for those
+        with self.database.session() as connection:
             yield TableLook(connection, self.shape, self.marks)
 
 

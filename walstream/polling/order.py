@@ -12,7 +12,8 @@ from walstream.polling.reader import TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.poll import PollTask, Range, RowTarget
 from walstream.spark.sender import BULK, Outgoing
-from walstream.sql.table import Shape
+from walstream.sql.engine import Database
+from walstream.sql.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class PollOrder:
         return PollTask(
             self.source,
             self.table,
-            TableReader(source.url, self.shape),
+            TableReader(Database(source.url), self.shape),
             tuple(targets),
             leash,
             config.secrets.values,

@@ -6,7 +6,6 @@ missing below it is kept in a ledger and looked for again, until it came or can 
 more.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -136,12 +135,12 @@ class Poller:
         if not len(gaps):
             return []
         mark = look.mark()  # before the reading
-        due = gaps.due(time.time(), mark.low if mark else None)
+        due = gaps.due(self._progress.now(), mark.low if mark else None)
         return [key for key in look.present(ranges(due)) if key in gaps]
 
     def _looked(self) -> None:
         """Forget the keys that can come no more, now that those that came are sent."""
-        forgotten = self._progress.gaps.looked(time.time())
+        forgotten = self._progress.gaps.looked(self._progress.now())
         if forgotten.gaps:
             self._progress.given_up += forgotten.keys
             self._store()
@@ -240,7 +239,9 @@ class Poller:
             return
         with self._connect() as look:
             mark = look.mark()
-        self._progress.gaps.note(gaps, time.time(), mark.next if mark else None)
+        self._progress.gaps.note(
+            gaps, self._progress.now(), mark.next if mark else None
+        )
 
     def _range(self, span: Ahead | Late) -> Range:
         self._number += 1

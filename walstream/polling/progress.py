@@ -1,6 +1,7 @@
 """How far one table is polled: a document in LMDB, written after delivery alone."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +28,14 @@ class Bounds:
 class Progress:
     """One table's position, and its missing keys below it."""
 
-    def __init__(self, positions: Positions, table: str, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        positions: Positions,
+        table: str,
+        bounds: Bounds,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.now = now
         self._positions = positions
         self._name = document_name(table)
         stored = positions.read(self._name) or {}
@@ -49,7 +57,7 @@ class Progress:
         """Count rows."""
         self.rows += rows
         if rows:
-            self.at = time.time()
+            self.at = self.now()
 
     def store(self) -> None:
         """Make it durable."""

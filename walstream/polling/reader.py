@@ -1,33 +1,45 @@
 """What a task reads a polled table with: a connection of its own, and no other."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from walstream.spark.poll import Block
 from walstream.sql import reading
-from walstream.sql.engine import opened
-from walstream.sql.table import Shape
+from walstream.sql.engine import Database
+from walstream.sql.shape import Shape
+from walstream.sql.values import Values
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
     """Reads rows of one table; picklable."""
 
-    url: str = field(repr=False)
+    database: Database
     shape: Shape
 
     @property
     def columns(self) -> Sequence[str]:
-        return self.shape.columns
+        return self.shape.names
 
     @property
     def key(self) -> int:
-        return self.shape.columns.index(self.shape.key)
+        return self.shape.key_place
 
     def ahead(self, low: int, high: int, limit: int | None) -> Iterator[Block]:
-        with opened(self.url) as connection:
-            yield from reading.rows(connection, self.shape, low, high, limit)
+        return self._blocks(
+            lambda connection: reading.rows(connection, self.shape, low, high, limit)
+        )
 
     def late(self, keys: Sequence[int]) -> Iterator[Block]:
-        with opened(self.url) as connection:
-            yield from reading.picked(connection, self.shape, keys)
+        return self._blocks(
+            lambda connection: reading.picked(connection, self.shape, keys)
+        )
+
+    def _blocks(
+        self, read: Callable[[Any], Iterable[list[tuple[object, ...]]]]
+    ) -> Iterator[Block]:
+        with self.database.session() as connection:
+            values = Values(self.shape, connection.dialect)
+            for block in read(connection):
+                yield values.convert(block)

@@ -19,7 +19,7 @@ from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.kafka.topics import Topic, Topics
 from walstream.options import Options
-from walstream.polling.look import Database
+from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.place import place
 from walstream.polling.poller import Poller, Rules
@@ -31,9 +31,10 @@ from walstream.routers import Routers
 from walstream.sinks import SinkSet
 from walstream.spark import session
 from walstream.spark.poll import Range
-from walstream.sql.engine import opened
+from walstream.sql.engine import Database
 from walstream.sql.marks import Marks
-from walstream.sql.table import Shape, Wish, look
+from walstream.sql.shape import Shape, Wish
+from walstream.sql.table import look
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.05
@@ -61,6 +62,7 @@ class PolledSource:
         self._config = config
         self._name = name
         self._source = source
+        self._database = Database(source.url)
         self._positions = positions
         self._options = options
         self._stop = stop
@@ -90,9 +92,11 @@ class PolledSource:
         session.check_pyspark()
         session.check_java()
         with ExitStack() as stack:
-            with opened(self._source.url) as connection:
+            with self._database.session() as connection:
                 shapes = {
-                    name: look(connection, Wish(name, table.primary_key, table.fields))
+                    name: look(
+                        connection, Wish(name, table.primary_key, tuple(table.fields))
+                    )
                     for name, table in self._source.tables.items()
                 }
             topics = self._find_topics(stack)
@@ -146,9 +150,14 @@ class PolledSource:
 
         runner = Runner(self._options.driver, order, self._stop, failed)
         poller = Poller(
-            Rules(name, rules.start, rules.limit, rules.parallelism),
+            Rules(
+                name,
+                rules.start if rules.start_after is None else rules.start_after,
+                rules.limit,
+                rules.parallelism,
+            ),
             Progress(self._positions, name, Bounds(rules.gap_timeout, rules.max_gaps)),
-            Database(self._source.url, shape, Marks()).connect,
+            Place(self._database, shape, Marks(shape)).connect,
             runner,
         )
         interval_s = None if self._options.poll_once else self._source.poll_interval

