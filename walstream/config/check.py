@@ -12,7 +12,7 @@ from walstream.config import client, tls, topology
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
 from walstream.config.sink import KafkaSink, Sink
-from walstream.config.source import KafkaSource, PostgresSource, Source
+from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NAME_WANTED: Final = "is no name: write a-z, 0-9, _ and -"
@@ -65,6 +65,8 @@ def _check_source(
 ) -> Iterator[Problem]:
     if isinstance(source, PostgresSource):
         yield from tls.check_postgres(name, source, environment)
+    elif isinstance(source, SqlSource):
+        yield from tls.check_sql(name, source, environment)
     elif isinstance(source, KafkaSource):
         yield from client.check_source(name, source)
         yield from tls.check_kafka(("sources", name, "consumer"), source)
@@ -83,6 +85,7 @@ def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
                 ("sinks", name, "topics", table, "name"),
                 f'"{mapped.name}" is the fallback_topic too: give the table its own',
             )
+    yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSink):
         yield from client.check_sink(name, sink)
         yield from tls.check_kafka(("sinks", name, "producer"), sink)

@@ -17,11 +17,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     PlainSerializer,
+    StringConstraints,
     WithJsonSchema,
     model_validator,
 )
 
-from walstream.config import dsn
+from walstream.config import dsn, engine
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
 
 IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
@@ -31,6 +32,7 @@ HIGHEST_PORT: Final = 65535
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
 _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")
+_AFTER: Final = re.compile(r"after:-?[0-9]{1,20}")
 _LISTEN: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 
 
@@ -83,6 +85,11 @@ def _refuse(complaint: str) -> None:
 
 def _dsn(written: str) -> str:
     dsn.parse(written)
+    return written
+
+
+def _url(written: str) -> str:
+    engine.parse(written)
     return written
 
 
@@ -141,9 +148,21 @@ def _listen(address: str) -> str:
 def _not_empty(names: list[str] | None) -> list[str] | None:
     if names is not None and (not names or "" in names):
         _refuse("is empty: name at least one, or leave the key out")
-    if names is not None and len(set(names)) < len(names):
+    return names and _distinct(names)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    if "" in names:
+        _refuse("has an empty name in it: leave it out")
+    if len(set(names)) < len(names):
         _refuse("names one twice: write each once")
     return names
+
+
+def _start(written: str) -> str:
+    if written not in {"beginning", "end"} and not _AFTER.fullmatch(written):
+        _refuse('is no start: write "beginning", "end" or "after:KEY", as in "after:0"')
+    return written
 
 
 def _property(value: object) -> str:
@@ -200,6 +219,7 @@ Folder = Annotated[
 ]
 
 Dsn = Annotated[str, AfterValidator(_dsn)]
+EngineUrl = Annotated[str, AfterValidator(_url)]
 SlotName = Annotated[str, AfterValidator(_slot)]
 PublicationName = Annotated[str, AfterValidator(_publication)]
 TablePattern = Annotated[str, AfterValidator(_pattern)]
@@ -207,7 +227,10 @@ TopicName = Annotated[str, AfterValidator(_topic)]
 OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
 TopicTemplate = Annotated[str, AfterValidator(_template)]
 ListenAddress = Annotated[str, AfterValidator(_listen)]
+TableName = Annotated[str, StringConstraints(min_length=1)]
+StartKey = Annotated[str, AfterValidator(_start)]
 Names = Annotated[list[str], AfterValidator(_not_empty)]
+DistinctNames = Annotated[list[str], AfterValidator(_distinct)]
 OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]

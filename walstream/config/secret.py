@@ -101,6 +101,7 @@ def _forms(value: str) -> Iterable[str]:
     plain = value.strip()
     forms = {value, plain, quote(plain, safe=""), quote_plus(plain), repr(plain)[1:-1]}
     forms.add(json.dumps(plain)[1:-1])
+    forms.add(quote(plain, safe=" +"))  # SQLAlchemy
     forms.add(plain.replace("\\", "\\\\").replace("'", "\\'"))
     forms.update(
         line

@@ -6,7 +6,10 @@ from pydantic import Field
 
 from walstream.config.field import (
     ByteSize,
+    DistinctNames,
     Dsn,
+    Duration,
+    EngineUrl,
     Names,
     OptionalDuration,
     PoisonPolicy,
@@ -16,6 +19,8 @@ from walstream.config.field import (
     PublicationName,
     Section,
     SlotName,
+    StartKey,
+    TableName,
     TablePattern,
     TopicName,
 )
@@ -90,24 +95,56 @@ class PolledTable(Section):
     primary_key: str = Field(
         min_length=1, description="The increasing integer key to poll by."
     )
-    fields: list[str] = Field(default=[], description="Columns to read; [] reads all.")
+    fields: DistinctNames = Field(
+        default=[],
+        description="Columns to read, beside the key; [] reads all.",
+    )
     limit: int = Field(default=0, ge=0, description="Rows a poll; 0 is no limit.")
+    start: StartKey = Field(
+        default="beginning",
+        description="Where the first poll begins: beginning, end (rows that come from "
+        "then on), or after:KEY.",
+    )
+    parallelism: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Ranges of keys that a poll reads at a time; more than 1 gives up "
+        "the order across keys.",
+    )
+    gap_timeout: Duration = Field(
+        default=3600.0,
+        description="How long a missing key is looked for, since its row may commit "
+        'late; "0" never.',
+    )
+    max_gaps: int = Field(
+        default=100_000,
+        ge=1,
+        le=10_000_000,
+        description="Gaps between keys that are looked into, at most; while there are "
+        "more, no new rows are read.",
+    )
+
+    @property
+    def start_after(self) -> int | None:
+        """The key of start = "after:KEY"."""
+        word, _, key = self.start.partition(":")
+        return int(key) if word == "after" else None
 
 
 class SqlSource(_Source):
     kind: Literal["sql"] = Field(
         description="What the source is: postgres, sql or kafka."
     )
-    url: str = Field(
-        repr=False,
-        pattern=r"^[A-Za-z][A-Za-z0-9_+.-]*://",
-        description="URL of a SQLAlchemy engine.",
-    )
+    url: EngineUrl = Field(repr=False, description="URL of a SQLAlchemy engine.")
     poll_interval: PositiveDuration = Field(
         default=5.0, description="How long to wait between two polls."
     )
-    tables: dict[str, PolledTable] = Field(
+    tables: dict[TableName, PolledTable] = Field(
         min_length=1, description="The append-only tables to poll, by name."
+    )
+    insecure: bool = Field(
+        default=False, description="Allow a server elsewhere without verified TLS."
     )
 
 

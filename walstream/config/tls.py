@@ -8,10 +8,10 @@ does not compare the broker's name.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from walstream.config import dsn
+from walstream.config import dsn, engine
 from walstream.config.problem import Path, Problem, show_path
 from walstream.config.sink import KafkaSink
-from walstream.config.source import KafkaSource, PostgresSource
+from walstream.config.source import KafkaSource, PostgresSource, SqlSource
 
 FALSE_WORDS: Final = frozenset({"false", "f", "0"})  # as librdkafka reads them
 
@@ -50,6 +50,24 @@ def check_postgres(
         f"{what}, and {flaw}: write sslmode=verify-full (with sslrootcert=FILE, or "
         f"sslrootcert=system for a public authority), or insecure = true beside it",
     )
+
+
+def check_sql(
+    name: str, source: SqlSource, environment: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Refuse a URL that leads where nothing proves the server."""
+    server = engine.parse(source.url)
+    remote = engine.remote_hosts(server, environment)
+    if source.insecure or remote == [] or engine.verifies(server, environment):
+        return
+    what = "takes its server from elsewhere, which is not read here"
+    if remote:
+        what = f"leads to {', '.join(remote)}, which is not this machine"
+    scheme = f"{server.dialect}{server.driver and '+'}{server.driver}"
+    flaw = f"whether {scheme} verifies TLS is not known: write insecure = true"
+    if advice := engine.advice(server):
+        flaw = f"verified TLS is not asked for: write {advice}, or insecure = true"
+    yield Problem(("sources", name, "url"), f"{what}, and {flaw} beside it")
 
 
 def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem]:

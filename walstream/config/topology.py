@@ -10,12 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import Final
 
 from walstream.config import dsn
 from walstream.config.problem import Problem
 from walstream.config.sink import KafkaSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 from walstream.config.tls import brokers
+
+_OF_OPS: Final = ("key", "on_truncate", "split_key_updates", "tombstones", "strict")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,25 @@ def check_formats(
                     f'sinks.{sink_name} has format "{sink.format}": rows of a sql '
                     'source go to a sink with format "row", and only they do',
                 )
+
+
+def check_row_sink(name: str, sink: Sink) -> Iterator[Problem]:
+    """Keys that say nothing of polled rows stay as they are."""
+    if sink.format != "row":
+        return
+    for key in _OF_OPS:
+        if getattr(sink, key) != type(sink).model_fields[key].default:
+            yield Problem(
+                ("sinks", name, key),
+                'says nothing of rows, and the sink has format "row": leave it out',
+            )
+    for table, mapped in sink.topics.items():
+        if mapped.partition_key is not None:
+            yield Problem(
+                ("sinks", name, "topics", table, "partition_key"),
+                "is of no use for polled rows, whose key is the table's primary_key: "
+                "leave it out",
+            )
 
 
 def check_slots(

@@ -20,6 +20,25 @@ Complain = Callable[..., str]
             ),
             'sinks.log.topics."a.b".name: "f" is the fallback_topic too',
         ),
+        (
+            '[sinks.log]\nkind = "log"\nformat = "row"\ntombstones = true',
+            "sinks.log.tombstones: says nothing of rows",
+        ),
+        (
+            (
+                '[sources.old]\nkind = "sql"\nurl = "mysql://u@db/d"\n'
+                'sinks = ["kafka"]\n'
+                '[sources.old.tables.t]\nprimary_key = "id"\nparallelism = 99\n'
+            ),
+            "sources.old.tables.t.parallelism: is 99: write a number up to 64",
+        ),
+        (
+            (
+                '[sources.old]\nkind = "sql"\nurl = "mysql://u@db/d"\n'
+                'sinks = ["kafka"]\n[sources.old.tables.t]\nprimary_key = "id"\n'
+            ),
+            "sources.old.url: leads to db, which is not this machine",
+        ),
         ('[spark.conf]\n"x.y" = 1', 'spark.conf."x.y": is not Spark\'s'),
         (
             (

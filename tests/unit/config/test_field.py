@@ -33,6 +33,13 @@ def refused(kind: Any, value: object) -> str:
         (field.ListenAddress, ["h:65535"], ["h:65536", "http://h:1", "h:x", "h:1\n"]),
         (field.Names, [["a"]], [[], [""], ["a", "a"], "a", None]),
         (field.OptionalNames, [None, ["a", "b"]], [[], ["a", "a"]]),
+        (field.DistinctNames, [[], ["a", "b"]], [[""], ["a", "a"], None]),
+        (
+            field.StartKey,
+            ["beginning", "end", "after:0", "after:-5", "after:18446744073709551615"],
+            ["", "after", "after:", "after:x", "after:1.5", "end ", "after:1\n", 5],
+        ),
+        (field.EngineUrl, ["sqlite://", "mysql://h/d"], ["", "x", "a-b://h", 5]),
         (field.StopOrTopic, ["stop", "a.b"], ["", "skip me"]),
         (field.PoisonPolicy, ["stop", "skip", "a"], ["", "a b"]),
         (field.PositiveDuration, ["1ms"], ["0", 0, 5, "", "5"]),

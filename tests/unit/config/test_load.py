@@ -251,7 +251,7 @@ sinks = ["kafka"]
 slot = "SLOT"
 [sources.old]
 kind = "sql"
-url = "mysql+pymysql://u:${file:FOLDER/secret}@h/db"
+url = "mysql+pymysql://u:${file:FOLDER/secret}@127.0.0.1/db"
 sinks = ["rows"]
 tables.t.primary_key = "id"
 [sinks.kafka]

@@ -109,6 +109,17 @@ def test_a_masked_url_still_leads_to_the_same_server(url: str, shown: str) -> No
     assert mask_value("url", url) == shown
 
 
+@pytest.mark.parametrize("password", ["p@ss:w/ord", "a b+c%", "ünï", "%41@"])
+def test_a_password_is_scrubbed_however_an_url_spells_it(password: str) -> None:
+    for spelt in (quote(password, safe=""), quote(password, safe=" +")):
+        document = {"url": f"mysql+pymysql://u:{spelt}@h/db"}
+        secrets = Secrets(frozenset(collect(document)))
+        for shown in (password, quote(password, safe=""), quote(password, safe=" +")):
+            assert secrets.scrub(f"no such user with {shown}.") == (
+                "no such user with ***."
+            )
+
+
 def test_the_password_in_an_odbc_parameter_is_masked() -> None:
     url = "mssql+pyodbc:///?odbc_connect=Driver%3Dx%3BPWD%3DcAnArY%3BServer%3Dy"
     assert "cAnArY" not in mask_value("url", url)

@@ -40,6 +40,13 @@ def test_what_has_no_default_is_demanded(written: dict[str, Any]) -> None:
         (SQL, "url", "x"),
         (SQL, "tables", {"t": {"primary_key": ""}}),
         (SQL, "tables", {"t": {"primary_key": "id", "limit": -1}}),
+        (SQL, "tables", {"": {"primary_key": "id"}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "fields": ["a", "a"]}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "start": "after:"}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "parallelism": 0}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "parallelism": 65}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "max_gaps": 0}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "gap_timeout": 5}}),
         (KAFKA, "topics", []),
         (KAFKA, "group", ""),
         (POSTGRES, "url", "x"),
@@ -57,3 +64,13 @@ def test_connection_strings_stand_in_no_repr() -> None:
     url = {**SQL, "url": "mysql://u:cAnArY@h/db"}
     for written in (dsn, url):
         assert "cAnArY" not in repr(SOURCE.validate_python(written))
+
+
+@pytest.mark.parametrize(
+    ("start", "key"),
+    [("beginning", None), ("end", None), ("after:7", 7), ("after:-7", -7)],
+)
+def test_the_key_to_start_after_is_a_number(start: str, key: int | None) -> None:
+    table = {"primary_key": "id", "start": start, "gap_timeout": "0"}
+    polled = SOURCE.validate_python({**SQL, "tables": {"t": table}}).tables["t"]
+    assert (polled.start_after, polled.gap_timeout) == (key, 0)

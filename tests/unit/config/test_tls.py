@@ -2,8 +2,8 @@
 
 import pytest
 
-from walstream.config import KafkaSink, KafkaSource, PostgresSource
-from walstream.config.tls import broker_hosts, check_kafka, check_postgres
+from walstream.config import KafkaSink, KafkaSource, PostgresSource, SqlSource
+from walstream.config.tls import broker_hosts, check_kafka, check_postgres, check_sql
 
 
 def postgres(
@@ -11,6 +11,16 @@ def postgres(
 ) -> str:
     source = PostgresSource(kind="postgres", dsn=dsn, sinks=["k"], insecure=insecure)
     return "".join(map(str, check_postgres("app", source, environment or {})))
+
+
+def sql(
+    url: str, environment: dict[str, str] | None = None, *, insecure: bool = False
+) -> str:
+    written = {"kind": "sql", "url": url, "sinks": ["r"], "insecure": insecure}
+    source = SqlSource.model_validate(
+        {**written, "tables": {"t": {"primary_key": "id"}}}
+    )
+    return "".join(map(str, check_sql("old", source, environment or {})))
 
 
 def kafka(properties: dict[str, str], *, insecure: bool = False) -> str:
@@ -74,6 +84,28 @@ def test_libpqs_environment_counts() -> None:
     assert "db" in postgres("dbname=x", {"PGHOST": "db"})
     assert postgres("dbname=x", {"PGHOST": "db", "PGSSLMODE": "verify-full"}) == ""
     assert "service" in postgres("dbname=x", {"PGSERVICE": "s"})
+
+
+def test_an_engine_elsewhere_is_refused_with_what_its_driver_needs() -> None:
+    shown = sql("mysql+pymysql://u:pw@db.example.org/shop")
+    assert shown.startswith("sources.old.url: leads to db.example.org, ")
+    assert "write ssl_ca=FILE alone, or insecure = true beside it" in shown
+    assert "sslmode=verify-full" in sql("postgresql+psycopg://db/x")
+    assert "of oracle+oracledb" not in sql("oracle+oracledb://db/x")
+    assert "whether oracle+oracledb verifies TLS is not known" in sql(
+        "oracle+oracledb://db/x"
+    )
+    assert "from elsewhere" in sql("postgresql://?service=x")
+    for url in ("mysql://db/x", "oracle://db/x", "postgresql://?service=x"):
+        assert sql(url, insecure=True) == ""
+
+
+def test_an_engine_of_this_machine_or_a_verified_one_is_trusted() -> None:
+    assert sql("sqlite:////var/x.db") == ""
+    assert sql("mysql+pymysql://u@127.0.0.1/x") == ""
+    assert sql("mysql+pymysql://u@db/x?ssl_ca=/ca.pem") == ""
+    assert sql("postgresql:///x", {"PGHOST": "db"}) != ""
+    assert sql("postgresql:///x", {"PGHOST": "db", "PGSSLMODE": "verify-full"}) == ""
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from walstream.config import Sink, Source
 from walstream.config.topology import (
     check_formats,
+    check_row_sink,
     check_slots,
     check_topics,
     overlap,
@@ -178,6 +179,37 @@ def test_polled_rows_and_the_row_format_go_together() -> None:
     ]
     assert "sinks.rows" in shown[0]
     assert "sinks.ops" in shown[1]
+
+
+def test_rows_of_several_sources_may_share_a_topic() -> None:
+    polled = {
+        "kind": "sql",
+        "url": "sqlite:///x",
+        "sinks": ["k"],
+        "tables": {"orders": {"primary_key": "id"}},
+    }
+    assert pair(polled, polled, topic="all", format="row")
+
+
+def test_keys_that_say_nothing_of_rows_are_refused_in_their_sinks() -> None:
+    keys: dict[str, Any] = {
+        "key": "concat",
+        "on_truncate": "skip",
+        "split_key_updates": False,
+        "tombstones": True,
+        "strict": True,
+        "topics": {"a": {"name": "t", "partition_key": ["x"]}, "b": {"name": "u"}},
+    }
+    rows, ops = (
+        list(check_row_sink("k", SINKS.validate_python({"k": sink})["k"]))
+        for sink in (kafka(format="row", **keys), kafka(**keys))
+    )
+    assert {problem.path[2] for problem in rows} == keys.keys()
+    assert len(rows) == len(keys)
+    assert not ops
+    written = kafka(format="row", key="json", tombstones=False)
+    sink = SINKS.validate_python({"k": written})["k"]
+    assert not list(check_row_sink("k", sink))
 
 
 GLOBS = st.text(st.sampled_from("ab*?"), max_size=7)
