@@ -71,12 +71,12 @@ def test_all_that_is_not_built_is_named(tmp_path: Path) -> None:
 def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "walstream.toml"
     path.write_text(
-        '[sources.old]\nkind = "sql"\nurl = "sqlite:///x"\nsinks = ["rows"]\n'
-        '[sources.old.tables.t]\nprimary_key = "id"\n'
-        '[sinks.rows]\nkind = "log"\nformat = "row"\n'
+        '[sources.up]\nkind = "kafka"\ntopics = ["t"]\nsinks = ["rows"]\n'
+        '[sources.up.consumer]\n"bootstrap.servers" = "localhost:9092"\n'
+        '[sinks.rows]\nkind = "log"\n'
     )
     first, second = unsupported(load(path, {}))
-    assert str(first).startswith("sources.old.kind: 'sql'")
+    assert str(first).startswith("sources.up.kind: 'kafka'")
     assert str(second).startswith("sinks.rows.kind: 'log'")
 
 
