@@ -1,0 +1,109 @@
+"""A standalone cluster, of a master and two workers: `master` alone is another one.
+
+Tasks run where no lock and no parent reaches them: each chunk is a Kafka transaction,
+and a next start fences those that the last one left.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+from tests.backfilling import agree, filled, load, settled
+from tests.fix_postgres import Database
+from tests.fix_walstream import Runs
+from tests.reading import Reader
+from tests.running import Walstream
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
+_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_DEPLOY = "org.apache.spark.deploy"
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _start(folder: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [_CLASS, *words],
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            start_new_session=True,
+        )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    for member in family:
+        if member.is_running():
+            member.kill()
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a cluster of two cores; give its URL."""
+    folder = tmp_path_factory.mktemp("cluster")
+    port = _free_port()
+    url = f"spark://127.0.0.1:{port}"
+    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    with ExitStack() as stack:
+        words = (f"{_DEPLOY}.master.Master", "--port", str(port), *here)
+        stack.callback(_end, _start(folder, "master", *words))
+        size = ("--cores", "1", "--memory", "1200m")
+        for name in ("one", "two"):
+            work = ("--work-dir", str(folder / name))
+            worker = (f"{_DEPLOY}.worker.Worker", *size, *here, *work, url)
+            stack.callback(_end, _start(folder, name, *worker))
+        log = folder / "master.log"
+        wait_until(
+            lambda: log.read_text().count("Registering worker") == 2,
+            60,
+            "both workers are there",
+        )
+        yield url
+
+
+@pytest.fixture
+def walstream(database: Database, runs: Runs, master: str) -> Walstream:
+    made = filled(database, runs)
+    made.top = {"spark": {"master": master}}
+    return made
+
+
+def test_rows_of_before_and_changes_of_meanwhile_are_the_table(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    with load(database, seed=1) as writing:
+        walstream.start().until("backfill ended", 120).streaming()
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
+
+
+def test_killed_amid_rows_it_ends_at_the_table(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    with load(database, seed=2) as writing:
+        walstream.start()
+        reader.until(lambda records: records, 90)
+        walstream.kill()
+        writing.wait_for_more()
+        walstream.start().until("backfill ended", 120).streaming()
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
