@@ -78,8 +78,9 @@ class GapLedger:
     def note(self, gaps: Iterable[Interval], now: float, mark: int | None) -> None:
         """Look for these from now on; `missing` makes them.
 
-        `now` is the Unix time. It may take more than `most`: read no new rows while it
-        is `full`.
+        `now` is the Unix time. Ask the engine for the mark after the read that missed
+        them, so that it covers whoever was at work then. More than `most` are taken:
+        read no new rows while it is `full`.
         """
         added = sorted(gaps)
         if not added or not self._timeout_s:

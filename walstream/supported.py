@@ -80,6 +80,7 @@ def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
 
 def risks(config: Config) -> Iterator[Risk]:
     """Name what is repeated at each start."""
+    yield from (Risk(*remark) for remark in config.remarks)
     for section, parts in (("sources", config.sources), ("sinks", config.sinks)):
         for name, part in parts.items():
             for key, what in config_risk.risks(part).items():

@@ -96,3 +96,8 @@ def test_what_was_given_up_is_named_by_its_key(tmp_path: Path) -> None:
         "sources.app.detach_after",
         "sinks.kafka.at_most_once",
     ]
+
+
+def test_what_was_read_in_vain_is_named_too(tmp_path: Path) -> None:
+    config = configured(tmp_path).with_remarks([("repliqate.redis_addr", "not asked")])
+    assert list(risks(config)) == [("repliqate.redis_addr", "not asked")]

@@ -32,6 +32,7 @@ def check(
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")
     yield from topology.check_formats(config.sources, config.sinks)
+    yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)
 

@@ -15,12 +15,12 @@ from walstream.config import dsn
 
 _URL: Final = re.compile(
     r"""(?P<dialect>[A-Za-z]\w*)(?:\+(?P<driver>\w+))?://
-    (?:[^:/]*(?::[^@]*)?@)?
-    (?:\[(?P<bracketed>[^/?]+)\]|(?P<host>[^/:?]+))?
+    (?>(?:[^:/]*(?::[^@]*)?@)?)  # what may be a password is none of the host
+    (?:\[(?P<bracketed>[^/?]+)\]|(?P<host>(?!\[)[^/:?]+))?
     (?::(?P<port>[^/?]*))?
     (?:/[^?]*)?
     (?:\?(?P<query>.*))?""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
 _ODBC_SERVER: Final = re.compile(r"server\s*=\s*(?:tcp:)?\{?([^;,\\}]*)", re.IGNORECASE)
 _ODBC_PAIR: Final = re.compile(r"([^=;]+)=([^;]*)")
@@ -46,10 +46,10 @@ def parse(url: str) -> Engine:
     host = found["bracketed"] or found["host"] or ""
     if "@" in host:
         raise ValueError("has an @ in its host: in a password write @ as %40")
-    if not re.fullmatch(r"[0-9]*", found["port"] or ""):
+    if not re.fullmatch(r"[0-9]+", "0" if found["port"] is None else found["port"]):
         raise ValueError("has no number as its port: in a user's name write / as %2F")
     query: dict[str, str] = {}
-    for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):
+    for key, value in parse_qsl(found["query"] or ""):
         query[key] = f"{query[key]},{value}" if key in query else value
     return Engine(found["dialect"], found["driver"] or "", host, query)
 

@@ -1,7 +1,8 @@
 """From a file and the environment to one Config, or to one error that lists it all.
 
-The order is: read, override by WALSTREAM__ variables, replace ${…}, read the sinks'
-topics_file, validate each key, then what keys mean together.
+The order is: read, convert what has repliqate's shape, override by WALSTREAM__
+variables, replace ${…}, read the sinks' topics_file, validate each key, then what keys
+mean together.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from walstream.config import check, document, override, secret
+from walstream.config import check, document, override, repliqate, secret
 from walstream.config.interpolation import Interpolation
 from walstream.config.keyword import is_secret_key
 from walstream.config.model import Config
@@ -29,11 +30,15 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
     """Read and check everything; raise one ConfigError for all that is wrong."""
     named = "" if path is None else str(path.absolute())
     path = path or _default_file()
-    tables = document.read(path)
+    old = repliqate.convert(document.read(path))
+    if old.problems:
+        raise error_of(str(path), old.problems)
+    tables = old.tables
     problems = override.apply(tables, environment)
     interpolation = Interpolation(environment)
     tables = interpolation.expand(tables)
     problems += interpolation.problems
+    old.allow(tables, environment)
     problems += _read_topics_files(tables)
     config, found = _validate(tables, interpolation)
     failed = {problem.path for problem in problems}
@@ -42,8 +47,9 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
         found = list(check.check(config, tables, environment))
         problems += [problem for problem in found if problem.path not in failed]
     if problems or config is None:
-        raise error_of(str(path), problems)
-    return config.with_secrets(_secrets(tables, interpolation)).with_file(named)
+        raise error_of(str(path), map(old.locate, problems))
+    secrets = _secrets(tables, interpolation)
+    return config.with_secrets(secrets).with_file(named).with_remarks(old.remarks)
 
 
 def _default_file() -> FilePath:

@@ -7,6 +7,7 @@ process arguments and environments are readable by others.
 
 import json
 import shlex
+from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr
@@ -69,6 +70,7 @@ class Config(Section):
 
     _secrets: Secrets = PrivateAttr(default=Secrets())
     _file: str = PrivateAttr(default="")
+    _remarks: tuple[tuple[str, str], ...] = PrivateAttr(default=())
 
     @property
     def secrets(self) -> Secrets:
@@ -88,6 +90,17 @@ class Config(Section):
         """
         copy = self.model_copy()
         copy._file = path  # noqa: SLF001 - of its own class
+        return copy
+
+    @property
+    def remarks(self) -> tuple[tuple[str, str], ...]:
+        """Keys that were read and changed nothing, and what stands in their place."""
+        return self._remarks
+
+    def with_remarks(self, remarks: Iterable[tuple[str, str]]) -> Self:
+        """Return the same configuration with these."""
+        copy = self.model_copy()
+        copy._remarks = tuple(remarks)  # noqa: SLF001 - of its own class
         return copy
 
     def command(self, text: str) -> str:

@@ -137,6 +137,9 @@ class SqlSource(_Source):
         description="What the source is: postgres, sql or kafka."
     )
     url: EngineUrl = Field(repr=False, description="URL of a SQLAlchemy engine.")
+    name: str = Field(
+        default="", description='The name in its records; "" is the source\'s own.'
+    )
     poll_interval: PositiveDuration = Field(
         default=5.0, description="How long to wait between two polls."
     )
@@ -146,6 +149,10 @@ class SqlSource(_Source):
     insecure: bool = Field(
         default=False, description="Allow a server elsewhere without verified TLS."
     )
+
+    def name_in_records(self, source: str) -> str:
+        """Tell the name that its records carry, where this is the source's."""
+        return self.name or source
 
 
 class KafkaSource(_Source):

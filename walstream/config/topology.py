@@ -69,6 +69,20 @@ def check_row_sink(name: str, sink: Sink) -> Iterator[Problem]:
             )
 
 
+def check_row_names(sources: Mapping[str, Source]) -> Iterator[Problem]:
+    """No two sources' rows look alike: readers drop what comes again by their name."""
+    polled = [(n, one) for n, one in sources.items() if isinstance(one, SqlSource)]
+    for (first, one), (second, other) in combinations(polled, 2):
+        name = other.name_in_records(second)
+        shared = sorted(one.tables.keys() & other.tables.keys())
+        if shared and one.name_in_records(first) == name:
+            yield Problem(
+                ("sources", second, "name"),
+                f'"{name}" is the name in the records of sources.{first} too, which '
+                f'polls a table "{shared[0]}" as well: give each its own',
+            )
+
+
 def check_slots(
     sources: Mapping[str, Source], environment: Mapping[str, str]
 ) -> Iterator[Problem]:

@@ -39,6 +39,14 @@ Complain = Callable[..., str]
             ),
             "sources.old.url: leads to db, which is not this machine",
         ),
+        (
+            "".join(
+                f'[sources.{name}]\nkind = "sql"\nurl = "sqlite://"\nname = "x"\n'
+                f'sinks = ["kafka"]\n[sources.{name}.tables.t]\nprimary_key = "id"\n'
+                for name in ("old", "new")
+            ),
+            'sources.new.name: "x" is the name in the records of sources.old too',
+        ),
         ('[spark.conf]\n"x.y" = 1', 'spark.conf."x.y": is not Spark\'s'),
         (
             (

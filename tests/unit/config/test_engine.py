@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
 
 from walstream.config.engine import advice, parse, remote_hosts, verifies
 
@@ -55,6 +54,8 @@ def test_any_url_reads_as_sqlalchemy_reads_it_or_is_refused(url: str) -> None:
         ("my-sql://h/d", "is no URL"),
         ("mysql://u:pa@ss@h/d", "write @ as %40"),
         ("mysql://u:pw@h:port/d", "no number as its port"),
+        ("mysql://u:pw@h:/d", "no number as its port"),
+        ("mysql://u:pw@[::1]x/d", "is no URL"),
     ],
 )
 def test_what_would_be_misread_is_refused_without_its_words(
@@ -63,9 +64,6 @@ def test_what_would_be_misread_is_refused_without_its_words(
     with pytest.raises(ValueError, match=wanted) as refused:
         parse(url)
     assert "ss@h" not in str(refused.value)
-    if "port/d" in url:
-        with pytest.raises((ValueError, ArgumentError)):
-            make_url(url)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from walstream.config import Sink, Source
 from walstream.config.topology import (
     check_formats,
+    check_row_names,
     check_row_sink,
     check_slots,
     check_topics,
@@ -189,6 +190,25 @@ def test_rows_of_several_sources_may_share_a_topic() -> None:
         "tables": {"orders": {"primary_key": "id"}},
     }
     assert pair(polled, polled, topic="all", format="row")
+
+
+def names_clash(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    polled = {"kind": "sql", "url": "sqlite:///x", "sinks": ["k"]}
+    table = {"primary_key": "id"}
+    sources = {
+        name: {**polled, **keys, "tables": {keys.get("tables", "t"): table}}
+        for name, keys in (("one", one), ("two", other), ("three", {"name": "3"}))
+    }
+    return list(map(str, check_row_names(SOURCES.validate_python(sources))))
+
+
+def test_rows_of_two_sources_can_be_told_apart() -> None:
+    assert not names_clash({}, {})
+    assert not names_clash({"name": "x"}, {"name": "x", "tables": "u"})
+    (shown,) = names_clash({"name": "x"}, {"name": "x"})
+    assert shown.startswith('sources.two.name: "x" is the name')
+    assert names_clash({}, {"name": "one"})
+    assert names_clash({"name": "two"}, {})
 
 
 def test_keys_that_say_nothing_of_rows_are_refused_in_their_sinks() -> None:
