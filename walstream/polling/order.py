@@ -50,7 +50,7 @@ class PollOrder:
                     )
                 )
         return PollTask(
-            self.source,
+            source.name_in_records(self.source),
             self.table,
             TableReader(Database(source.url), self.shape),
             tuple(targets),

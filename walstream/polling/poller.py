@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from walstream.errors import WalstreamError
-from walstream.gaps import missing, ranges
+from walstream.gaps import Interval, missing, ranges
 from walstream.metrics import HINT, TABLE
 from walstream.polling.progress import Progress
 from walstream.spark.chunk import ChunkDone
@@ -24,6 +24,7 @@ RANGE_ROWS: Final = 200_000  # of one task: what a kill repeats, at most, of a l
 _LATE_ROWS: Final = 10_000
 _WORTH_PARTING: Final = 10_000  # keys: fewer are one range
 _PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
+_SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
 _JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
 _log = structlog.get_logger()
 
@@ -75,6 +76,15 @@ class Rules:
     parallelism: int = 1  # ranges at a time; from 2 on keys come in no order
 
 
+@dataclass(frozen=True, slots=True)
+class _Horizon:
+    """The greatest key of some moment, and what shows that all below it ended."""
+
+    key: int
+    mark: int
+    at: float
+
+
 class Poller:
     """Polls one table, from one thread."""
 
@@ -87,6 +97,8 @@ class Poller:
         self._run = run
         self._number = 0  # of the last range
         self._refused: WalstreamError | None = None
+        self._horizon: _Horizon | None = None
+        self._settled: int | None = None  # what is missing up to this never comes
         self.held = False  # no new rows are read: the ledger is full
         self.told = self._report()
 
@@ -186,8 +198,9 @@ class Poller:
             high = (
                 look.ahead(progress.key, rules.limit) if rules.limit else look.newest()
             )
-        if high is None or high <= progress.key:
-            return
+            if high is None or high <= progress.key:
+                return
+            self._look_back(look)
         if rules.parallelism > 1 and high - progress.key > _WORTH_PARTING:
             self._run_side_by_side(high)
             return
@@ -195,6 +208,25 @@ class Poller:
             part = self._range(Ahead(progress.key, high, RANGE_ROWS))
             if not self._run([part], self._advance):
                 return
+            with self._connect() as look:
+                self._look_back(look)
+
+    def _look_back(self, look: Look) -> None:
+        """See up to which key every transaction has ended, before more is read.
+
+        Old holes need no look again: a table may have as many of them as rows.
+        """
+        now, horizon = self._progress.now(), self._horizon
+        newest = look.newest()
+        mark = look.mark()  # afterwards: who drew a lower key is among those of then
+        if mark is None or newest is None:
+            self._horizon = None
+            return
+        if horizon is not None:
+            if mark.low < horizon.mark or now - horizon.at < _SURE_S:
+                return
+            self._settled = horizon.key
+        self._horizon = _Horizon(newest, mark.next, now)
 
     def _run_side_by_side(self, high: int) -> None:
         """Read in parallel ranges; the position moves over what is done in a row."""
@@ -227,13 +259,20 @@ class Poller:
         if not isinstance(done, RangeDone):
             return
         progress = self._progress
-        self._note(done.missing)
+        self._note(self._open(done.missing))
         progress.key = done.reached
         progress.delivered(done.rows)
         self._store()
         self._refused = self._refused or done.refused
 
-    def _note(self, gaps: Sequence[tuple[int, int]]) -> None:
+    def _open(self, gaps: Sequence[Interval]) -> list[Interval]:
+        """Leave out what can come no more."""
+        if self._settled is None:
+            return list(gaps)
+        least = self._settled + 1
+        return [(max(low, least), high) for low, high in gaps if high >= least]
+
+    def _note(self, gaps: Sequence[Interval]) -> None:
         """Remember what is missing, with a mark that was taken after the reading."""
         if not gaps:
             return

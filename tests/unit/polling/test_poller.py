@@ -240,3 +240,26 @@ def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
     # the last was done first: nothing may move before the first is
     assert stored == [0] * 7 + [100]
     assert sorted(table.sent) == list(range(1, 101))
+
+
+def test_holes_from_before_every_open_transaction_are_not_remembered(
+    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "RANGE_ROWS", 4)
+    table = Table(set(range(2, 2000, 2)))
+    poller = made(table, positions, most=20)
+    for _ in range(20):
+        poller.poll()
+    assert table.sent == sorted(table.keys)
+    # those of the first ranges alone: then all that was there had ended
+    assert poller.told["gaps"] <= 20
+
+
+def test_while_a_transaction_is_open_every_hole_is(
+    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "RANGE_ROWS", 4)
+    table = Table(set(range(2, 200, 2)), open_marks=[0])
+    poller = made(table, positions)
+    poller.poll()
+    assert poller.told["gaps"] == 99
