@@ -16,7 +16,7 @@ from tests.load import TABLE, Load
 from tests.names import OracleSlot, assert_rewind_and_continue, foreign, missing
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
-_CYCLES_SHORT = 5
+_CYCLES_SHORT = 3
 _KILL_CYCLES_LONG = 50
 _TERM_CYCLES_LONG = 20
 
