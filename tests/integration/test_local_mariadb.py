@@ -35,6 +35,7 @@ def test_mariadb_keeps_port_and_what_was_committed_over_a_kill(
     assert server.port == port
     assert home.fetch("SELECT id FROM kept.t") == [(1,)]
     assert home.fetch("SELECT @@max_connections") == [(13,)]
+    assert home.fetch("SELECT @@tmpdir") == [(str(server.folder),)]
     assert Path(f"/proc/{server.pid}").stat().st_uid != 0
     assert server.socket_path.is_socket()
 

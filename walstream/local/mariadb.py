@@ -104,6 +104,8 @@ class LocalMariadb(SingleProcess):
             "port": str(self._port),
             "socket": self.socket_path.name,  # within datadir: a path may be too long
             "pid-file": str(self.folder / "mariadb.pid"),
+            # whichever server starts deletes the temporary tables that it finds there
+            "tmpdir": str(self.folder),
             **self.settings,
         }
         self._write(self._configuration, render(settings))
