@@ -96,13 +96,14 @@ class Poller:
         with self._connect() as look:
             late = self._late(look)
             self._begin(look)
-        for keys in _parts(late, _LATE_ROWS):
+            high = self._high(look)
+        for keys in _parts(late or [], _LATE_ROWS):
             if not self._run([self._range(Late(tuple(keys)))], self._came_late):
                 return
-        if self._refused is None:
+        if late is not None and self._refused is None:
             self._looked()
         if not self._hold():
-            self._catch_up()
+            self._catch_up(high)
         if self._refused is not None:
             raise self._refused
 
@@ -129,13 +130,13 @@ class Poller:
             progress.key = int(start)
         self._store()
 
-    def _late(self, look: Look) -> list[int]:
-        """Find the rows that came under missing keys."""
-        gaps = self._progress.gaps
-        if not len(gaps):
-            return []
+    def _late(self, look: Look) -> list[int] | None:
+        """Find the rows that came under missing keys; None: it is too soon to look."""
+        gaps, now = self._progress.gaps, self._progress.now()
+        if not gaps.wants_look(now):
+            return None
         mark = look.mark()  # before the reading
-        due = gaps.due(self._progress.now(), mark.low if mark else None)
+        due = gaps.due(now, mark.low if mark else None)
         return [key for key in look.present(ranges(due)) if key in gaps]
 
     def _looked(self) -> None:
@@ -177,16 +178,17 @@ class Poller:
         self.told = self._report()
         return full
 
-    def _catch_up(self) -> None:
-        """Read what is above the position, as far as it goes now."""
+    def _high(self, look: Look) -> int | None:
+        """Find how far this poll goes."""
+        key, limit = self._progress.key, self._rules.limit
+        if key is None:
+            return None
+        return look.ahead(key, limit) if limit else look.newest()
+
+    def _catch_up(self, high: int | None) -> None:
+        """Read what is above the position."""
         progress, rules = self._progress, self._rules
-        if progress.key is None:
-            return
-        with self._connect() as look:
-            high = (
-                look.ahead(progress.key, rules.limit) if rules.limit else look.newest()
-            )
-        if high is None or high <= progress.key:
+        if progress.key is None or high is None or high <= progress.key:
             return
         if rules.parallelism > 1 and high - progress.key > _WORTH_PARTING:
             self._run_side_by_side(high)

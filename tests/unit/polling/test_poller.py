@@ -35,6 +35,7 @@ class Table:
     refused: int | None = None  # a key that no topic takes
     open_marks: list[int] = field(default_factory=list)
     clock: int = 0
+    connected: int = 0  # times
     at: float = 1_000_000.0
 
     def now(self) -> float:
@@ -44,6 +45,7 @@ class Table:
 
     @contextlib.contextmanager
     def connect(self) -> Iterator["Table"]:
+        self.connected += 1
         yield self
 
     def mark(self) -> Mark:
@@ -151,6 +153,19 @@ def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
     made(table, positions).poll()
     assert table.sent == [1, 4, 2]
     assert made(table, positions).told["missing_keys"] == 1
+
+
+def test_a_poll_that_finds_nothing_asks_little_of_the_server(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 4})
+    poller = made(table, positions)
+    for _ in range(100):
+        poller.poll()
+    before = table.connected, table.clock
+    for _ in range(5):
+        poller.poll()
+    assert (table.connected, table.clock) == (before[0] + 5, before[1])
 
 
 def test_a_row_below_the_first_one_may_come_late(positions: MemoryPositions) -> None:
