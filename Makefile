@@ -24,6 +24,8 @@ check: $(READY) ## ruff, mypy, the layers
 test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name"
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
+	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
+	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests: crashes, outages, large transactions
 	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)

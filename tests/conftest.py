@@ -12,6 +12,7 @@ from walstream.local.process import unwind_on_sigterm
 
 pytest_plugins = [
     "tests.fix_postgres",
+    "tests.fix_mariadb",
     "tests.fix_kafka",
     "tests.fix_walstream",
     "tests.fix_spark",
@@ -20,6 +21,7 @@ pytest_plugins = [
 _KEPT = "WALSTREAM_TEST_"
 _MARKED_BY = {
     "postgres": {"postgres15", "postgres18", "postgres", "own_postgres"},
+    "mariadb": {"mariadb", "own_mariadb"},
     "kafka": {"kafka", "own_kafka"},
 }
 

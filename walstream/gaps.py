@@ -97,6 +97,13 @@ class GapLedger:
         if len(self._blocks) > self._joined_at and not self._due:
             self._join_blocks()
 
+    def wants_look(self, now: float) -> bool:
+        """Tell whether a round would read anything: before the engine is asked."""
+        return self.full or any(
+            block.is_due(now) or now - block.since >= self._timeout_s
+            for block in self._blocks
+        )
+
     def due(self, now: float, low_water: int | None = None) -> list[Interval]:
         """Begin a round: what to read again now, in the order of keys.
 

@@ -61,6 +61,22 @@ def test_a_gap_is_due_at_once_and_then_less_and_less_often() -> None:
     assert len(gaps) == 0
 
 
+def test_a_look_is_wanted_where_a_round_would_read_something() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, 70)
+    wanted = []
+    now = 1000.0
+    while len(gaps):
+        now += 10.0
+        wants = gaps.wants_look(now)
+        assert wants >= bool(gaps.due(now, 70 if now > 1000 + 2 * HOUR else 69))
+        gaps.looked(now)
+        wanted.append(wants)
+    assert sum(wanted[: int(HOUR // 10) - 1]) < 50
+    assert all(wanted[int(HOUR // 10) :])  # it may go as soon as the engine says so
+    assert not gaps.wants_look(now)
+
+
 def test_a_look_that_never_ended_is_due_again() -> None:
     gaps = ledger()
     gaps.note([(5, 9)], 1000.0, None)

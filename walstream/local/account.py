@@ -1,4 +1,4 @@
-"""The system user as whom root runs PostgreSQL, which refuses to run as root."""
+"""The system user as whom root runs a server that had better not be root."""
 
 import os
 import pwd
@@ -54,7 +54,7 @@ def _unprivileged() -> Account:
     found = _look_up(_NAME) or _create() or _look_up(_FALLBACK)
     if found is None:
         raise ConfigError(
-            "PostgreSQL refuses to run as root, and no other account is to be had",
+            "the server may not run as root, and no other account is to be had",
             hint=f"useradd --system {_NAME}",
         )
     return found

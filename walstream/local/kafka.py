@@ -3,7 +3,6 @@
 Topics are made by those who want them: nothing is created by being named.
 """
 
-import signal
 import socket
 import struct
 import uuid
@@ -15,8 +14,8 @@ from typing import Final
 from walstream.local.jars import kafka_class_path
 from walstream.local.java import find_java
 from walstream.local.port import HOST, free_port
-from walstream.local.process import Child, becomes_ready
-from walstream.local.server import LocalServer
+from walstream.local.process import Child
+from walstream.local.server import SingleProcess
 
 _SETTINGS: Final = {
     "process.roles": "broker,controller",
@@ -47,12 +46,11 @@ appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
 """
-_PORT_TRIES = 5
 _API_VERSIONS: Final = struct.pack("!ihhih", 10, 18, 0, 1, -1)  # correlation id 1
 _ANSWERED: Final = struct.Struct("!iih")  # size, correlation id, error code
 
 
-class LocalKafka(LocalServer):
+class LocalKafka(SingleProcess):
     name = "Kafka"
 
     def __init__(
@@ -79,38 +77,14 @@ class LocalKafka(LocalServer):
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
 
-    def stop(self, timeout_s: float = 30.0) -> None:
-        """SIGTERM, and SIGKILL after the time."""
-        if self._child is None or not self._child.running:
-            return
-        self._child.send(signal.SIGCONT)  # frozen, it would not hear
-        self._child.send(signal.SIGTERM)
-        if not self._child.wait(timeout_s):
-            self.kill()
+    def _choose_ports(self) -> None:
+        self._ports = free_port(), free_port()
 
-    def freeze(self) -> None:
-        """Let it fall silent with its connections open, as a hung machine does."""
-        self._running_child().send(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._running_child().send(signal.SIGCONT)
-
-    def _start(self) -> None:
-        tries = 1 if any(self._ports) else _PORT_TRIES
-        for _ in range(tries):
-            if tries > 1:
-                self._ports = free_port(), free_port()
-            self._configure()
-            if not (self.data / "meta.properties").exists():
-                self._format()
-            self._child = self._java_child(
-                *_HEAP, "kafka.Kafka", str(self._configuration)
-            )
-            if becomes_ready(self._ready, self._child, timeout_s=120.0):
-                return
-            if self._child.running or "Address already in use" not in self.log_end():
-                break
-        raise self._failure("does not start")
+    def _launch(self) -> Child:
+        self._configure()
+        if not (self.data / "meta.properties").exists():
+            self._format()
+        return self._java_child(*_HEAP, "kafka.Kafka", str(self._configuration))
 
     def _format(self) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

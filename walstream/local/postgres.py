@@ -164,14 +164,6 @@ class LocalPostgres(LocalServer):
             self._account.own(self.folder)
         return copy / home.name / binaries.name
 
-    def _must_reach(self, *paths: Path) -> None:
-        for path in paths:
-            if self._account is not None and not self._account.may_use(path):
-                self._folder.delete()
-                raise ConfigError(
-                    f"PostgreSQL runs as {self._account.name}, who may not use {path}"
-                )
-
 
 def render(settings: Mapping[str, str]) -> str:
     """As lines of postgresql.conf."""

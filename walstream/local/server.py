@@ -6,18 +6,20 @@ tether, with the interpreter's violent death.
 
 import atexit
 import os
+import signal
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from walstream.errors import Transient
+from walstream.errors import ConfigError, Transient
 from walstream.local.account import Account
 from walstream.local.folder import WorkFolder
-from walstream.local.process import Child
+from walstream.local.process import Child, becomes_ready
 
 _LAST_LINES = 15
+_PORT_TRIES = 5
 
 
 class LocalServer(ABC):
@@ -98,6 +100,14 @@ class LocalServer(ABC):
             raise Transient(f"{self.name} in {self.folder} is not running")
         return self._child
 
+    def _must_reach(self, *paths: Path) -> None:
+        for path in paths:
+            if self._account is not None and not self._account.may_use(path):
+                self._folder.delete()
+                raise ConfigError(
+                    f"{self.name} runs as {self._account.name}, who may not use {path}"
+                )
+
     def _failure(self, doing: str) -> Transient:
         return Transient(
             f"{self.name} {doing}; the end of {self.log}:\n{self.log_end()}"
@@ -112,3 +122,47 @@ class LocalServer(ABC):
     def _close_at_exit(self) -> None:
         if os.getpid() == self._maker:  # a forked child exits too, but owns nothing
             self.close()
+
+
+class SingleProcess(LocalServer):
+    """One process, which SIGTERM ends; its ports are chosen at the first start."""
+
+    _placed = False
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """SIGTERM, and SIGKILL after the time."""
+        if self._child is None or not self._child.running:
+            return
+        self._child.send(signal.SIGCONT)  # frozen, it would not hear
+        self._child.send(signal.SIGTERM)
+        if not self._child.wait(timeout_s):
+            self.kill()
+
+    def freeze(self) -> None:
+        """Let it fall silent with its connections open, as a hung machine does."""
+        self._running_child().send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._running_child().send(signal.SIGCONT)
+
+    def _start(self) -> None:
+        for _ in range(1 if self._placed else _PORT_TRIES):
+            if not self._placed:
+                self._choose_ports()
+            self._child = self._launch()
+            if becomes_ready(self._ready, self._child, timeout_s=120.0):
+                self._placed = True
+                return
+            if self._child.running or "Address already in use" not in self.log_end():
+                break
+        raise self._failure("does not start")
+
+    @abstractmethod
+    def _choose_ports(self) -> None: ...
+
+    @abstractmethod
+    def _launch(self) -> Child:
+        """Start the process, in a folder that is made and configured."""
+
+    @abstractmethod
+    def _ready(self) -> bool: ...

@@ -22,7 +22,7 @@ from walstream.spark.poll import Ahead, Late, Range, RangeDone
 
 RANGE_ROWS: Final = 200_000  # of one task: what a kill repeats, at most, of a long poll
 _LATE_ROWS: Final = 10_000
-_WORTH_PARTING: Final = 10_000  # keys: fewer are one range
+_MANY: Final = 10_000  # keys: fewer are one range
 _PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
 _SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
 _JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
@@ -108,13 +108,14 @@ class Poller:
         with self._connect() as look:
             late = self._late(look)
             self._begin(look)
-        for keys in _parts(late, _LATE_ROWS):
+            high = self._high(look)
+        for keys in _parts(late or [], _LATE_ROWS):
             if not self._run([self._range(Late(tuple(keys)))], self._came_late):
                 return
-        if self._refused is None:
+        if late is not None and self._refused is None:
             self._looked()
         if not self._hold():
-            self._catch_up()
+            self._catch_up(high)
         if self._refused is not None:
             raise self._refused
 
@@ -141,13 +142,13 @@ class Poller:
             progress.key = int(start)
         self._store()
 
-    def _late(self, look: Look) -> list[int]:
-        """Find the rows that came under missing keys."""
-        gaps = self._progress.gaps
-        if not len(gaps):
-            return []
+    def _late(self, look: Look) -> list[int] | None:
+        """Find the rows that came under missing keys; None: it is too soon to look."""
+        gaps, now = self._progress.gaps, self._progress.now()
+        if not gaps.wants_look(now):
+            return None
         mark = look.mark()  # before the reading
-        due = gaps.due(self._progress.now(), mark.low if mark else None)
+        due = gaps.due(now, mark.low if mark else None)
         return [key for key in look.present(ranges(due)) if key in gaps]
 
     def _looked(self) -> None:
@@ -189,36 +190,40 @@ class Poller:
         self.told = self._report()
         return full
 
-    def _catch_up(self) -> None:
-        """Read what is above the position, as far as it goes now."""
+    def _high(self, look: Look) -> int | None:
+        """Find how far this poll goes."""
+        key, limit = self._progress.key, self._rules.limit
+        if key is None:
+            return None
+        return look.ahead(key, limit) if limit else look.newest()
+
+    def _catch_up(self, high: int | None) -> None:
+        """Read what is above the position."""
         progress, rules = self._progress, self._rules
-        if progress.key is None:
+        if progress.key is None or high is None or high <= progress.key:
             return
-        with self._connect() as look:
-            high = (
-                look.ahead(progress.key, rules.limit) if rules.limit else look.newest()
-            )
-            if high is None or high <= progress.key:
+        if high - progress.key > _MANY:
+            self._look_back()
+            if rules.parallelism > 1:
+                self._run_side_by_side(high)
                 return
-            self._look_back(look)
-        if rules.parallelism > 1 and high - progress.key > _WORTH_PARTING:
-            self._run_side_by_side(high)
-            return
         while progress.key < high and self._refused is None and not self._hold():
             part = self._range(Ahead(progress.key, high, RANGE_ROWS))
             if not self._run([part], self._advance):
                 return
-            with self._connect() as look:
-                self._look_back(look)
+            if progress.key < high:
+                self._look_back()
 
-    def _look_back(self, look: Look) -> None:
+    def _look_back(self) -> None:
         """See up to which key every transaction has ended, before more is read.
 
         Old holes need no look again: a table may have as many of them as rows.
         """
         now, horizon = self._progress.now(), self._horizon
-        newest = look.newest()
-        mark = look.mark()  # afterwards: who drew a lower key is among those of then
+        with self._connect() as look:
+            newest = look.newest()
+            # afterwards: who drew a lower key is among those of then
+            mark = look.mark()
         if mark is None or newest is None:
             self._horizon = None
             return

@@ -7,7 +7,7 @@ import pytest
 
 from walstream.errors import Transient
 from walstream.local.process import Child, alive
-from walstream.local.server import LocalServer
+from walstream.local.server import LocalServer, SingleProcess
 
 
 class Sleeper(LocalServer):
@@ -77,3 +77,38 @@ def test_log_is_named_after_the_server() -> None:
     server = Sleeper()
     assert server.log == Path(server.folder, "sleeper.log")
     server.close()
+
+
+class Busy(SingleProcess):
+    """Finds its first port taken."""
+
+    name = "Busy"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.chosen = 0
+
+    def _choose_ports(self) -> None:
+        self.chosen += 1
+
+    def _launch(self) -> Child:
+        taken = "echo Address already in use"
+        script = taken if self.chosen == 1 else "exec sleep 100"
+        return Child(["/bin/sh", "-c", script], log=self.log)
+
+    def _ready(self) -> bool:
+        return self.chosen > 1
+
+
+def test_taken_port_is_exchanged_at_the_first_start_alone() -> None:
+    with Busy() as server:
+        assert server.chosen == 2
+        server.restart()
+        assert server.chosen == 2
+
+
+def test_frozen_process_can_be_stopped() -> None:
+    with Busy() as server:
+        server.freeze()
+        server.stop()
+        assert not server.running

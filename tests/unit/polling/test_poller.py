@@ -35,6 +35,7 @@ class Table:
     refused: int | None = None  # a key that no topic takes
     open_marks: list[int] = field(default_factory=list)
     clock: int = 0
+    connected: int = 0  # times
     at: float = 1_000_000.0
 
     def now(self) -> float:
@@ -44,6 +45,7 @@ class Table:
 
     @contextlib.contextmanager
     def connect(self) -> Iterator["Table"]:
+        self.connected += 1
         yield self
 
     def mark(self) -> Mark:
@@ -153,6 +155,19 @@ def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
     assert made(table, positions).told["missing_keys"] == 1
 
 
+def test_a_poll_that_finds_nothing_asks_little_of_the_server(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 4})
+    poller = made(table, positions)
+    for _ in range(100):
+        poller.poll()
+    before = table.connected, table.clock
+    for _ in range(5):
+        poller.poll()
+    assert (table.connected, table.clock) == (before[0] + 5, before[1])
+
+
 def test_a_row_below_the_first_one_may_come_late(positions: MemoryPositions) -> None:
     table = Table({7})
     poller = made(table, positions)
@@ -221,7 +236,7 @@ def test_a_full_ledger_holds_new_rows_back_until_there_is_room(
 def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
     positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pollers, "_WORTH_PARTING", 10)
+    monkeypatch.setattr(pollers, "_MANY", 10)
     table = Table(set(range(1, 101)))
     stored = []
     run = table.run
