@@ -15,7 +15,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -25,11 +25,13 @@ from walstream.errors import Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options
 from walstream.parent import die_with_parent
-from walstream.polling.source import PolledSource
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
 from walstream.stop import Stop, Waker
 from walstream.streamed import StreamedSource
+
+if TYPE_CHECKING:
+    from walstream.polling.source import PolledSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -81,13 +83,15 @@ class Worker:
             self._error["final"] = False
             positions.write({"error": self._error})
 
-    def _part_of(self, positions: LmdbPositions) -> StreamedSource | PolledSource:
+    def _part_of(self, positions: LmdbPositions) -> "StreamedSource | PolledSource":
         """Make what this kind of source needs."""
-        source = self._config.sources[self._name]
-        kind = PolledSource if isinstance(source, SqlSource) else StreamedSource
-        self._part = kind(
-            self._config, self._name, positions, self._options, self._stop
-        )
+        needs = self._config, self._name, positions, self._options, self._stop
+        if isinstance(self._config.sources[self._name], SqlSource):
+            from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
+
+            self._part = source.PolledSource(*needs)
+        else:
+            self._part = StreamedSource(*needs)
         return self._part
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
@@ -105,7 +109,7 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, part: StreamedSource | PolledSource) -> bool:
+    def _sessions(self, part: "StreamedSource | PolledSource") -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
@@ -167,10 +171,10 @@ class Worker:
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        if isinstance(self._part, PolledSource):
-            self._part.ask(partial(self.answer, request))
-        else:
+        if self._part is None or isinstance(self._part, StreamedSource):
             self.answer(request, _STARTING)
+        else:
+            self._part.ask(partial(self.answer, request))
 
     def answer(self, request: dict[str, Any], problem: str) -> None:
         """Tell who asked: "" is done."""
