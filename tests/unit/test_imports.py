@@ -1,4 +1,4 @@
-"""What a process loads before it needs it: a stream pays for no poll and no backfill."""
+"""What a process loads before it needs it: a stream pays for no poll or backfill."""
 
 import subprocess
 import sys
