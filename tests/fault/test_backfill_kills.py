@@ -69,6 +69,24 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
     agree(database, settled(database, walstream, reader))
 
 
+@pytest.mark.fault_long
+def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    walstream.top = {"spark": {"master": "local-cluster[2,1,1024]"}}
+    with load(database, seed=8) as writing:
+        walstream.start()
+        executor = "CoarseGrainedExecutorBackend"
+        wait_until(lambda: spark_of(walstream, executor), 90, "an executor runs")
+        walstream.kill()
+        writing.wait_for_more()
+        walstream.start().until("tasks elsewhere are fenced", 60)
+        walstream.until("catching up", 60).until("backfill ended", 120)
+        assert len(walstream.said("tasks elsewhere are fenced")) == 2
+        writing.wait_for_more()
+    agree(database, settled(database, walstream, reader))
+
+
 def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
     """Find what runs for its backfill, by a word of the command line."""
     family = psutil.Process(walstream.pid).children(recursive=True)

@@ -382,6 +382,26 @@ def test_a_row_too_large_for_a_topic_that_was_not_there_costs_its_table_alone(
         assert walstream.terminate() == 0
 
 
+def test_rows_come_in_where_a_topic_takes_less_than_the_others(
+    newest_postgres: PostgresServer, runs: Runs, reader: Reader
+) -> None:
+    with temporary_database(newest_postgres) as database:
+        database.execute(SCHEMA + PUBLICATION)
+        database.execute(
+            "INSERT INTO late SELECT 1, i, 1, 'n', 'b' FROM generate_series(1, 400) i"
+        )
+        topic = f"{runs.prefix}public.late"
+        TopicAdmin(runs.bootstrap).create(topic, 1, max_message_bytes="2000")
+        walstream = runs(database.dsn, source={"tables": []})
+        walstream.start().streaming().streaming_said()
+        database.execute(ADD)
+        ask(walstream, "late")
+        until_done(walstream, "public.late")
+        assert walstream.said("max.message.bytes of a topic changed")
+        assert len(reader.count(400)) == 400
+        assert walstream.terminate() == 0
+
+
 def test_tables_that_come_into_the_publication_are_told_of(database: Database) -> None:
     grown: list[list[str]] = []
     kept: list[Any] = []

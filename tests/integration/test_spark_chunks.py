@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 from tests.fix_postgres import Database
 from tests.fix_spark import HEADER, LSN, Backfill, OwnSpark
 from tests.reading import Reader, Record
-from walstream.errors import ConfigError, PermissionLacking, RecordRefused
+from walstream.errors import ConfigError, PermissionLacking
 from walstream.op import Kind
 from walstream.partitioner import murmur2
 from walstream.spark.chunk import (
@@ -263,7 +263,7 @@ def test_a_record_that_its_topic_does_not_take_is_refused_at_once(
 ) -> None:
     database.execute(f"{ORDERS} UPDATE small SET b = repeat('secret', 1000)||a")
     backfill = backfills(database.dsn, topic_config={"max_message_bytes": "5000"})
-    with pytest.raises(RecordRefused, match="table 'public") as refused:
+    with pytest.raises(ChunkFailed, match=r"chunk \d+: .*table 'public") as refused:
         backfill.run(spark, "public.small")
     assert "secret" not in str(refused.value)
 

@@ -181,18 +181,7 @@ class Backfill:
             elsewhere = Elsewhere(holder.session, chunks[-1].number)
             self._store(replace(record, elsewhere=elsewhere))
         self._empty(record, chunks, around)
-        site = self._site
-        job = Job(
-            SnapshotOrder(
-                source=site.name,
-                snapshot=Snapshot(holder.name, lsn, around.header),
-                topics=around.topics,
-                chunks=chunks,
-                lock=str(site.lock),
-            ),
-            self,
-            site.driver,
-        )
+        job = self._job(holder, around, chunks)
         _log.info(
             "backfill begins",
             **{LSN: show(holder.point)},
@@ -200,14 +189,14 @@ class Backfill:
             chunks=len(chunks),
         )
         began = time.monotonic()
-        before = record.rows
-        site.gauge.backfill = lambda: {"rows_before": before, **job.progress.report()}
+        before, gauge = record.rows, self._site.gauge
+        gauge.backfill = lambda: {"rows_before": before, **job.progress.report()}
         try:
             # what was given up may still run: the stream begins when nothing does
-            if not (job.run(site.stop) and self.await_orphans()):
+            if not (job.run(self._site.stop) and self.await_orphans()):
                 return False
         finally:
-            site.gauge.backfill = None
+            gauge.backfill = None
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again
@@ -218,6 +207,19 @@ class Backfill:
             given_up=sorted(self._record.failed) if self._record else [],
         )
         return True
+
+    def _job(
+        self, holder: Holder, around: Surroundings, chunks: Sequence[Chunk]
+    ) -> Job:
+        site = self._site
+        order = SnapshotOrder(
+            source=site.name,
+            snapshot=Snapshot(holder.name, holder.point - 1, around.header),
+            topics=around.topics,
+            chunks=chunks,
+            lock=str(site.lock),
+        )
+        return Job(order, self, site.driver)
 
     def _plan(self, holder: Holder, around: Surroundings) -> list[Chunk]:
         """Cut what is left into chunks; leave out what cannot be read any more."""

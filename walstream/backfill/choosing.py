@@ -98,14 +98,10 @@ def captured(
     held: set[str] = set()
     names = (name, publication.insert_only(name))
     for made in publication.find(connection, names).values():
-        leaves = not made.via_root
-        held.update(publication.names_of(connection, made.tables, leaves=leaves))
-        held.update(
-            name
-            for name, table in facts.items()
-            if (made.all_tables or table.schema in made.schemas)
-            and not (leaves and table.kind == "p")
-        )
+        every = made.all_tables
+        schemas = {one.schema for one in facts.values()} if every else made.schemas
+        oids = [*made.tables, *publication.oids_in(connection, schemas)]
+        held.update(publication.names_of(connection, oids, leaves=not made.via_root))
     return {
         name: table
         for name, table in facts.items()

@@ -46,7 +46,7 @@ def fence(
     """Fence what ran elsewhere; `header` says where the source's records come from."""
     settings = config.postgres_source(source)
     holder.end(settings.dsn, left.session)
-    _log.debug("tasks elsewhere are fenced", chunks=left.chunks)
+    _log.info("tasks elsewhere are fenced", chunks=left.chunks)
     for name, sink in Routers(config, source).configs.items():
         named = transactions(settings.slot, name, header)
         fence_ids(

@@ -4,6 +4,7 @@ Who takes a transactional.id is its only producer from then on: what an older on
 open is aborted, and it can commit nothing more.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -17,8 +18,8 @@ from walstream.kafka.producer import producer_properties
 from walstream.kafka.topics import DEFAULT_LIMIT
 
 _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
-_AT_A_TIME: Final = 8
-_TIMEOUT_S: Final = 60.0
+_AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time
+_TIMEOUT_S: Final = 30.0
 
 TRANSACTION: Final[Mapping[str, Any]] = {
     "transaction.timeout.ms": _LONGEST_S * 1000,
@@ -47,7 +48,8 @@ def fence(
                     **properties,
                     "transactional.id": name,
                     "error_cb": lambda _error: None,
-                }
+                },
+                logger=logging.getLogger("librdkafka"),
             )
             producer.init_transactions(_TIMEOUT_S)
         except KafkaException as error:

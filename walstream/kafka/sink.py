@@ -71,6 +71,7 @@ class KafkaSink:
         self._outbox: Outbox | None = None
         self._limits = (0, 0)  # of the topics that the outbox was built for
         self._targets: dict[Table, _Target | None] = {}
+        self._met: set[str] = set()  # topics that fit the outbox
         self._headers: Headers = [("walstream-source", rules.source_header)]
         self._now_ms = 0
         self._refresh: Future[None] | None = None
@@ -136,11 +137,12 @@ class KafkaSink:
         Raises what makes that topic unusable.
         """
         topic = self._router.topic(table.schema, table.name)
-        if topic is None or topic in self._topics.known:
+        if topic is None or topic in self._met:
             return True
         if not self._topics.have([topic]):
             return False
         self._check_limits()
+        self._met.add(topic)
         return True
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:

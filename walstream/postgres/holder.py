@@ -20,9 +20,13 @@ _SETTINGS: Final = (
     "SET LOCAL statement_timeout = 0;"
     "SET LOCAL idle_session_timeout = 0"
 )
-_END: Final = (
-    "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
-    " WHERE pid || ' ' || backend_start = %s"
+# a number alone may be another session's by now
+_SESSION: Final = (
+    "SELECT pid || ' ' || backend_start FROM pg_stat_activity"
+    " WHERE pid = pg_backend_pid()"
+)
+_THERE: Final = (
+    "SELECT pid FROM pg_stat_activity WHERE pid || ' ' || backend_start = %s"
 )
 _END_WAIT_MS: Final = 10_000
 
@@ -71,10 +75,10 @@ class Holder:
     @property
     def session(self) -> str:
         """Name the server's session that holds it, so that `end` finds it."""
-        row = self._connection.execute(
-            "SELECT pid || ' ' || backend_start FROM pg_stat_activity"
-            " WHERE pid = pg_backend_pid()"
-        ).fetchone()
+        try:
+            row = self._connection.execute(_SESSION).fetchone()
+        except psycopg.Error as error:
+            raise translate(error, "holding the backfill's snapshot") from error
         return str(row[0]) if row is not None else ""
 
     def check(self) -> None:
@@ -95,9 +99,15 @@ def end(dsn: str, held: str) -> None:
     snapshot after this.
     """
     with session(dsn) as connection:
-        rows = connection.execute(_END, (_END_WAIT_MS, held)).fetchall()
-    if rows not in ([], [(True,)]):
-        raise Transient(
-            "the session that holds an earlier snapshot does not end",
-            hint="walstream tries again",
+        found = connection.execute(_THERE, (held,)).fetchone()
+        if found is None:
+            return
+        # it waits; False may also mean that the session ended by itself
+        connection.execute(
+            "SELECT pg_terminate_backend(%s, %s)", (found[0], _END_WAIT_MS)
         )
+        if connection.execute(_THERE, (held,)).fetchone() is not None:
+            raise Transient(
+                "the session that holds an earlier snapshot does not end",
+                hint="walstream tries again",
+            )

@@ -135,6 +135,17 @@ def names_of(
     return [row[0] for row in rows]
 
 
+def oids_in(connection: Connection, schemas: Iterable[str]) -> list[int]:
+    """Find the tables of some schemas, partitions and roots too."""
+    rows = connection.execute(
+        "SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n"
+        " ON n.oid = c.relnamespace"
+        " WHERE c.relkind IN ('r', 'p') AND n.nspname = ANY (%s)",
+        (list(schemas),),
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
 @dataclass(slots=True)
 class Plan:
     """Which tables belong where, and what cannot be published, by reason."""

@@ -22,7 +22,7 @@ from pyspark.accumulators import (
 )
 from pyspark.util import InheritableThread
 
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.session import Spark
 
@@ -140,7 +140,7 @@ class _Run:
         for outcome in self._outcomes.value[len(seen) :]:
             seen.add(outcome.number)
             if isinstance(outcome, ChunkRefused):
-                raise outcome.error
+                raise _refused(outcome)
             yield outcome
 
     def _work(self) -> None:
@@ -199,6 +199,15 @@ def _slices(chunks: Sequence[Runnable], most: int) -> Iterator[list[Runnable]]:
         table = list(group)
         for start in range(0, len(table), most):
             yield table[start : start + most]
+
+
+def _refused(outcome: ChunkRefused) -> WalstreamError:
+    """Blame the chunk, not the source, for a record that no topic takes."""
+    error = outcome.error
+    if isinstance(error, RecordRefused):
+        text = f"chunk {outcome.number}: {error.args[0]}"
+        return ChunkFailed(text, hint=error.hint, repair=error.repair)
+    return error
 
 
 def _gone() -> Transient:
