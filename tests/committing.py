@@ -5,22 +5,29 @@ a transaction commits, the position of who polls is looked at: what has a lower 
 commits late, and that is noted.
 
     with Crew(database) as crew:
-        crew.create("t")
         written = crew.play("t", random.Random(7), position)
+
+    with Load(database, "t", seed=7) as load:     # until it is left, over any outage
+        load.wait_for_more()
 """
 
 import random
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
+
+import pymysql
 
 from tests.fix_mariadb import Mariadb
 from tests.waiting import wait_until
 
 WRITERS: Final = 16
 _STEPS: Final = 100
+_PAUSE_S: Final = 0.003
 _LONGEST_S: Final = 60.0
 
 Position = Callable[[], int | None]
@@ -29,7 +36,7 @@ Position = Callable[[], int | None]
 
 @dataclass
 class Written:
-    """What one schedule did."""
+    """What was done."""
 
     committed: set[int] = field(default_factory=set)
     late: set[int] = field(default_factory=set)  # of those: read past before
@@ -61,7 +68,8 @@ class Writer:
 
     def close(self) -> None:
         self._thread.shutdown()
-        self._connection.close()
+        with suppress(pymysql.Error):  # closed, with its server
+            self._connection.close()
 
     @property
     def keys(self) -> list[int]:
@@ -97,10 +105,10 @@ class Crew:
 
     def __init__(self, database: Mariadb) -> None:
         self._database = database
-        self._writers: list[Writer] = []
+        self.writers: list[Writer] = []
 
     def __enter__(self) -> Self:
-        self._writers = [Writer(self._database) for _ in range(WRITERS)]
+        self.writers = [Writer(self._database) for _ in range(WRITERS)]
         return self
 
     def __exit__(
@@ -109,48 +117,114 @@ class Crew:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for writer in self._writers:
+        for writer in self.writers:
             writer.close()
-
-    def create(self, table: str) -> None:
-        self._database.execute(
-            f"CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, v TEXT)"
-        )
 
     def play(
         self,
         table: str,
         dice: random.Random,
         position: Position,
-        pause: Callable[[], object] = lambda: None,
+        pause: Callable[[], object],
     ) -> Written:
         """Do one schedule, to its end; `pause` lets a poll go by.
 
         One transaction at least commits late: it is open until a later one was read.
         """
         written = Written()
-        first, second, *_ = self._writers
+        promised = self._leave_behind(table, written, position)
+        for _ in range(_STEPS):
+            if self.step(table, dice, written, position, promised) is promised:
+                promised = None
+            if dice.random() < 0.2:
+                pause()
+        self.end(dice, written, position)
+        return written
+
+    def _leave_behind(
+        self, table: str, written: Written, position: Position
+    ) -> Writer | None:
+        first, second, *_ = self.writers
         first.insert(table, 1)
         (key,) = first.keys
         second.insert(table, 1)
         second.end(written, position, commits=True)
         wait_until(lambda: (position() or 0) > key, _LONGEST_S, "a later key is read")
-        promised: Writer | None = first  # to commit
-        for _ in range(_STEPS):
-            writer = dice.choice(self._writers)
-            if not writer.open or dice.random() < 0.3:
-                writer.insert(table, dice.randint(1, 3))
-            else:
-                commits = writer is promised or dice.random() < 0.75
-                writer.end(written, position, commits=commits)
-                if writer is promised:
-                    promised = None
-            if dice.random() < 0.2:
-                pause()
-        left = [writer for writer in self._writers if writer.open]
+        return first
+
+    def step(
+        self,
+        table: str,
+        dice: random.Random,
+        written: Written,
+        position: Position,
+        promised: Writer | None = None,
+    ) -> Writer | None:
+        """Let one go on; give it if its transaction ended. `promised` commits."""
+        writer = dice.choice(self.writers)
+        if not writer.open or dice.random() < 0.3:
+            writer.insert(table, dice.randint(1, 3))
+            return None
+        commits = writer is promised or dice.random() < 0.75
+        writer.end(written, position, commits=commits)
+        return writer
+
+    def end(self, dice: random.Random, written: Written, position: Position) -> None:
+        """Commit what is open."""
+        left = [writer for writer in self.writers if writer.open]
         dice.shuffle(left)
         for writer in left:
             writer.end(written, position, commits=True)
-        for writer in self._writers:
+        for writer in self.writers:
             writer.wait()
-        return written
+
+
+class Load:
+    """Writes on and on; it outlives a server that goes away and comes back."""
+
+    def __init__(self, database: Mariadb, table: str, seed: int) -> None:
+        self._database = database
+        self._table = table
+        self._dice = random.Random(seed)  # noqa: S311 - a test's load
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._written = Written()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.wait_for_more(1)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def wait_for_more(self, rows: int = 50) -> None:
+        """Wait until so many further rows were committed."""
+        wanted = len(self._written.committed) + rows
+        wait_until(
+            lambda: len(self._written.committed) >= wanted, _LONGEST_S, "it writes"
+        )
+
+    def _run(self) -> None:
+        while not self._leave.is_set():
+            with suppress(pymysql.OperationalError), Crew(self._database) as crew:
+                while not self._leave.wait(_PAUSE_S):
+                    crew.step(self._table, self._dice, self._written, _nowhere)
+                crew.end(self._dice, self._written, _nowhere)
+            self._leave.wait(0.1)
+
+
+def create(database: Mariadb, table: str) -> None:
+    database.execute(
+        f"CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, v TEXT)"
+    )
+
+
+def _nowhere() -> None:
+    return None

@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from tests.committing import Crew, Written
+from tests.committing import Crew, Written, create
 from tests.fix_mariadb import Mariadb
 from tests.waiting import wait_until
 from walstream.gaps import missing
@@ -129,7 +129,7 @@ def schedule(
     """Play one, polled meanwhile; give what was written, and what was sent."""
     table = f"t{seed}"
     dice = random.Random(seed)  # noqa: S311 - no secret
-    crew.create(table)
+    create(database, table)
     limit = dice.choice([0, 1, 3, 50])
     with polls(database.url, table, limit, timeout_s) as polling:
         written = crew.play(table, dice, polling.position, polling.another)
