@@ -69,20 +69,6 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
     agree(database, settled(database, walstream, reader))
 
 
-def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
-    """Find what runs for its backfill, by a word of the command line."""
-    family = psutil.Process(walstream.pid).children(recursive=True)
-    found = []
-    for one in family:
-        try:
-            command = one.cmdline()
-        except psutil.Error:
-            continue
-        if any(name in word for word in command):
-            found.append(one)
-    return found
-
-
 @pytest.mark.fault_long
 @pytest.mark.parametrize(
     ("process", "number"),
@@ -102,8 +88,8 @@ def test_what_runs_for_it_is_killed_and_started_again(
 ) -> None:
     with load(database, seed=7) as writing:
         walstream.start()
-        wait_until(lambda: spark_of(walstream, process), 60, "it runs")
-        for one in spark_of(walstream, process):
+        wait_until(lambda: walstream.processes(process), 60, "it runs")
+        for one in walstream.processes(process):
             os.kill(one.pid, number)
         walstream.until("backfill ended", 90).streaming()
         writing.wait_for_more()
@@ -124,7 +110,7 @@ def test_a_stop_ends_all_that_runs_for_it(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     walstream.start()
-    wait_until(lambda: spark_of(walstream, "org.apache.spark"), 60, "Spark runs")
+    wait_until(lambda: walstream.processes("org.apache.spark"), 60, "Spark runs")
     family = psutil.Process(walstream.pid).children(recursive=True)
     assert walstream.terminate() == 0
     wait_until(lambda: not any(map(_lives, family)), 10, "all of them ended")
