@@ -33,6 +33,7 @@ bench: java $(READY) ## walstream beside its peers
 	$(BIN)/python -m bench $(BENCH)
 	$(BIN)/python -m bench.consumer
 	$(BIN)/python -m bench.backfill
+	$(BIN)/python -m bench.poll
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
 dist: $(READY) ## sdist and wheel, in dist/

@@ -5,6 +5,7 @@ memory of the whole process tree.
 """
 
 import contextlib
+import os
 import subprocess
 import threading
 import time
@@ -79,12 +80,18 @@ class Topic:
 class Program:
     """A process with all its children; ends with its block."""
 
-    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        told: Path = Path(os.devnull),
+    ) -> None:
+        """Have it read `told`, and write to `log`."""
         self._log = log
         self.began = time.perf_counter()
-        with log.open("wb") as output:
+        with log.open("wb") as output, told.open("rb") as orders:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command, stdin=orders, stdout=output, stderr=output
             )
         self._cpu: dict[tuple[int, float], float] = {}
         self._rss = 0
@@ -105,9 +112,13 @@ class Program:
     def log_text(self) -> str:
         return self._log.read_text("utf-8", errors="replace")
 
+    def used_s(self) -> float:
+        """Give the CPU that all its processes used until now."""
+        return sum(self._cpu.values())
+
     def complete(self, figure: Figure, rows: int) -> Figure:
         """Add what the processes used until now."""
-        figure.cpu_us_per_row = sum(self._cpu.values()) * 1e6 / rows
+        figure.cpu_us_per_row = self.used_s() * 1e6 / rows
         figure.rss_mb = self._rss / 1e6
         return figure
 

@@ -2,7 +2,7 @@
 
 polled = Polled(url, kafka.bootstrap, tmp_path, prefix, {"t": {"primary_key": "id"}})
 polled.once()                     # walstream poll --once
-with polled.running():            # walstream run
+polled.start().polling()          # walstream run
 """
 
 import json
@@ -25,24 +25,21 @@ class Polled(Walstream):
     """One sql source and one sink; `dsn` is its URL."""
 
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # sources
+    other_sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def state(self) -> Path:
         return self.folder / "state" / SOURCE
 
     def document(self) -> dict[str, Any]:
-        tables = {
-            name: {"primary_key": "id", **rules} for name, rules in self.tables.items()
-        }
-        source = {"kind": "sql", "url": self.dsn, "poll_interval": "100ms"}
+        source = sql_source(self.dsn, self.tables)
         return {
             "state": str(self.folder / "state"),
             "http": {"listen": ""},
             "spark": {"master": "local[2,4]"},
             **self.top,
-            "sources": {
-                SOURCE: {**source, "sinks": ["rows"], **self.source, "tables": tables}
-            },
+            "sources": {SOURCE: {**source, **self.source}, **self.others},
             "sinks": {
                 "rows": {
                     "kind": "kafka",
@@ -50,7 +47,8 @@ class Polled(Walstream):
                     "topic": self.prefix + "{schema}.{table}",
                     "producer": {"bootstrap.servers": self.bootstrap},
                     **self.sink,
-                }
+                },
+                **self.other_sinks,
             },
         }
 
@@ -70,14 +68,26 @@ class Polled(Walstream):
             check=False,
         )
 
-    def once(self) -> "subprocess.CompletedProcess[str]":
+    def once(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Poll once, and see that it ended well."""
-        done = self.command("poll", "--once")
+        done = self.command("poll", "--once", *words)
         assert done.returncode == 0, done.stderr
         return done
 
     def reader(self) -> Reader:
         return Reader(self.bootstrap, self.prefix, decode)
+
+
+def sql_source(url: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Write one, whose keys are called id."""
+    found = {name: {"primary_key": "id", **rules} for name, rules in tables.items()}
+    return {
+        "kind": "sql",
+        "url": url,
+        "poll_interval": "100ms",
+        "sinks": ["rows"],
+        "tables": found,
+    }
 
 
 def rows_of(reader: Reader) -> list[PolledRow]:

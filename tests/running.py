@@ -147,6 +147,11 @@ class Walstream:
             if "walstream.worker" in _command_of(child)
         ]
 
+    def processes(self, word: str) -> list[psutil.Process]:
+        """Find those below it that have a word in their command line."""
+        family = psutil.Process(self.pid).children(recursive=True)
+        return [one for one in family if any(word in part for part in _command_of(one))]
+
     def worker_pid(self) -> int:
         """Find the one worker; wait for it where it is being started."""
         found: list[int] = []

@@ -77,7 +77,7 @@ def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
     with load(database, seed=8) as writing:
         walstream.start()
         executor = "CoarseGrainedExecutorBackend"
-        wait_until(lambda: spark_of(walstream, executor), 90, "an executor runs")
+        wait_until(lambda: walstream.processes(executor), 90, "an executor runs")
         walstream.kill()
         writing.wait_for_more()
         walstream.start().until("tasks elsewhere are fenced", 60)
@@ -85,20 +85,6 @@ def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
         assert len(walstream.said("tasks elsewhere are fenced")) == 2
         writing.wait_for_more()
     agree(database, settled(database, walstream, reader))
-
-
-def spark_of(walstream: Walstream, name: str) -> list[psutil.Process]:
-    """Find what runs for its backfill, by a word of the command line."""
-    family = psutil.Process(walstream.pid).children(recursive=True)
-    found = []
-    for one in family:
-        try:
-            command = one.cmdline()
-        except psutil.Error:
-            continue
-        if any(name in word for word in command):
-            found.append(one)
-    return found
 
 
 @pytest.mark.fault_long
@@ -120,8 +106,8 @@ def test_what_runs_for_it_is_killed_and_started_again(
 ) -> None:
     with load(database, seed=7) as writing:
         walstream.start()
-        wait_until(lambda: spark_of(walstream, process), 60, "it runs")
-        for one in spark_of(walstream, process):
+        wait_until(lambda: walstream.processes(process), 60, "it runs")
+        for one in walstream.processes(process):
             os.kill(one.pid, number)
         walstream.until("backfill ended", 90).streaming()
         writing.wait_for_more()
@@ -142,7 +128,7 @@ def test_a_stop_ends_all_that_runs_for_it(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     walstream.start()
-    wait_until(lambda: spark_of(walstream, "org.apache.spark"), 60, "Spark runs")
+    wait_until(lambda: walstream.processes("org.apache.spark"), 60, "Spark runs")
     family = psutil.Process(walstream.pid).children(recursive=True)
     assert walstream.terminate() == 0
     wait_until(lambda: not any(map(_lives, family)), 10, "all of them ended")

@@ -25,6 +25,7 @@ _LATE_ROWS: Final = 10_000
 _MANY: Final = 10_000  # keys: fewer are one range
 _PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
 _SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
+_ENDLESS: Final = 1 << 63  # rows
 _JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
 _log = structlog.get_logger()
 
@@ -202,14 +203,19 @@ class Poller:
         progress, rules = self._progress, self._rules
         if progress.key is None or high is None or high <= progress.key:
             return
+        most, before = rules.limit or _ENDLESS, progress.rows
         if high - progress.key > _MANY:
             self._look_back()
-            if rules.parallelism > 1:
-                self._run_side_by_side(high)
-                return
         while progress.key < high and self._refused is None and not self._hold():
-            part = self._range(Ahead(progress.key, high, RANGE_ROWS))
-            if not self._run([part], self._advance):
+            left = most - (progress.rows - before)
+            if left <= 0:  # rows came between that were not counted
+                return
+            if rules.parallelism > 1 and high - progress.key > _MANY:
+                ended = self._run_side_by_side(progress.key, high)
+            else:
+                part = Ahead(progress.key, high, min(left, RANGE_ROWS))
+                ended = self._run([self._range(part)], self._advance)
+            if not ended:
                 return
             if progress.key < high:
                 self._look_back()
@@ -233,17 +239,17 @@ class Poller:
             self._settled = horizon.key
         self._horizon = _Horizon(newest, mark.next, now)
 
-    def _run_side_by_side(self, high: int) -> None:
+    def _run_side_by_side(self, low: int, high: int) -> bool:
         """Read in parallel ranges; the position moves over what is done in a row."""
-        progress, parts = self._progress, self._rules.parallelism * _PARTS_EACH
-        if progress.key is None:
-            return
+        parts = self._rules.parallelism * _PARTS_EACH
         with self._connect() as look:
-            cuts = [*look.cuts(progress.key, high, parts), high]
+            end = look.ahead(low, RANGE_ROWS * parts)
+            high = min(high, end or high)
+            cuts = [*look.cuts(low, high, parts), high]
         done: dict[int, RangeDone] = {}
         spans = [
             self._range(Ahead(low, cut))
-            for low, cut in zip([progress.key, *cuts], cuts, strict=False)
+            for low, cut in zip([low, *cuts], cuts, strict=False)
             if low < cut
         ]
         left = iter([span.number for span in spans])
@@ -257,7 +263,7 @@ class Poller:
                 self._advance(done.pop(waited))
                 waited = next(left, None)
 
-        self._run(spans, take)
+        return self._run(spans, take)
 
     def _advance(self, done: ChunkDone) -> None:
         """Move the position over what was delivered."""

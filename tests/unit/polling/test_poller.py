@@ -134,6 +134,23 @@ def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
     assert table.sent == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_rows_that_come_in_between_do_not_count_beyond_the_limit(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({2, 4, 6, 8})
+    ahead = table.ahead
+
+    def and_then_one_commits(after: int, rows: int) -> int | None:
+        found = ahead(after, rows)
+        table.keys |= {after + 1}
+        return found
+
+    table.ahead = and_then_one_commits  # type: ignore[method-assign]
+    poller = made(table, positions, Rules("t", limit=2))
+    poller.poll()
+    assert len(table.sent) == 2
+
+
 def test_a_row_that_commits_late_under_a_lower_key_is_read(
     positions: MemoryPositions,
 ) -> None:
@@ -278,3 +295,15 @@ def test_while_a_transaction_is_open_every_hole_is(
     poller = made(table, positions)
     poller.poll()
     assert poller.told["gaps"] == 99
+
+
+def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
+    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "_MANY", 10)
+    monkeypatch.setattr(pollers, "RANGE_ROWS", 5)
+    table = Table(set(range(1, 1001)))
+    made(table, positions, Rules("t", parallelism=2)).poll()
+    assert sorted(table.sent) == list(range(1, 1001))
+    spans = [part.span for part in table.ranges]
+    assert all(isinstance(one, Ahead) and one.high - one.low <= 10 for one in spans)

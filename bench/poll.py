@@ -1,0 +1,301 @@
+"""`python -m bench.poll`: a table of MariaDB that is polled, beside a bare loop.
+
+Both read the same rows by the same driver, hash them and produce the same records to
+the same broker. walstream is asked when its Spark runs already, which a first row
+brought; what that start took stands apart. Then it polls and finds nothing, and what
+that costs is counted. Ratios count, since machines are noisy.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pymysql
+from confluent_kafka import Consumer, TopicPartition
+from rich.console import Console
+from rich.table import Table
+
+from bench.watch import Figure, Program, Topic
+from walstream import control
+from walstream.formats.row import decode
+from walstream.kafka.producer import producer_properties
+from walstream.local import LocalKafka, LocalMariadb
+from walstream.spark.sender import BULK
+
+_DATABASE: Final = "bench"
+_COLUMNS: Final = (
+    "id BIGINT PRIMARY KEY, a INT, note VARCHAR(200), at DATETIME(6),"
+    " amount DECIMAL(12, 2), name VARCHAR(100)"
+)
+_FILL: Final = (
+    "INSERT INTO full SELECT seq, seq % 100,"
+    " 'some text of about forty characters, yes', NOW(6), (seq % 100) * 1.25,"
+    " CONCAT('name ', seq) FROM seq_1_to_{rows}"
+)
+_FIRST: Final = "INSERT INTO backlog VALUES (0, 0, '', NOW(6), 0, '')"
+_LIMIT: Final = 1_048_588  # max.message.bytes
+_BARE, _ONE, _TWO = "bare loop", "walstream", "walstream, parallelism = 2"
+_GOAL: Final = 0.6
+_IDLE_GOAL_MS: Final = 50
+_IDLE_POLLS: Final = 60
+_LONGEST_S: Final = 1800.0
+_LOOK_S: Final = 0.1
+_SAMPLE: Final = 1000
+
+Figures = dict[str, list[Figure]]
+
+
+@dataclass
+class Place:
+    """Where all of them read and write, and what was seen beside the rates."""
+
+    mariadb: LocalMariadb
+    kafka: LocalKafka
+    folder: Path
+    rows: int
+    partitions: int
+    starts_s: list[float]  # until the first row is delivered
+    idle_ms: list[float]  # CPU of a poll
+
+    def topic(self, name: str) -> Topic:
+        return Topic(self.kafka.bootstrap, name, self.partitions)
+
+    def server(self) -> dict[str, Any]:
+        return {
+            "host": self.mariadb.host,
+            "port": self.mariadb.port,
+            "user": self.mariadb.user,
+            "password": self.mariadb.password,
+            "database": _DATABASE,
+        }
+
+    def fetch(self, *statements: str) -> tuple[tuple[Any, ...], ...]:
+        """Run them, and give what the last one gives."""
+        connection = pymysql.connect(**self.server(), autocommit=True)
+        with connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return tuple(cursor.fetchall())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.poll")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=1)
+    wanted = parser.parse_args()
+    console = Console()
+    figures: Figures = {_BARE: [], _ONE: [], _TWO: []}
+    settings = {"innodb-buffer-pool-size": "512M", "innodb-log-file-size": "256M"}
+    with LocalMariadb(settings=settings) as mariadb, LocalKafka() as kafka:
+        folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
+        place = Place(mariadb, kafka, folder, wanted.rows, wanted.partitions, [], [])
+        console.print(f"writing {wanted.rows} rows; logs in {folder}")
+        fill(place)
+        bare(place, "warm")  # the broker's code, and the table in memory
+        for run in range(wanted.runs):
+            figures[_BARE].append(bare(place, f"bare{run}"))
+            figures[_ONE].append(walstream(place, run, 1))
+            figures[_TWO].append(walstream(place, run, 2))
+            agree(place, f"bare{run}", f"walstream{run}-1", f"walstream{run}-2")
+            console.print(f"run {run + 1} of {wanted.runs} done")
+    console.print(table(figures))
+    for line in verdicts(figures, place):
+        console.print(line)
+    console.print(f"written to {save(figures, place, vars(wanted))}")
+
+
+def fill(place: Place) -> None:
+    home = {**place.server(), "database": None}
+    with closing(pymysql.connect(**home)) as connection:
+        connection.cursor().execute(f"CREATE DATABASE {_DATABASE}")
+    place.fetch(
+        f"CREATE TABLE full ({_COLUMNS})",
+        _FILL.format(rows=place.rows),
+        "ANALYZE TABLE full",
+    )
+
+
+def bare(place: Place, name: str) -> Figure:
+    """Let one process do it, without anything that walstream is for."""
+    topic = place.topic(name)
+    producer = producer_properties(
+        {
+            **BULK,
+            "bootstrap.servers": place.kafka.bootstrap,
+            "partitioner": "murmur2_random",
+        },
+        _LIMIT,
+        _LIMIT,
+    )
+    told = {
+        "server": place.server(),
+        "producer": producer,
+        "query": "SELECT * FROM full ORDER BY id",
+        "topic": name,
+    }
+    command = (sys.executable, "-m", "bench.bare")
+    order = place.folder / f"{name}.json"
+    order.write_text(json.dumps(told) + "\n", "utf-8")
+    with Program(command, place.folder / f"{name}.log", order) as program:
+        code = program.wait(_LONGEST_S)
+        if code:
+            raise SystemExit(f"{name} ended with {code}\n{program.log_end()}")
+        took = float(program.log_end().splitlines()[-1])
+    topic.close(place.rows)
+    return program.complete(Figure(took, took, place.rows / took), place.rows)
+
+
+@contextmanager
+def exchanged(place: Place) -> Iterator[None]:
+    """Let all rows be in the table that is polled, at one moment."""
+    place.fetch("RENAME TABLE backlog TO first, full TO backlog")
+    try:
+        yield
+    finally:
+        place.fetch("RENAME TABLE backlog TO full", "DROP TABLE first")
+
+
+def walstream(place: Place, run: int, parallelism: int) -> Figure:
+    """Ask a walstream that has polled before."""
+    name = f"walstream{run}-{parallelism}"
+    folder = place.folder / name
+    folder.mkdir()
+    place.fetch(f"CREATE TABLE backlog ({_COLUMNS})", _FIRST)
+    topic = place.topic(name)
+    configuration = folder / "walstream.toml"
+    configuration.write_text(f"""
+state = "{folder}/state"
+[http]
+listen = ""
+[spark]
+master = "local[2,4]"
+[sources.bench]
+kind = "sql"
+url = "{place.mariadb.url(_DATABASE)}"
+poll_interval = "1s"
+sinks = ["rows"]
+[sources.bench.tables.backlog]
+primary_key = "id"
+parallelism = {parallelism}
+[sinks.rows]
+kind = "kafka"
+format = "row"
+topic = "{name}"
+[sinks.rows.producer]
+"bootstrap.servers" = "{place.kafka.bootstrap}"
+""")
+    command = (Path(sys.executable).with_name("walstream"), "run", "-c", configuration)
+    with Program(command, place.folder / f"{name}.log") as program:
+        place.starts_s.append(topic.filled(1, program, _LONGEST_S).wall_s)
+        used = program.used_s()
+        with exchanged(place):
+            began = time.perf_counter()
+            asked = {"do": "poll", "source": "bench"}
+            control.ask(folder / "state", asked, _LONGEST_S)
+            took = time.perf_counter() - began
+            used = program.used_s() - used
+            place.idle_ms.append(idle(place, program))
+    topic.close(place.rows + 1)
+    figure = program.complete(Figure(took, took, place.rows / took), place.rows)
+    figure.cpu_us_per_row = used * 1e6 / place.rows
+    return figure
+
+
+def idle(place: Place, program: Program) -> float:
+    """Count the CPU of a poll that finds nothing: each is one connection."""
+
+    def connections() -> int:
+        return int(place.fetch("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
+
+    used, begun, own = program.used_s(), connections(), 1
+    while (polls := connections() - begun - own) < _IDLE_POLLS:
+        own += 1
+        time.sleep(_LOOK_S)
+    return (program.used_s() - used) / polls * 1e3
+
+
+def agree(place: Place, *topics: str) -> None:
+    """See on some rows that the records are the same."""
+    found = [hashes(place, topic) for topic in topics]
+    for other in found[1:]:
+        both = found[0].keys() & other.keys()
+        if not both or any(found[0][key] != other[key] for key in both):
+            raise SystemExit("the records are not the same")
+
+
+def hashes(place: Place, topic: str) -> dict[bytes, str]:
+    settings = {"bootstrap.servers": place.kafka.bootstrap, "group.id": "bench"}
+    consumer = Consumer(settings)
+    with closing(consumer):
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: dict[bytes, str] = {}
+        while len(found) < min(_SAMPLE, place.rows // place.partitions // 2):
+            for message in consumer.consume(_SAMPLE, timeout=5.0):
+                found[message.key() or b""] = decode(message.value() or b"").hash
+    return found
+
+
+def table(figures: Figures) -> Table:
+    shown = Table()
+    headings = ("what", "rows/s", "min", "max", "x bare", "CPU us/row", "RSS MB")
+    for heading in headings:
+        shown.add_column(heading, no_wrap=True)
+    for name, runs in figures.items():
+        rates = [figure.rows_per_s for figure in runs]
+        shown.add_row(
+            name,
+            *(
+                f"{rate:,.0f}"
+                for rate in (statistics.median(rates), min(rates), max(rates))
+            ),
+            f"{ratio(figures, name, _BARE):.2f}",
+            f"{statistics.median(figure.cpu_us_per_row for figure in runs):.1f}",
+            f"{max(figure.rss_mb for figure in runs):.0f}",
+        )
+    return shown
+
+
+def ratio(figures: Figures, name: str, other: str) -> float:
+    """Give the median of the ratios of the runs' rates."""
+    pairs = zip(figures[name], figures[other], strict=True)
+    return statistics.median(one.rows_per_s / two.rows_per_s for one, two in pairs)
+
+
+def verdicts(figures: Figures, place: Place) -> list[str]:
+    idle_ms = statistics.median(place.idle_ms)
+    start_s = statistics.median(place.starts_s)
+    return [
+        f"walstream / bare loop: {ratio(figures, _ONE, _BARE):.2f} (goal {_GOAL})",
+        f"parallelism 2 / 1: {ratio(figures, _TWO, _ONE):.2f} (goal more than 1)",
+        f"an idle poll: {idle_ms:.1f} ms of CPU (goal {_IDLE_GOAL_MS})",
+        f"from the start of all to the first row: {start_s:.1f} s",
+    ]
+
+
+def save(figures: Figures, place: Place, wanted: Mapping[str, Any]) -> Path:
+    folder = Path(__file__).with_name("results")
+    folder.mkdir(exist_ok=True)
+    path = folder / time.strftime("poll-%Y%m%dT%H%M%S.json")
+    document = {
+        "wanted": wanted,
+        "figures": {
+            name: [vars(run) for run in runs] for name, runs in figures.items()
+        },
+        "idle_ms": place.idle_ms,
+        "starts_s": place.starts_s,
+    }
+    path.write_text(json.dumps(document, indent=2))
+    return path
+
+
+if __name__ == "__main__":
+    main()
