@@ -33,6 +33,7 @@ WITHOUT = {
     "walstream/cli/check.py": _SERVERS,
     "walstream/cli/init.py": _SERVERS,
     "walstream/cli/options.py": "options alone: tests/unit/cli/test_main.py",
+    "walstream/cli/polled.py": _SERVERS,
     "walstream/cli/positions.py": _SERVERS,
     "walstream/cli/run.py": _SERVERS,
     "walstream/cli/slots.py": _SERVERS,

@@ -87,6 +87,7 @@ class Poller:
         self._run = run
         self._number = 0  # of the last range
         self._refused: WalstreamError | None = None
+        self._low: int | None = None  # the engine's low-water mark, as last seen
         self.held = False  # no new rows are read: the ledger is full
         self.told = self._report()
 
@@ -105,6 +106,9 @@ class Poller:
             self._catch_up()
         if self._refused is not None:
             raise self._refused
+        if self._progress.error:
+            self._progress.error = ""
+            self._store()
 
     def _begin(self, look: Look) -> None:
         """Decide where to begin, if nothing was ever delivered."""
@@ -135,7 +139,8 @@ class Poller:
         if not len(gaps):
             return []
         mark = look.mark()  # before the reading
-        due = gaps.due(self._progress.now(), mark.low if mark else None)
+        self._low = mark.low if mark else None
+        due = gaps.due(self._progress.now(), self._low)
         return [key for key in look.present(ranges(due)) if key in gaps]
 
     def _looked(self) -> None:
@@ -154,9 +159,7 @@ class Poller:
         if not isinstance(done, RangeDone):
             return
         self._progress.gaps.seen(done.keys)
-        self._progress.delivered(done.rows)
-        self._store()
-        self._refused = self._refused or done.refused
+        self._delivered(done)
 
     def _hold(self) -> bool:
         """Tell whether no new rows may be read; say so once."""
@@ -229,9 +232,15 @@ class Poller:
         progress = self._progress
         self._note(done.missing)
         progress.key = done.reached
-        progress.delivered(done.rows)
-        self._store()
+        self._delivered(done)
+
+    def _delivered(self, done: RangeDone) -> None:
+        """Store what was changed for these rows, and why the next one is refused."""
         self._refused = self._refused or done.refused
+        if self._refused is not None:
+            self._progress.error = str(self._refused.args[0])
+        self._progress.delivered(done.rows)
+        self._store()
 
     def _note(self, gaps: Sequence[tuple[int, int]]) -> None:
         """Remember what is missing, with a mark that was taken after the reading."""
@@ -239,6 +248,7 @@ class Poller:
             return
         with self._connect() as look:
             mark = look.mark()
+        self._low = mark.low if mark else None
         self._progress.gaps.note(
             gaps, self._progress.now(), mark.next if mark else None
         )
@@ -253,18 +263,7 @@ class Poller:
 
     def _report(self) -> dict[str, Any]:
         """Tell how far it is, for other threads."""
-        progress = self._progress
-        gaps = progress.gaps
-        return {
-            "key": progress.key,
-            "rows": progress.rows,
-            "at": progress.at,
-            "gaps": len(gaps),
-            "missing_keys": gaps.keys,
-            "oldest_gap": gaps.oldest,
-            "given_up": progress.given_up,
-            "held": self.held,
-        }
+        return {**self._progress.report(), "low": self._low}
 
 
 def _parts(keys: Sequence[int], most: int) -> Iterator[Sequence[int]]:

@@ -23,7 +23,7 @@ from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.place import place
 from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Bounds, Progress
+from walstream.polling.progress import Progress, bounds_of
 from walstream.polling.runner import Runner
 from walstream.polling.table import TableThread
 from walstream.ports import Positions
@@ -149,6 +149,7 @@ class PolledSource:
             return PollOrder(self._name, name, shape, targets, parts, lock)
 
         runner = Runner(self._options.driver, order, self._stop, failed)
+        marks = Marks(shape)
         poller = Poller(
             Rules(
                 name,
@@ -156,12 +157,12 @@ class PolledSource:
                 rules.limit,
                 rules.parallelism,
             ),
-            Progress(self._positions, name, Bounds(rules.gap_timeout, rules.max_gaps)),
-            Place(self._database, shape, Marks(shape)).connect,
+            Progress(self._positions, name, bounds_of(rules)),
+            Place(self._database, shape, marks).connect,
             runner,
         )
         interval_s = None if self._options.poll_once else self._source.poll_interval
-        return TableThread(name, poller, runner, interval_s)
+        return TableThread(name, poller, runner, interval_s, lambda: marks.lacking)
 
     def _poll(self, topics: Mapping[str, Topics], failed: threading.Event) -> bool:
         for table in self._tables:
