@@ -72,6 +72,7 @@ WITHOUT = {
     "walstream/rewinding.py": _SERVERS,
     "walstream/run.py": "starts processes: tests/fault",
     "walstream/session.py": _SERVERS,
+    "walstream/sink_checks.py": _SERVERS,
     "walstream/sinks.py": _SERVERS,
     "walstream/slots.py": _SERVERS,
     "walstream/spark/__init__.py": "a docstring",
