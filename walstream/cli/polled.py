@@ -8,6 +8,7 @@ from rich.text import Text
 
 from walstream.cli.output import duration, rate, table
 from walstream.polling.status import TableStatus
+from walstream.standing.facts import PolledStanding
 from walstream.status import SourceStatus
 
 
@@ -51,6 +52,27 @@ def remarks(name: str, found: TableStatus, at: datetime) -> Iterator[Text]:
     if found.given_up:
         keys = f"{found.given_up:,} key{'s' * (found.given_up > 1)}"
         yield Text(f"· {name}: {keys} never came, and looked for no more", "dim")
+
+
+def standing_table(standing: PolledStanding) -> RenderableType:
+    """Put what is stored of each table beside the keys that are there."""
+    numbers = ("position", "rows sent", "missing", "first key", "last key")
+    made = table("table", *numbers, right=numbers)
+    for column in made.columns:
+        column.overflow = "fold"  # no digit may be missing
+    for one in standing.tables:
+        state = one.state
+        made.add_row(
+            one.name,
+            f"({one.start})" if state.position is None else str(state.position),
+            f"{state.rows:,}",
+            f"{state.missing_keys:,}" if state.missing_keys else "-",
+            *(
+                "-" if key is None else str(key)
+                for key in (one.oldest_key, one.newest_key)
+            ),
+        )
+    return made
 
 
 def _ago(then: datetime | None, at: datetime) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.config import PolledTable
-from walstream.errors import StateDamaged
+from walstream.errors import StateDamaged, WalstreamError
 from walstream.gaps import GapLedger
 from walstream.ports import Positions
 
@@ -65,6 +65,14 @@ class Progress:
         self.rows += rows
         if rows:
             self.at = self.now()
+
+    def rewind(self, to: int) -> None:
+        """Go back, as an operator wished: what lies above is read again."""
+        if self.key is None or to > self.key:
+            raise WalstreamError(f"key {to} is not below the stored {self.key}")
+        self.key = to
+        self.gaps.forget_above(to)
+        self.store()
 
     def store(self) -> None:
         """Make it durable."""

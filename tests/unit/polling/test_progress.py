@@ -3,7 +3,7 @@
 import pytest
 
 from walstream.config import PolledTable
-from walstream.errors import StateDamaged
+from walstream.errors import StateDamaged, WalstreamError
 from walstream.polling.progress import Bounds, Progress, bounds_of, document_name
 from walstream.testing import MemoryPositions
 
@@ -60,3 +60,22 @@ def test_the_bounds_are_those_of_the_configuration() -> None:
         {"primary_key": "id", "gap_timeout": "1min", "max_gaps": 7}
     )
     assert bounds_of(rules) == Bounds(60.0, 7)
+
+
+def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key = 20
+    found.gaps.note([(4, 6), (9, 12), (15, 15)], 40.0, None)
+    found.rewind(10)
+    after = progress(positions).report()
+    assert (after["key"], after["missing_keys"]) == (10, 5)
+
+
+def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:
+    found = progress(MemoryPositions())
+    with pytest.raises(WalstreamError, match="not below the stored None"):
+        found.rewind(1)
+    found.key = 20
+    with pytest.raises(WalstreamError, match="key 21 is not below the stored 20"):
+        found.rewind(21)
