@@ -1,7 +1,7 @@
-"""A bar on the terminal for each backfill that runs."""
+"""A bar on the terminal for each backfill that runs, and for each poll that is long."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.progress import (
@@ -13,10 +13,20 @@ from rich.progress import (
 )
 
 _PARTS: Final = 1000
+_LONG_S: Final = 1.0
+_MIB: Final = 1 << 20
+
+
+class _Work(NamedTuple):
+    """What is under way."""
+
+    name: str
+    said: str
+    share: float | None = None  # None: nobody knows how much there is
 
 
 class Bars:
-    """Drawn from what the workers report, and gone when none backfills."""
+    """Drawn from what the workers report, and gone when nothing takes long."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -25,11 +35,7 @@ class Bars:
 
     def show(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
         """Take in every source's last report."""
-        running = {
-            name: report["backfill"]
-            for name, report in reports.items()
-            if report.get("backfill")
-        }
+        running = [*_backfills(reports), *_polls(reports)]
         if not running:
             self.close()
             return
@@ -37,24 +43,26 @@ class Bars:
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.percentage:>3.0f}% {task.fields[said]}"),
+                TextColumn("{task.fields[said]}"),
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
             )
             self._progress.start()
-        for name, backfill in running.items():
-            if name not in self._tasks:
-                self._tasks[name] = self._progress.add_task(
-                    f"backfill {name}", total=_PARTS, said=""
-                )
-            self._progress.update(
-                self._tasks[name],
-                completed=backfill["share"] * _PARTS,
-                said=(
-                    f"{backfill['rows']:,} rows, {backfill['bytes'] / (1 << 20):,.0f}"
-                    f" MiB, {backfill['rows_per_s']:,.0f} rows/s"
-                ),
+        self._draw(self._progress, running)
+
+    def _draw(self, progress: Progress, running: list[_Work]) -> None:
+        for name in self._tasks.keys() - {work.name for work in running}:
+            progress.remove_task(self._tasks.pop(name))
+        for work in running:
+            if work.name not in self._tasks:
+                total = None if work.share is None else _PARTS
+                added = progress.add_task(work.name, total=total, said="")
+                self._tasks[work.name] = added
+            progress.update(
+                self._tasks[work.name],
+                completed=(work.share or 0) * _PARTS,
+                said=work.said,
             )
 
     def close(self) -> None:
@@ -63,3 +71,25 @@ class Bars:
             self._progress.stop()
             self._progress = None
             self._tasks = {}
+
+
+def _backfills(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[_Work]:
+    for name, report in reports.items():
+        if backfill := report.get("backfill"):
+            yield _Work(
+                f"backfill {name}",
+                f"{backfill['share']:>4.0%} {backfill['rows']:,} rows,"
+                f" {backfill['bytes'] / _MIB:,.0f} MiB,"
+                f" {backfill['rows_per_s']:,.0f} rows/s",
+                backfill["share"],
+            )
+
+
+def _polls(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[_Work]:
+    for name, report in reports.items():
+        for table, told in report.get("tables", {}).items():
+            poll = told["poll"]
+            if poll and poll["s"] > _LONG_S:
+                rows_per_s = poll["rows"] / poll["s"]
+                said = f"{poll['rows']:,} rows, {rows_per_s:,.0f} rows/s"
+                yield _Work(f"poll {name}, {table}", said)

@@ -14,19 +14,23 @@ from pydantic import TypeAdapter
 
 from walstream import state_check, supported
 from walstream.backfill import checks as backfill_checks
-from walstream.config import Config, PostgresSource, Secrets
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PostgresSource,
+    Secrets,
+    SqlSource,
+)
 from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
-from walstream.kafka import checks as kafka_checks
-from walstream.kafka.checks import WantedSink
-from walstream.kafka.cluster import Cluster
-from walstream.kafka.kept import document_name
-from walstream.kafka.producer import client_properties
+from walstream.polling import checks as polled_checks
+from walstream.polling.kept import Kept, kept_of
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
 from walstream.routers import Routers
-from walstream.sinks import creation
+from walstream.sink_checks import SinkChecks
+from walstream.sink_checks import Wanted as WantedTopics
 from walstream.state_check import Known
 from walstream.streaming import Streaming, streaming
 
@@ -41,7 +45,7 @@ class SourceReport:
     """One source; its sinks' findings are its own."""
 
     name: str
-    server: str  # the connection string, secrets masked
+    server: str  # the connection string or URL, secrets masked
     exit_code: int
     findings: list[Finding]
 
@@ -73,7 +77,7 @@ def check(config: Config) -> Report:
     sources = [
         checker.source(name, source)
         for name, source in config.sources.items()
-        if isinstance(source, PostgresSource)
+        if not isinstance(source, KafkaSource)
     ]
     finish = _Finish(config.secrets, config.command)
     whole = finish.all(whole)
@@ -120,9 +124,38 @@ class _Checker:
     config: Config
     folder: Path | None  # None: nothing can be kept there
     ours: Streaming
-    _clusters: dict[str, Cluster] = field(default_factory=dict)
+    sinks: SinkChecks = field(default_factory=SinkChecks)
 
-    def source(self, name: str, source: PostgresSource) -> SourceReport:
+    def source(self, name: str, source: PostgresSource | SqlSource) -> SourceReport:
+        """Look at a source of any kind that is built."""
+        if isinstance(source, SqlSource):
+            shown, found = mask_value("url", source.url), self._polled(name, source)
+        else:
+            shown, found = mask_value("dsn", source.dsn), self._streamed(name, source)
+        findings = _stops_first(found)
+        return SourceReport(name, shown, _first_stop(findings), findings)
+
+    def _polled(self, name: str, source: SqlSource) -> list[Finding]:
+        known, damage, kept = Known(), list[Finding](), Kept()
+        if self.folder is not None:
+            known, damage = state_check.look_at_source(self.folder / name, "")
+            kept = kept_of(source, self.folder / name)
+        if kept.problem is not None and not damage:
+            subject = f"state folder of source {name}"
+            damage = [Finding.of(kept.problem, "state-damaged", subject)]
+        routers = Routers(self.config, name)
+        topics, unroutable = polled_checks.topics(routers, name, source)
+        found = [
+            *damage,
+            *unroutable,
+            *polled_checks.inspect(self.config, source, kept),
+        ]
+        for sink, config in routers.configs.items():
+            wanted = WantedTopics(topics[sink], known.topics, polled=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
+    def _streamed(self, name: str, source: PostgresSource) -> list[Finding]:
         known, damage = Known(), list[Finding]()
         if self.folder is not None:
             known, damage = state_check.look_at_source(self.folder / name, source.slot)
@@ -135,17 +168,20 @@ class _Checker:
         routers = Routers(self.config, name)
         tables = inspection.captured.values()
         keys, topics, sinks = [*_partition_keys(routers, tables)], [], []
-        for sink in routers.configs:
+        for sink, config in routers.configs.items():
             named, unroutable = _topics(routers, sink, tables)
             topics += unroutable
-            sinks += self._sink(routers, sink, named, (known, inspection))
+            wanted = WantedTopics(
+                named,
+                known.topics,
+                all_known=inspection.server is not None,
+                oldest_commit=_oldest_commit(known, inspection),
+            )
+            sinks += self.sinks.look(sink, config, wanted)
         early = [one for one in server if not _is_of_publication(one)]
         late = [one for one in server if _is_of_publication(one)]
         filled = self._backfill(source, known, inspection)
-        found = [*damage, *early, *filled, *keys, *topics, *late, *sinks]
-        findings = _stops_first(found)
-        code = _first_stop(findings)
-        return SourceReport(name, mask_value("dsn", source.dsn), code, findings)
+        return [*damage, *early, *filled, *keys, *topics, *late, *sinks]
 
     def _backfill(
         self, source: PostgresSource, known: Known, inspection: Inspection
@@ -171,34 +207,6 @@ class _Checker:
             name in self.ours.workers,
             sibling_slots=frozenset(siblings),
         )
-
-    def _sink(
-        self,
-        routers: Routers,
-        sink: str,
-        topics: set[str],
-        found: tuple[Known, Inspection],
-    ) -> list[Finding]:
-        known, inspection = found
-        config = routers.configs[sink]
-        kept = {
-            name.removeprefix(document_name(sink, "")): document
-            for name, document in known.topics.items()
-            if name.startswith(document_name(sink, ""))
-        }
-        if inspection.server is None:  # which tables there are cannot be told
-            topics = topics | kept.keys()
-        if sink not in self._clusters:
-            self._clusters[sink] = Cluster(client_properties(config.producer))
-        wanted = WantedSink(
-            sink,
-            config.producer,
-            creation(config),
-            sorted(topics),
-            kept,
-            oldest_commit=_oldest_commit(known, inspection),
-        )
-        return kafka_checks.inspect(wanted, self._clusters[sink])
 
 
 def _oldest_commit(known: Known, inspection: Inspection) -> float | None:

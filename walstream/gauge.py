@@ -5,7 +5,6 @@ runs: it only looks at plain numbers.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -17,9 +16,9 @@ from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
 from walstream.postgres.slot import Health
+from walstream.rate import Rate
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
-_RATE_OVER_S: Final = 10.0
 _MIB: Final = 1 << 20
 _ALARM_AGAIN_S: Final = 600.0
 _log = structlog.get_logger()
@@ -85,7 +84,7 @@ class Gauge:
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
         self._sinks: Sequence[KafkaSink] = ()
-        self._samples: deque[tuple[float, int, int]] = deque()
+        self._read_rate, self._delivered_rate = Rate(), Rate()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
 
     def attach(
@@ -154,15 +153,15 @@ class Gauge:
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
         now = time.time()
-        rates = self._rates(time.monotonic())
+        monotonic = time.monotonic()
         pipeline = self._pipeline
         health = self.health
         return {
             "resume": show(pipeline.confirmed) if pipeline else None,
             "ops": self.ops,
             "delivered": self.delivered,
-            "ops_per_s": rates[0],
-            "delivered_per_s": rates[1],
+            "ops_per_s": self._read_rate.of(monotonic, self.ops),
+            "delivered_per_s": self._delivered_rate.of(monotonic, self.delivered),
             "lag_s": self.lag_s(now),
             "retained_wal": health.retained_wal if health else None,
             "alarm": self.alarm.text,
@@ -176,14 +175,3 @@ class Gauge:
                 for sink in self._sinks
             },
         }
-
-    def _rates(self, now: float) -> tuple[float, float]:
-        samples = self._samples
-        samples.append((now, self.ops, self.delivered))
-        while now - samples[0][0] > _RATE_OVER_S:
-            samples.popleft()
-        (then, ops, delivered), (_, last_ops, last_delivered) = samples[0], samples[-1]
-        if now == then:
-            return 0.0, 0.0
-        span = now - then
-        return (last_ops - ops) / span, (last_delivered - delivered) / span

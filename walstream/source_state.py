@@ -16,9 +16,8 @@ from walstream.positions import LmdbPositions
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.slot import Health
+from walstream.told import problems_of, state_of
 
-WAITS: Final = 5
-_DEFECT: Final = 1
 _HISTORY: Final = 3
 
 
@@ -107,18 +106,7 @@ class SourceState:
 
     def state(self) -> tuple[str, int]:
         """Name its state, and the exit code that it stands for."""
-        told = self.told
-        if not told:
-            return self._state_at_rest()
-        if (code := told["exit_code"]) is not None:
-            return ("failed" if code else "stopped"), code
-        if told["lent"]:
-            return "lent", 0
-        if told["silent"]:
-            return "silent", _DEFECT
-        # without a process it died, and will be started again
-        state = told.get("state", "starting") if told["pid"] else "waiting"
-        return state, WAITS if state == "waiting" else 0
+        return state_of(self.told) or self._state_at_rest()
 
     def _state_at_rest(self) -> tuple[str, int]:
         if self.kept.problem is not None:
@@ -151,18 +139,7 @@ class SourceState:
 
     def problems(self, state: str) -> Iterator[str]:
         """Say why it is red, the nearest cause first."""
-        waits = state == "waiting" and self.told.get("state") == "waiting"
-        if self.error and (waits or state == "failed"):
-            yield self.error["error"]
-        if pid := self.told.get("mute"):
-            yield f"process {pid} holds the state folder, but does not answer"
-        elif state == "silent":
-            yield "its worker runs but does not report"
-        if (code := self.told.get("died_with")) is not None:
-            yield (
-                f"its worker died with exit code {code} and will be started again: the"
-                " log says why"
-            )
+        yield from problems_of(self.told, state, self.error)
         for problem in (self.kept.problem, self.unreachable):
             if problem is not None:
                 yield str(problem.args[0])

@@ -14,13 +14,16 @@ from pydantic import TypeAdapter
 
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.config import Config, PostgresSource
+from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.lock import holder
 from walstream.lsn import show
+from walstream.polling.kept import kept_of as kept_of_polled
+from walstream.polling.status import PolledState, TableStatus
 from walstream.postgres.slot import Health
-from walstream.source_state import WAITS, SourceState, health_of, kept_of
+from walstream.source_state import SourceState, health_of, kept_of
+from walstream.told import WAITS, Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,8 @@ class TableBackfill:
 class SourceStatus:
     name: str
     kind: str
-    # streaming | backfilling | starting | waiting | silent | lent | failed | stopped
-    # | new
+    # streaming | backfilling | polling | starting | waiting | silent | lent | failed
+    # | stopped | new
     state: str
     exit_code: int  # 0, or what `run` ended with, or would wait for (5)
     problems: list[str]  # why it is red; empty: it is not
@@ -75,7 +78,7 @@ class SourceStatus:
     server_lsn: str | None
     lag_bytes: int | None
     lag_s: float | None
-    ops: int  # read since the last reset
+    ops: int  # or rows of a sql source: read since the last reset
     delivered: int
     ops_per_s: float | None
     delivered_per_s: float | None
@@ -85,6 +88,7 @@ class SourceStatus:
     risks: list[str]
     sinks: list[SinkStatus]
     beside: dict[str, TableBackfill] = field(default_factory=dict)
+    tables: dict[str, TableStatus] = field(default_factory=dict)  # polled ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,9 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     told = running["sources"] if running else {}
     mute = holder(state) if running is None else None
     sources = [
-        _look_at(config, name, source, _mute(mute) if mute else told.get(name), at)
+        _look_at(config, name, source, _mute(mute) if mute else told.get(name, {}), at)
         for name, source in sorted(config.sources.items())
-        if isinstance(source, PostgresSource)
+        if not isinstance(source, KafkaSource)
     ]
     return Status(
         at=_time(at),
@@ -131,13 +135,15 @@ def _mute(pid: str) -> dict[str, Any]:
 def _look_at(
     config: Config,
     name: str,
-    source: PostgresSource,
-    told: dict[str, Any] | None,
+    source: PostgresSource | SqlSource,
+    told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
+    if isinstance(source, SqlSource):
+        return _look_at_polled(config, name, source, told)
     kept = kept_of(Path(config.state) / name)
     health, unreachable = health_of(source)
-    seen = SourceState(source, kept, told or {}, health, unreachable)
+    seen = SourceState(source, kept, told, health, unreachable)
     state, exit_code = seen.state()
     if seen.alarm:
         exit_code = exit_code or WAITS
@@ -169,6 +175,39 @@ def _look_at(
     )
 
 
+def _look_at_polled(
+    config: Config, name: str, source: SqlSource, told: dict[str, Any]
+) -> SourceStatus:
+    seen = PolledState(source, kept_of_polled(source, Path(config.state) / name), told)
+    state, exit_code = seen.state()
+    tables = seen.tables()
+    rows = sum(table.rows for table in tables.values())
+    rates = [one.rows_per_s for one in tables.values() if one.rows_per_s is not None]
+    rows_per_s = sum(rates) if rates else None
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=[scrub(problem) for problem in seen.problems(state)],
+        resume=None,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=None,
+        ops=rows,
+        delivered=rows,
+        ops_per_s=rows_per_s,
+        delivered_per_s=rows_per_s,
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        tables=tables,
+    )
+
+
 def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
     if health is None:
         return None
@@ -177,7 +216,7 @@ def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
     )
 
 
-def _last_error(config: Config, error: dict[str, Any] | None) -> LastError | None:
+def _last_error(config: Config, error: Told | None) -> LastError | None:
     if error is None:
         return None
     return LastError(
@@ -190,12 +229,10 @@ def _last_error(config: Config, error: dict[str, Any] | None) -> LastError | Non
     )
 
 
-def _sink(
-    config: Config, name: str, source_state: str, told: dict[str, Any] | None
-) -> SinkStatus:
+def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
     sink = config.sinks[name]
-    figures = (told or {}).get("sinks", {}).get(name)
-    if source_state == "backfilling":
+    figures = told.get("sinks", {}).get(name)
+    if source_state in {"backfilling", "polling"}:
         state = "delivering"  # its own producers do
     elif figures is None or source_state != "streaming":
         state = "stopped"

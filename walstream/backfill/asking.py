@@ -16,9 +16,20 @@ from walstream.spark.table import Wanted, look
 
 def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
     """Find the source that is meant; "": the only one."""
+    if name in config.sql_sources:
+        raise ConfigError(
+            f"{name!r} is a sql source: it is polled, and not backfilled",
+            hint=f"walstream positions rewind {name} --to KEY sends rows once more",
+        )
     if name:
         return name, config.postgres_source(name)
     sources = config.postgres_sources
+    if not sources:
+        raise ConfigError(
+            "no postgres source is configured, and this is for those",
+            hint="walstream positions rewind SOURCE --to KEY sends rows of a polled"
+            " table once more",
+        )
     if len(sources) != 1:
         known = ", ".join(sources) or "none"
         raise ConfigError(

@@ -56,6 +56,11 @@ def size(number: int | None) -> str:
     return f"{number} B"
 
 
+def rate(per_s: float | None) -> str:
+    """Write a rate without its unit; "-" where nothing runs."""
+    return "-" if per_s is None else f"{per_s:,.0f}"
+
+
 def duration(seconds: float | None) -> str:
     """Write a time: 0.2 s, 14 s, 3.5 min."""
     if seconds is None:

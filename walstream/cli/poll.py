@@ -57,19 +57,9 @@ def poll(
 
 def _choose(config: Config, names: list[str]) -> dict[str, SqlSource]:
     """Find the sources that are meant."""
-    found = {
-        name: source
-        for name, source in config.sources.items()
-        if isinstance(source, SqlSource)
-    }
-    known = ", ".join(sorted(found)) or "none"
-    for name in names:
-        if name not in found:
-            raise ConfigError(
-                f"{name!r} is no sql source", hint=f"sql sources are: {known}"
-            )
+    found = config.sql_sources
     if not found:
         raise ConfigError(
             "no sql source is configured", hint='add one with kind = "sql"'
         )
-    return {name: found[name] for name in names or found}
+    return {name: config.sql_source(name) for name in names or found}

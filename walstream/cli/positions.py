@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli import polled
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -20,16 +21,19 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.config import Config, load
+from walstream.config import Config, SqlSource, load
 from walstream.errors import ConfigError
 from walstream.finding import Finding
 from walstream.lsn import parse, show
+from walstream.polling.resetting import reset as reset_polled
+from walstream.polling.rewinding import TableRewind
+from walstream.polling.rewinding import rewind as rewind_table
 from walstream.postgres.slots import SlotFacts
 from walstream.resetting import reset as reset_source
 from walstream.rewinding import Rewind
 from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
-from walstream.standing.facts import StateFacts
+from walstream.standing.facts import PolledStanding, StateFacts
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
@@ -58,6 +62,7 @@ def show_positions(
     """Show what the state folder, the slot, the server and the topics say.
 
     Side by side, with what walstream run would do, and how far back a rewind can reach.
+    Of a sql source: the positions of its tables, and the keys that are there.
 
     Example: walstream positions show app
     """
@@ -71,20 +76,31 @@ def show_positions(
         print_json(SCHEMA, found)
         return
     out = console()
-    if not found.sources:
-        out.print("no postgres source is configured")
-    for index, standing in enumerate(found.sources):
+    if not found.sources and not found.polled:
+        out.print("no source is configured")
+    standings: list[Standing | PolledStanding] = [*found.sources, *found.polled]
+    for index, standing in enumerate(standings):
         if index:
             out.print()
-        _print(out, standing, config)
+        _print_verdict(out, standing, config)
+        if isinstance(standing, Standing):
+            _print(out, standing, config)
+        else:
+            out.print(polled.standing_table(standing))
+            print_findings(out, standing.notes, config.command)
 
 
-def _print(out: Console, standing: Standing, config: Config) -> None:
+def _print_verdict(
+    out: Console, standing: Standing | PolledStanding, config: Config
+) -> None:
     sign, style = _STYLES.get(standing.verdict.outcome, _FINE)
     head = Text(f"source {standing.source}: ", style="bold")
     out.print(head + Text(f"{sign} {standing.verdict.text}", style=style))
     if standing.verdict.problem is not None:
         print_findings(out, [standing.verdict.problem], config.command)
+
+
+def _print(out: Console, standing: Standing, config: Config) -> None:
     out.print(_sides(standing))
     if (window := standing.window) is not None:
         out.print(
@@ -186,8 +202,14 @@ def rewind(
     source: SourceName,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="LSN", help="Where to begin again: 0/16B3748."),
+        typer.Option(
+            "--to", metavar="LSN|KEY", help="Where to begin again: 0/16B3748, or 1000."
+        ),
     ],
+    table: Annotated[
+        str,
+        typer.Option("--table", metavar="TABLE", help="Which one of a sql source."),
+    ] = "",
     file: ConfigFile = None,
     *,
     yes: Yes = False,
@@ -195,12 +217,22 @@ def rewind(
     """Set a source's position back: what came after LSN is sent to Kafka again.
 
     As far as its slot still has it: walstream positions show says how far. Readers get
-    the same changes under the same (lsn, seq_id).
+    the same changes under the same (lsn, seq_id). Of a sql source, rows of a table
+    above KEY are sent again, each with the same hash while it is the same.
 
     Example: walstream positions rewind app --to 0/16B3748
+
+    Example: walstream positions rewind legacy --table processes --to 1000
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    if isinstance(config.source(source), SqlSource):
+        typer.echo(_rewind_table(config, source, table, to, yes=yes))
+        return
+    if table:
+        raise ConfigError(
+            f"--table: {source!r} is no sql source: all its tables go back together"
+        )
     try:
         lsn = parse(to)
     except ValueError as error:
@@ -221,6 +253,29 @@ def rewind(
     typer.echo(rewind_source(config, source, lsn, consent))
 
 
+def _rewind_table(
+    config: Config, source: str, table: str, to: str, *, yes: bool
+) -> str:
+    try:
+        key = int(to)
+    except ValueError:
+        raise ConfigError(
+            f"--to: {to!r} is no key, which is a whole number",
+            hint="walstream positions show says where the tables are",
+        ) from None
+
+    def consent(planned: TableRewind) -> bool:
+        return _agreed(
+            f"Table {planned.table!r} of source {planned.source!r} goes back from key"
+            f" {planned.key} to {planned.to}: its rows above {planned.to} are sent"
+            " again, as they are now. Readers that drop what has the same hash do not"
+            " see those that did not change.",
+            yes=yes,
+        )
+
+    return rewind_table(config, source, table, key, consent)
+
+
 @app.command()
 def reset(
     source: SourceName,
@@ -230,11 +285,15 @@ def reset(
 ) -> None:
     """Forget a source's position and drop its slot: the next run begins anew.
 
+    A sql source has no slot: its tables begin where their `start` says.
+
     Example: walstream positions reset app
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
-    typer.echo(reset_source(config, source, lambda what: _agreed(what, yes=yes)))
+    is_polled = isinstance(config.source(source), SqlSource)
+    forget = reset_polled if is_polled else reset_source
+    typer.echo(forget(config, source, lambda what: _agreed(what, yes=yes)))
 
 
 def _agreed(what: str, *, yes: bool) -> bool:

@@ -11,12 +11,14 @@ from rich.live import Live
 from rich.text import Text
 
 from walstream.backfill.status import BackfillStatus
+from walstream.cli import polled
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
     print_json,
     print_schema,
+    rate,
     size,
     table,
 )
@@ -25,10 +27,12 @@ from walstream.status import SCHEMA, SourceStatus, Status, look
 
 _STYLES = {
     "streaming": "green",
+    "polling": "green",
     "backfilling": "cyan",
     "failed": "bold red",
     "silent": "bold red",
 }
+_FIGURES = ("lag", "behind", "read/s", "sent/s", "WAL held")
 
 
 def status(
@@ -47,8 +51,9 @@ def status(
 ) -> None:
     """Show state, lag, rates, held WAL and the last error of every source and sink.
 
-    Ends with 0 when all is well, else with the code that `run` ended with, or with 5
-    for what waits or holds too much WAL.
+    Of polled tables: their position, and what is missing below it. Ends with 0 when
+    all is well, else with the code that `run` ended with, or with 5 for what waits, is
+    held up, or holds too much WAL.
 
     Example: walstream status --watch
     """
@@ -91,7 +96,10 @@ def _print(out: Console, found: Status) -> None:
 
 
 def _shown(found: Status) -> list[RenderableType]:
-    parts: list[RenderableType] = [_headline(found), _sources(found), _sinks(found)]
+    parts: list[RenderableType] = [_headline(found), _sources(found)]
+    if any(source.tables for source in found.sources):
+        parts.append(polled.status_table(found.sources, found.at))
+    parts.append(_sinks(found))
     for source in found.sources:
         parts += _remarks(source, found.at)
     return parts
@@ -105,22 +113,40 @@ def _headline(found: Status) -> Text:
 
 
 def _sources(found: Status) -> RenderableType:
-    numbers = ("lag", "behind", "read/s", "sent/s", "WAL held")
-    made = table("source", "state", *numbers, "position", right=numbers)
-    for source in found.sources:
-        red = bool(source.problems)
-        style = "bold red" if red else _STYLES.get(source.state, "yellow")
+    rows = [_figures(source) for source in found.sources]
+    names = [name for name in _FIGURES if any(name in row for row in rows)]
+    made = table("source", "state", *names, "position", right=names)
+    for source, row in zip(found.sources, rows, strict=True):
+        style = _STYLES.get(source.state, "yellow")
         made.add_row(
             source.name,
-            Text(source.state, style=style),
-            duration(source.lag_s),
-            size(source.lag_bytes),
-            _rate(source.ops_per_s),
-            _rate(source.delivered_per_s),
-            size(source.slot.retained_wal if source.slot else None),
-            source.resume or "-",
+            Text(source.state, style="bold red" if source.problems else style),
+            *(row.get(name, "-") for name in names),
+            _position(source),
         )
     return made
+
+
+def _figures(source: SourceStatus) -> dict[str, str]:
+    """Write those that its kind has."""
+    rates = {
+        "read/s": rate(source.ops_per_s),
+        "sent/s": rate(source.delivered_per_s),
+    }
+    if source.tables:
+        return rates
+    return {
+        **rates,
+        "lag": duration(source.lag_s),
+        "behind": size(source.lag_bytes),
+        "WAL held": size(source.slot.retained_wal if source.slot else None),
+    }
+
+
+def _position(source: SourceStatus) -> str:
+    if count := len(source.tables):
+        return f"of {count} table{'s' * (count > 1)}"
+    return source.resume or "-"
 
 
 def _sinks(found: Status) -> RenderableType:
@@ -157,6 +183,8 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
             style = "yellow" if how.error else "dim"
             why = f": {how.error}" if how.error else ""
             remarks.append(Text(f"· {name}: {line}{why}", style))
+    for table_name, found in source.tables.items():
+        remarks += polled.remarks(f"{name}, table {table_name}", found, at)
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
@@ -176,7 +204,3 @@ def _backfill(source: str, found: BackfillStatus) -> list[Text]:
     if found.left_s is not None:
         said.append(f"about {duration(found.left_s)} left")
     return [Text(f"· {source}: {', '.join(said)}", "cyan")]
-
-
-def _rate(per_s: float | None) -> str:
-    return "-" if per_s is None else f"{per_s:,.0f}"

@@ -21,7 +21,7 @@ from walstream.config.field import (
 )
 from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
-from walstream.config.source import PostgresSource, Source
+from walstream.config.source import PostgresSource, Source, SqlSource
 from walstream.errors import ConfigError
 
 
@@ -109,6 +109,15 @@ class Config(Section):
             return text
         return f"{text} -c {shlex.quote(self._file)}"
 
+    def source(self, name: str) -> Source:
+        """Find a source of any kind; raise ConfigError that names those there are."""
+        if name not in self.sources:
+            known = ", ".join(sorted(self.sources)) or "none"
+            raise ConfigError(
+                f"there is no source {name!r}", hint=f"configured are: {known}"
+            )
+        return self.sources[name]
+
     @property
     def postgres_sources(self) -> dict[str, PostgresSource]:
         """Pick the sources that are PostgreSQL's, in the order of their names."""
@@ -118,15 +127,34 @@ class Config(Section):
             if isinstance(source, PostgresSource)
         }
 
+    @property
+    def sql_sources(self) -> dict[str, SqlSource]:
+        """Pick the sources that are polled, in the order of their names."""
+        return {
+            name: source
+            for name, source in sorted(self.sources.items())
+            if isinstance(source, SqlSource)
+        }
+
     def postgres_source(self, name: str) -> PostgresSource:
         """Find one of them; raise ConfigError that names those there are."""
         found = self.postgres_sources
         if name not in found:
-            raise ConfigError(
-                f"there is no postgres source {name!r}",
-                hint=f"configured are: {', '.join(found) or 'none'}",
-            )
+            raise self._no_source(name, "postgres", found)
         return found[name]
+
+    def sql_source(self, name: str) -> SqlSource:
+        """Find a source that is polled; raise ConfigError likewise."""
+        found = self.sql_sources
+        if name not in found:
+            raise self._no_source(name, "sql", found)
+        return found[name]
+
+    def _no_source(self, name: str, kind: str, found: Iterable[str]) -> ConfigError:
+        what = f"there is no {kind} source {name!r}"
+        if (other := self.sources.get(name)) is not None:
+            what = f"{name!r} is a {other.kind} source, and this is for {kind} sources"
+        return ConfigError(what, hint=f"configured are: {', '.join(found) or 'none'}")
 
     def to_json(self) -> str:
         """Write everything, secrets in plain: for a pipe, never for a file or a log."""

@@ -27,6 +27,8 @@ from walstream.kafka.topic_config import remarks_of
 from walstream.kafka.topics import DEFAULT_LIMIT, Creation
 
 _RIGHTS = ("DESCRIBE", "WRITE")
+# of polled rows each key has one record, and none has a time of its commit
+_OF_OPS = frozenset({"topic-compacted", "topic-timestamps"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class WantedSink:
     topics: Collection[str]  # those that the captured tables would go to
     kept: Mapping[str, Document] = field(default_factory=dict)  # by topic
     oldest_commit: float | None = None  # of what waits; unix seconds, about
+    polled: bool = False  # it takes rows of a sql source
 
 
 def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
@@ -51,7 +54,7 @@ def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
         may_create = wanted.creation.allowed
         refused = cluster.refusals(missing, wanted.creation) if may_create else {}
     except WalstreamError as error:
-        findings.append(_of_brokers(error, cluster))
+        findings.append(_of_brokers(error, cluster, wanted))
     else:
         tools = Tools.of(wanted.producer, cluster.address)
         findings += grouped(
@@ -68,12 +71,15 @@ def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
     return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
-def _of_brokers(error: WalstreamError, cluster: Cluster) -> Finding:
+def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> Finding:
     subject = f"brokers {cluster.address}"
     if isinstance(error, PermissionLacking):
         return Finding.of(error, "kafka-login", subject)
     if isinstance(error, Transient):
-        why = "run would wait for them; changes stay in PostgreSQL's WAL meanwhile"
+        stays = "changes stay in PostgreSQL's WAL"
+        if wanted.polled:
+            stays = "new rows wait in their tables"
+        why = f"run would wait for them; {stays} meanwhile"
         return Finding.of(error, "brokers-unreachable", subject, why)
     return Finding.of(error, "producer-properties", subject)
 
@@ -155,13 +161,14 @@ def _seen(
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
         lambda topic: _rights(topic, tools),
-        lambda topic: _replicas(topic, brokers),
+        lambda topic: _replicas(topic, brokers, wanted),
         lambda topic: remarks_of(topic, wanted.creation, age_s, tools),
     )
     for judge in judges:
         for topic in topics:
             for remark in judge(topic):
-                yield topic.name, remark
+                if not (wanted.polled and remark.code in _OF_OPS):
+                    yield topic.name, remark
 
 
 def _since(topic: FoundTopic, before: Document | None) -> Iterator[Remark]:
@@ -198,14 +205,19 @@ def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
         )
 
 
-def _replicas(topic: FoundTopic, brokers: Brokers) -> Iterator[Remark]:
+def _replicas(
+    topic: FoundTopic, brokers: Brokers, wanted: WantedSink
+) -> Iterator[Remark]:
+    gone = "PostgreSQL does not have them any more"
+    if wanted.polled:
+        gone = "only rows that are still there can be sent again"
     if topic.replicas == 1 < brokers.count:
         yield Remark(
             "topic-replication",
             Severity.WARNING,
             f"has 1 replica, and there are {brokers.count} brokers",
             "while its one broker is away nothing is delivered; with its disk the"
-            " records are lost, and PostgreSQL does not have them any more",
+            f" records are lost, and {gone}",
             Repair(then="kafka-reassign-partitions.sh, with a plan of more replicas"),
         )
 

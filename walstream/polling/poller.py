@@ -100,6 +100,7 @@ class Poller:
         self._refused: WalstreamError | None = None
         self._horizon: _Horizon | None = None
         self._settled: int | None = None  # what is missing up to this never comes
+        self._low: int | None = None  # the engine's low-water mark, as last seen
         self.held = False  # no new rows are read: the ledger is full
         self.told = self._report()
 
@@ -119,6 +120,9 @@ class Poller:
             self._catch_up(high)
         if self._refused is not None:
             raise self._refused
+        if self._progress.error:
+            self._progress.error = ""
+            self._store()
 
     def _begin(self, look: Look) -> None:
         """Decide where to begin, if nothing was ever delivered."""
@@ -149,7 +153,8 @@ class Poller:
         if not gaps.wants_look(now):
             return None
         mark = look.mark()  # before the reading
-        due = gaps.due(now, mark.low if mark else None)
+        self._low = mark.low if mark else None
+        due = gaps.due(now, self._low)
         return [key for key in look.present(ranges(due)) if key in gaps]
 
     def _looked(self) -> None:
@@ -168,9 +173,7 @@ class Poller:
         if not isinstance(done, RangeDone):
             return
         self._progress.gaps.seen(done.keys)
-        self._progress.delivered(done.rows)
-        self._store()
-        self._refused = self._refused or done.refused
+        self._delivered(done)
 
     def _hold(self) -> bool:
         """Tell whether no new rows may be read; say so once."""
@@ -272,9 +275,15 @@ class Poller:
         progress = self._progress
         self._note(self._open(done.missing))
         progress.key = done.reached
-        progress.delivered(done.rows)
-        self._store()
+        self._delivered(done)
+
+    def _delivered(self, done: RangeDone) -> None:
+        """Store what was changed for these rows, and why the next one is refused."""
         self._refused = self._refused or done.refused
+        if self._refused is not None:
+            self._progress.error = str(self._refused.args[0])
+        self._progress.delivered(done.rows)
+        self._store()
 
     def _open(self, gaps: Sequence[Interval]) -> list[Interval]:
         """Leave out what can come no more."""
@@ -289,6 +298,7 @@ class Poller:
             return
         with self._connect() as look:
             mark = look.mark()
+        self._low = mark.low if mark else None
         self._progress.gaps.note(
             gaps, self._progress.now(), mark.next if mark else None
         )
@@ -303,18 +313,7 @@ class Poller:
 
     def _report(self) -> dict[str, Any]:
         """Tell how far it is, for other threads."""
-        progress = self._progress
-        gaps = progress.gaps
-        return {
-            "key": progress.key,
-            "rows": progress.rows,
-            "at": progress.at,
-            "gaps": len(gaps),
-            "missing_keys": gaps.keys,
-            "oldest_gap": gaps.oldest,
-            "given_up": progress.given_up,
-            "held": self.held,
-        }
+        return {**self._progress.report(), "low": self._low}
 
 
 def _parts(keys: Sequence[int], most: int) -> Iterator[Sequence[int]]:

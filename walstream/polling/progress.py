@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from walstream.errors import StateDamaged
+from walstream.config import PolledTable
+from walstream.errors import StateDamaged, WalstreamError
 from walstream.gaps import GapLedger
 from walstream.ports import Positions
 
@@ -23,6 +24,11 @@ class Bounds:
 
     timeout_s: float
     most: int  # intervals
+
+
+def bounds_of(rules: PolledTable) -> Bounds:
+    """Take them from the configuration."""
+    return Bounds(rules.gap_timeout, rules.max_gaps)
 
 
 class Progress:
@@ -43,6 +49,7 @@ class Progress:
         self.rows: int = stored.get("rows", 0)  # delivered, repeats too
         self.given_up: int = stored.get("given_up", 0)  # keys that never came
         self.at: float | None = stored.get("at")  # when a row was last delivered
+        self.error: str = stored.get("error", "")  # why its next row cannot be sent
         try:
             self.gaps = GapLedger.of(
                 stored.get("gaps", []), bounds.timeout_s, bounds.most
@@ -59,6 +66,14 @@ class Progress:
         if rows:
             self.at = self.now()
 
+    def rewind(self, to: int) -> None:
+        """Go back, as an operator wished: what lies above is read again."""
+        if self.key is None or to > self.key:
+            raise WalstreamError(f"key {to} is not below the stored {self.key}")
+        self.key = to
+        self.gaps.forget_above(to)
+        self.store()
+
     def store(self) -> None:
         """Make it durable."""
         self._positions.write(
@@ -68,7 +83,23 @@ class Progress:
                     "rows": self.rows,
                     "given_up": self.given_up,
                     "at": self.at,
+                    "error": self.error,
                     "gaps": self.gaps.document(),
                 }
             }
         )
+
+    def report(self) -> dict[str, Any]:
+        """Tell how far it is, as JSON has it."""
+        gaps = self.gaps
+        return {
+            "key": self.key,
+            "rows": self.rows,
+            "at": self.at,
+            "gaps": len(gaps),
+            "missing_keys": gaps.keys,
+            "oldest_gap": gaps.oldest,
+            "given_up": self.given_up,
+            "held": gaps.full,
+            "error": self.error,
+        }

@@ -7,7 +7,7 @@ row that a topic refuses keeps only its own table waiting.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,15 +17,16 @@ import structlog
 
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.topics import Topic, Topics
+from walstream.kafka.topics import Topics
 from walstream.options import Options
 from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
-from walstream.polling.place import place
 from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Bounds, Progress
+from walstream.polling.progress import Progress, bounds_of
 from walstream.polling.runner import Runner
 from walstream.polling.table import TableThread
+from walstream.polling.topics import topics_of
+from walstream.polling.visit import wish_of
 from walstream.ports import Positions
 from walstream.routers import Routers
 from walstream.sinks import SinkSet
@@ -33,7 +34,7 @@ from walstream.spark import session
 from walstream.spark.poll import Range
 from walstream.sql.engine import Database
 from walstream.sql.marks import Marks
-from walstream.sql.shape import Shape, Wish
+from walstream.sql.shape import Shape
 from walstream.sql.table import look
 from walstream.stop import Stop
 
@@ -91,33 +92,36 @@ class PolledSource:
         """Poll until a stop; False: its deadline cut a range short."""
         session.check_pyspark()
         session.check_java()
+        named = {
+            table: topics_of(self._routers, self._name, table)
+            for table in self._source.tables
+        }
         with ExitStack() as stack:
             with self._database.session() as connection:
                 shapes = {
-                    name: look(
-                        connection, Wish(name, table.primary_key, tuple(table.fields))
-                    )
+                    name: look(connection, wish_of(name, table))
                     for name, table in self._source.tables.items()
                 }
-            topics = self._find_topics(stack)
+            topics = self._find_topics(stack, named.values())
             failed = threading.Event()
             self._tables = [
-                self._table(name, shape, topics, failed)
+                self._table(shape, named[name], topics, failed)
                 for name, shape in shapes.items()
             ]
             return self._poll(topics, failed)
 
-    def _topic(self, sink: str, table: str) -> str | None:
-        return self._routers[sink].topic(*place(self._name, table))
-
-    def _find_topics(self, stack: ExitStack) -> dict[str, Topics]:
+    def _find_topics(
+        self, stack: ExitStack, named: Iterable[Mapping[str, str]]
+    ) -> dict[str, Topics]:
         """Wait until the tables' topics are known, in every sink."""
-        found, wanted = {}, {}
-        for sink in self._routers.configs:
+        found: dict[str, Topics] = {}
+        wanted: dict[str, set[str]] = {sink: set() for sink in self._routers.configs}
+        for topics in named:
+            for sink, topic in topics.items():
+                wanted[sink].add(topic)
+        for sink in wanted:
             found[sink] = self._sinks.topics(sink)
             stack.callback(found[sink].close)
-            topics = [self._topic(sink, table) for table in self._source.tables]
-            wanted[sink] = {topic for topic in topics if topic is not None}
         # a list: each is asked, whatever another says
         while not all([found[sink].have(wanted[sink]) for sink in found]):  # noqa: C419
             if self._stop.event.wait(_LOOK_EVERY_S):
@@ -126,29 +130,22 @@ class PolledSource:
 
     def _table(
         self,
-        name: str,
         shape: Shape,
+        named: Mapping[str, str],
         topics: Mapping[str, Topics],
         failed: threading.Event,
     ) -> TableThread:
-        """Compose what polls one table."""
+        """Compose what polls one table; `named` are its topics, by sink."""
+        name = shape.name
         rules = self._source.tables[name]
-        targets: dict[str, Topic] = {}
-        for sink, known in topics.items():
-            if (topic := self._topic(sink, name)) is not None:
-                targets[sink] = known.known[topic]
-        if not targets:
-            raise ConfigError(
-                f"sources.{self._name}.tables.{name}: no sink has a topic for it",
-                hint="set topic or fallback_topic of a sink, or map the table in"
-                " its topics",
-            )
+        targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
         lock = str(Path(self._config.state) / self._name / "spark.lock")
 
         def order(parts: Sequence[Range]) -> PollOrder:
             return PollOrder(self._name, name, shape, targets, parts, lock)
 
         runner = Runner(self._options.driver, order, self._stop, failed)
+        marks = Marks(shape)
         poller = Poller(
             Rules(
                 name,
@@ -156,12 +153,12 @@ class PolledSource:
                 rules.limit,
                 rules.parallelism,
             ),
-            Progress(self._positions, name, Bounds(rules.gap_timeout, rules.max_gaps)),
-            Place(self._database, shape, Marks(shape)).connect,
+            Progress(self._positions, name, bounds_of(rules)),
+            Place(self._database, shape, marks).connect,
             runner,
         )
         interval_s = None if self._options.poll_once else self._source.poll_interval
-        return TableThread(name, poller, runner, interval_s)
+        return TableThread(name, poller, runner, interval_s, lambda: marks.lacking)
 
     def _poll(self, topics: Mapping[str, Topics], failed: threading.Event) -> bool:
         for table in self._tables:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
@@ -10,6 +11,7 @@ from walstream.errors import RecordRefused, WalstreamError
 from walstream.metrics import ERROR, HINT, TABLE
 from walstream.polling.poller import Poller
 from walstream.polling.runner import Runner
+from walstream.rate import Rate
 
 _SAY_AGAIN_S: Final = 60.0
 _log = structlog.get_logger()
@@ -19,9 +21,17 @@ class TableThread(threading.Thread):
     """Polls one table until it is told to leave, or an error ends it."""
 
     def __init__(
-        self, table: str, poller: Poller, runner: Runner, interval_s: float | None
+        self,
+        table: str,
+        poller: Poller,
+        runner: Runner,
+        interval_s: float | None,
+        lacks_mark: Callable[[], str] = lambda: "",
     ) -> None:
-        """`interval_s` lies between two polls; None: there is only one."""
+        """`interval_s` lies between two polls; None: there is only one.
+
+        `lacks_mark` says why the engine has no low-water mark; "" where it has one.
+        """
         super().__init__(name=f"poll {table}", daemon=True)
         self.table = table
         self.error: WalstreamError | None = None  # what ended it
@@ -34,6 +44,9 @@ class TableThread(threading.Thread):
         self._leaving = False
         self._wake = threading.Event()
         self._said_at = 0.0
+        self._lacks_mark = lacks_mark
+        self._rate = Rate()
+        self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
 
     @property
     def cut_short(self) -> bool:
@@ -70,12 +83,15 @@ class TableThread(threading.Thread):
             self._runner.close()
 
     def _poll(self) -> None:
+        self._poll_began = time.monotonic(), self._poller.told["rows"]
         try:
             self._poller.poll()
         except RecordRefused as error:
             self._say(error)
         else:
             self.refused = ""
+        finally:
+            self._poll_began = None
 
     def _say(self, error: RecordRefused) -> None:
         """Say that a row holds up its table, once a minute."""
@@ -87,4 +103,12 @@ class TableThread(threading.Thread):
             _log.error("a row holds up its table", **said)
 
     def report(self) -> dict[str, Any]:
-        return {**self._poller.told, "error": self.refused}
+        """Tell how far it is; the rate is of those who ask from one thread."""
+        now, told, began = time.monotonic(), self._poller.told, self._poll_began
+        poll = {"s": now - began[0], "rows": told["rows"] - began[1]} if began else None
+        return {
+            **told,
+            "rows_per_s": self._rate.of(now, told["rows"]),
+            "poll": poll,
+            "lacks_mark": self._lacks_mark(),
+        }

@@ -29,12 +29,13 @@ class Leash:
     started: str  # tells it from a later process of the same number
     lock: str = ""  # a file; "" is none
     order: str = ""  # a file that is there until the order ends; "" is none
+    folder: str = ""  # in which the driver runs; "" is not known
 
     @classmethod
     def of_this_process(cls, lock: Path | None = None) -> Self:
         """Tie tasks to this process."""
         pid = os.getpid()
-        return cls(pid, _started(pid), str(lock) if lock else "")
+        return cls(pid, _started(pid), str(lock) if lock else "", folder=_folder())
 
     @classmethod
     @contextmanager
@@ -54,6 +55,8 @@ class Leash:
     def worn(self) -> Iterator[None]:
         """Let the task run as long as the driver lives, and show that it runs."""
         ask_for_its_signal()
+        if self.folder:  # files of the configuration may be named as seen from there
+            os.chdir(self.folder)
         if not self.lock:
             self.check()
             yield
@@ -62,6 +65,13 @@ class Leash:
             fcntl.flock(file, fcntl.LOCK_SH)
             self.check()  # after the lock: who holds it alone has seen the driver gone
             yield
+
+
+def _folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it was deleted
+        return ""
 
 
 def _started(pid: int) -> str:

@@ -1,6 +1,6 @@
 """What is known of a source from each side, as `positions show --json` prints it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from walstream.finding import Finding
 from walstream.kafka.last import LastOp, TopicEnd
+from walstream.polling.status import TableStatus
 from walstream.postgres.slots import SlotFacts
 from walstream.shown import ShownLsn, SystemIdentifier
 from walstream.stored import Window
@@ -63,6 +64,8 @@ class Outcome(StrEnum):
     STREAMING = "streaming"  # a running instance does
     CREATE = "create"  # publication and slot, then stream
     ADOPT = "adopt"  # the slot of a start that was cut short
+    POLL = "poll"  # its tables
+    POLLING = "polling"  # a running instance does
     WAIT = "wait"  # and try again, until that is over
     STOP = "stop"
 
@@ -92,9 +95,31 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class TableStanding:
+    """All that is known of one polled table."""
+
+    name: str  # as configured
+    start: str  # where it begins without a position
+    state: TableStatus  # as it was stored
+    oldest_key: int | None  # in the database now; null: none, or it was not asked
+    newest_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolledStanding:
+    """All that is known of one sql source."""
+
+    source: str
+    verdict: Verdict
+    tables: list[TableStanding]
+    notes: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
 class Standings:
     at: datetime
     sources: list[Standing]
+    polled: list[PolledStanding] = field(default_factory=list)
 
 
 SCHEMA: Final = TypeAdapter(Standings)

@@ -23,6 +23,7 @@ from walstream.standing.facts import (
     StateFacts,
     TopicFacts,
 )
+from walstream.standing.polled import standing
 from walstream.standing.remark import remarks
 from walstream.standing.verdict import Seen, finding, verdict
 from walstream.stored import Window, stored_of, window
@@ -31,13 +32,22 @@ from walstream.streaming import Streaming, streaming
 
 def look(config: Config, source: str = "") -> Standings:
     """Look at one source, or at all. Raises ConfigError for one that is not there."""
-    found = config.postgres_sources
     if source:
-        found = {source: config.postgres_source(source)}
+        config.source(source)
     ours = streaming(Path(config.state))
+    wanted = {source} if source else config.sources.keys()
     return Standings(
         datetime.now(UTC),
-        [_Sight(config, name, one, ours).standing() for name, one in found.items()],
+        [
+            _Sight(config, name, one, ours).standing()
+            for name, one in config.postgres_sources.items()
+            if name in wanted
+        ],
+        [
+            standing(config, name, one)
+            for name, one in config.sql_sources.items()
+            if name in wanted
+        ],
     )
 
 

@@ -42,13 +42,17 @@ def verdict(seen: Seen, scrub: Callable[[str], str]) -> Verdict:
         decision = _decide(seen)
         return _say(seen, decision)
     except WalstreamError as error:
-        problem = finding(error, "start", f"source {seen.name}", scrub)
-        problem = replace(problem, repair=problem.repair.of_source(seen.name))
-        if error.exit_code == _WAITS:
-            text = "run would wait, and try again"
-            return Verdict(Outcome.WAIT, text, None, problem)
-        text = f"run would stop with exit code {error.exit_code}"
-        return Verdict(Outcome.STOP, text, None, problem)
+        return refusal(error, seen.name, scrub)
+
+
+def refusal(error: WalstreamError, source: str, scrub: Callable[[str], str]) -> Verdict:
+    """Say that `run` would meet this error."""
+    problem = finding(error, "start", f"source {source}", scrub)
+    problem = replace(problem, repair=problem.repair.of_source(source))
+    if error.exit_code == _WAITS:
+        return Verdict(Outcome.WAIT, "run would wait, and try again", None, problem)
+    text = f"run would stop with exit code {error.exit_code}"
+    return Verdict(Outcome.STOP, text, None, problem)
 
 
 def finding(

@@ -52,3 +52,18 @@ def test_a_source_that_is_no_postgres_source_is_refused_with_those_there_are(
     with pytest.raises(ConfigError, match="no postgres source 'nope'") as refused:
         config.postgres_source("nope")
     assert refused.value.hint == f"configured are: {name}"
+
+
+def test_a_source_of_another_kind_is_refused_with_its_kind() -> None:
+    polled = {"kind": "sql", "url": "sqlite:///x", "sinks": ["rows"]}
+    tables = {"t": {"primary_key": "id"}}
+    config = Config.model_validate(
+        {"sources": {"legacy": {**polled, "tables": tables}}}
+    )
+    assert config.sql_source("legacy") is config.sources["legacy"]
+    with pytest.raises(ConfigError, match="'legacy' is a sql source") as refused:
+        config.postgres_source("legacy")
+    assert refused.value.hint == "configured are: none"
+    with pytest.raises(ConfigError, match="there is no sql source 'nope'") as refused:
+        config.sql_source("nope")
+    assert refused.value.hint == "configured are: legacy"

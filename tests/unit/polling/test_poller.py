@@ -226,9 +226,31 @@ def test_a_refused_row_is_the_next_one_again(positions: MemoryPositions) -> None
             poller.poll()
         assert table.sent == [1, 2]
         assert poller.told["key"] == 2
+        assert made(table, positions).told["error"] == "too large"  # who asks later
     table.refused = None
     poller.poll()
     assert table.sent == [1, 2, 3, 4]
+    assert made(table, positions).told["error"] == ""
+
+
+def test_a_refused_row_that_was_deleted_holds_up_nothing(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 2}, refused=2)
+    with pytest.raises(RecordRefused):
+        made(table, positions).poll()
+    table.keys = {1}
+    made(table, positions).poll()
+    assert made(table, positions).told["error"] == ""
+
+
+def test_the_low_water_mark_is_told(positions: MemoryPositions) -> None:
+    table = Table({1, 4})
+    poller = made(table, positions)
+    assert poller.told["low"] is None
+    table.open_marks = [7]
+    poller.poll()
+    assert poller.told["low"] == 7
 
 
 def test_a_full_ledger_holds_new_rows_back_until_there_is_room(

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,21 +13,22 @@ from walstream.errors import Transient
 from walstream.spark.leash import Leash
 
 _WORN = """
-import sys
+import os, sys
 from walstream.spark.leash import Leash
-with Leash(*eval(sys.argv[1])).worn():
-    print("worn", flush=True)
+with Leash(**eval(sys.argv[1])).worn():
+    print("worn", os.getcwd(), flush=True)
     sys.stdin.read()
 """
 
 
 def wear(leash: Leash) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", _WORN, repr((leash.pid, leash.started, leash.lock))],
+        [sys.executable, "-c", _WORN, repr(asdict(leash))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        cwd="/",  # as Spark runs them
     )
 
 
@@ -44,12 +46,21 @@ def test_the_lock_is_shared_while_tasks_run(tmp_path: Path) -> None:
     tasks = [wear(Leash.of_this_process(lock)) for _ in range(2)]
     for task in tasks:
         assert task.stdout is not None
-        assert task.stdout.readline() == "worn\n"
+        assert task.stdout.readline().startswith("worn")
     assert held_by_others(lock)
     tasks[0].communicate()
     assert held_by_others(lock)
     tasks[1].communicate()
     assert not held_by_others(lock)
+
+
+def test_files_are_named_as_seen_from_where_the_driver_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = wear(Leash.of_this_process(Path("spark.lock")))
+    assert task.communicate()[0] == f"worn {tmp_path}\n"
+    assert (tmp_path / "spark.lock").exists()
 
 
 def test_nothing_begins_once_the_driver_is_gone(tmp_path: Path) -> None:

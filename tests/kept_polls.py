@@ -1,0 +1,42 @@
+"""What polls leave in the state folder, written without one: no Spark, no Kafka.
+
+keep(polled.state, "t", key=12, missing=[(4, 6)])
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from walstream.gaps import Interval
+from walstream.polling.progress import Bounds, Progress
+from walstream.positions import LmdbPositions
+
+_BOUNDS: Final = Bounds(1e9, 1_000_000)
+
+
+def keep(
+    folder: Path,
+    table: str,
+    *,
+    key: int | None,
+    missing: Sequence[Interval] = (),
+    noted_at: float | None = None,
+    **more: Any,
+) -> None:
+    """Store a table's progress; `more` are its other attributes."""
+    with LmdbPositions(folder) as positions:
+        progress = Progress(positions, table, _BOUNDS)
+        progress.key = key
+        for name, value in more.items():
+            setattr(progress, name, value)
+        progress.gaps.note(missing, noted_at or time.time(), None)
+        progress.store()
+
+
+def kept(folder: Path, table: str) -> Progress | None:
+    """Read it again; None: there is no document."""
+    with LmdbPositions.beside(folder) as positions:
+        if positions is None or f"poll/{table}" not in positions.names("poll/"):
+            return None
+        return Progress(positions, table, _BOUNDS)
