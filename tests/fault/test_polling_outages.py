@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - SQL of constants
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -74,8 +75,9 @@ def stop_amid_rows(polling: Polled, reader: Reader) -> None:
     assert polling.terminate() == 0
 
 
+@pytest.mark.parametrize("away_s", [0, pytest.param(25, marks=pytest.mark.fault_long)])
 def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
-    own_mariadb: OwnMariadb, polled: Making
+    away_s: float, own_mariadb: OwnMariadb, polled: Making
 ) -> None:
     server = own_mariadb()
     database = shop(server)
@@ -93,6 +95,7 @@ def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
         (spark,) = polling.processes("walstream.driver")
         server.kill()
         wait_until(lambda: state(polling) == "waiting", 30, "it notices")
+        time.sleep(away_s)
         server.start()
         write(database, 11, 20)
         reader.count(20, LONGEST_S)
