@@ -23,11 +23,11 @@ class Driver:
             self._connection = wire.connect(where)
         except OSError as error:
             raise Transient(f"Spark's process is not there: {error.strerror}") from None
-        self._running = False
+        self.running = False  # what was ordered
 
     def order(self, order: Order) -> None:
         """Have chunks run; `hear` tells of them until it was Failed or Finished."""
-        self._running = True
+        self.running = True
         # Spark's process may only be starting: nobody waits here until it reads
         threading.Thread(target=self._send, args=(order,), daemon=True).start()
 
@@ -49,12 +49,12 @@ class Driver:
                 )
             )
         if not hasattr(message, "number"):
-            self._running = False
+            self.running = False
         return message
 
     def close(self) -> None:
         """Leave; what still runs is ended, and that is waited for."""
-        if self._running:
+        if self.running:
             with contextlib.suppress(OSError):
                 self._connection.shutdown(socket.SHUT_WR)
                 self._connection.settimeout(_END_S)

@@ -23,7 +23,7 @@ from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Progress, bounds_of
-from walstream.polling.runner import Runner
+from walstream.polling.runner import Line, Runner
 from walstream.polling.table import TableThread
 from walstream.polling.topics import topics_of
 from walstream.polling.visit import wish_of
@@ -69,6 +69,7 @@ class PolledSource:
         self._stop = stop
         self._sinks = SinkSet(config, name, positions, options, {})
         self._routers = Routers(config, name)
+        self._line = Line(options.driver)
         self._tables: list[TableThread] = []
         self._asked: deque[Answer] = deque()
         self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
@@ -144,7 +145,7 @@ class PolledSource:
         def order(parts: Sequence[Range]) -> PollOrder:
             return PollOrder(self._name, name, shape, targets, parts, lock)
 
-        runner = Runner(self._options.driver, order, self._stop, failed)
+        runner = Runner(self._line, order, self._stop, failed)
         marks = Marks(shape)
         poller = Poller(
             Rules(
@@ -176,6 +177,7 @@ class PolledSource:
             self._polling = False
             self._leave(failed)
         self.ended = self._options.poll_once and not self._stop.requested
+        self._line.close()
         return not any(table.cut_short for table in self._tables)
 
     def _leave(self, failed: threading.Event) -> None:

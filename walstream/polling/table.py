@@ -80,7 +80,7 @@ class TableThread(threading.Thread):
             _log.exception("polling failed: a defect", **{TABLE: self.table})
             self.error = WalstreamError(f"{type(error).__name__}: a defect")
         finally:
-            self._runner.close()
+            self._runner.leave()
 
     def _poll(self) -> None:
         self._poll_began = time.monotonic(), self._poller.told["rows"]
