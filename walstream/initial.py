@@ -22,6 +22,9 @@ from walstream.routing import matches, topic_part
 
 VARIABLE: Final = "WALSTREAM_DSN"
 DEFAULT_BROKERS: Final = "localhost:9092"
+_OF_OTHERS: Final = (
+    'a database of another kind is a source of kind = "sql": docs/polling.md has one'
+)
 _TABLES_UNKNOWN: Final = ("public.*",)
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NO_SLOT: Final = re.compile(r"[^a-z0-9_]")
@@ -97,7 +100,9 @@ def unproven(
     try:
         dsn.parse(wished_dsn)
     except ValueError as error:
-        raise ConfigError(f"the connection string {error}") from None
+        scheme, is_url, _ = wished_dsn.partition("://")
+        hint = _OF_OTHERS if is_url and not scheme.startswith("postgres") else ""
+        raise ConfigError(f"the connection string {error}", hint=hint) from None
     source = PostgresSource(kind="postgres", dsn=wished_dsn, sinks=["kafka"])
     sink = KafkaSink(kind="kafka", producer={"bootstrap.servers": brokers})
     return (

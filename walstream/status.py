@@ -100,6 +100,7 @@ class Status:
     sources: list[SourceStatus]
 
 
+_FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 SCHEMA: Final = TypeAdapter(Status)
 
 
@@ -231,19 +232,18 @@ def _last_error(config: Config, error: Told | None) -> LastError | None:
 
 def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
     sink = config.sinks[name]
-    figures = told.get("sinks", {}).get(name)
-    if source_state in {"backfilling", "polling"}:
-        state = "delivering"  # its own producers do
-    elif figures is None or source_state != "streaming":
-        state = "stopped"
-    else:
-        state = "waiting" if figures["waiting"] else "delivering"
+    figures = told.get("sinks", {}).get(name, {})
+    state = "stopped"
+    if source_state in _FLOWING:
+        state = "delivering"
+    if figures.get("waiting") and source_state in {"streaming", "starting"}:
+        state = "waiting"
     return SinkStatus(
         name=name,
         kind=sink.kind,
         state=state,
-        in_flight=figures["in_flight"] if figures else None,
-        dropped=figures["dropped"] if figures else None,
+        in_flight=figures.get("in_flight"),
+        dropped=figures.get("dropped"),
         risks=list(risks(sink).values()),
     )
 

@@ -125,6 +125,17 @@ def test_what_is_no_connection_string_is_refused(dsn: str, output: Path) -> None
     assert not output.exists()
 
 
+@pytest.mark.parametrize(
+    ("dsn", "hints"), [("mysql+pymysql://u@h/d", True), ("postgresql://h/%zz", False)]
+)
+def test_a_database_of_another_kind_is_told_how_it_is_read(
+    dsn: str, hints: bool
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        unproven(dsn, "localhost:9092", {})
+    assert ("docs/polling.md" in refused.value.hint) is hints
+
+
 def test_names_and_places_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="source's name"):
         refuse(tmp_path / "w.toml", "My App", force=False)

@@ -55,7 +55,6 @@ WITHOUT = {
     "walstream/polling/look.py": _SERVERS,
     "walstream/polling/order.py": _SERVERS,
     "walstream/polling/reader.py": _SERVERS,
-    "walstream/polling/runner.py": _SERVERS,
     "walstream/polling/source.py": _SERVERS,
     "walstream/polling/table.py": _SERVERS,
     "walstream/ports.py": "protocols: walstream.testing keeps them",

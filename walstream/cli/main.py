@@ -24,7 +24,6 @@ from walstream.errors import WalstreamError
 
 app = typer.Typer(
     name="walstream",
-    help="Every committed change of a PostgreSQL database, in order, into Kafka.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -58,7 +57,10 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Every committed change of a PostgreSQL database, in order, into Kafka."""
+    """Every committed change of a PostgreSQL database, in order, into Kafka.
+
+    And the new rows of tables of any other SQL database, which are polled.
+    """
 
 
 def main() -> None:

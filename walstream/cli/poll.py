@@ -19,7 +19,7 @@ _LONGEST_S = 24 * 3600.0  # a poll without a limit may have all to read
 def poll(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SOURCE]...", help="Without one, all sql sources."),
+        typer.Argument(metavar="SOURCE...", help="Without one, all sql sources."),
     ] = None,
     file: ConfigFile = None,
     *,
@@ -50,6 +50,7 @@ def poll(
         for name in chosen:
             request = {"do": "poll", "source": name}
             control.ask(Path(config.state), request, _LONGEST_S)
+            typer.echo(f"{name}: polled by the running walstream")
         return
     alone = config.model_copy(update={"sources": chosen})
     raise typer.Exit(run(alone, Options(poll_once=True)))

@@ -1,4 +1,4 @@
-"""`walstream run`: stream every source until told to stop."""
+"""`walstream run`: stream, or poll, every source until told to stop."""
 
 from typing import Annotated
 
@@ -34,6 +34,8 @@ def run(
     ] = False,
 ) -> None:
     """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
+
+    Sources of kind = "sql" are polled: tables of other databases that only grow.
 
     Example: walstream run -c walstream.toml
     """

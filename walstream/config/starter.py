@@ -33,6 +33,19 @@ _KAFKA_TLS: Final = (
     'Brokers off this machine need verified TLS: "security.protocol" = "ssl" or'
     ' "sasl_ssl" here, or insecure = true above.'
 )
+_POLLED: Final = """\
+Tables of another database that only grow are polled (docs/polling.md):
+[sources.legacy]
+kind = "sql"
+url = "mysql+pymysql://USER:${env:PASSWORD}@localhost/DATABASE"
+sinks = ["rows"]
+[sources.legacy.tables.TABLE]
+primary_key = "id"
+[sinks.rows]
+kind = "kafka"
+format = "row"
+[sinks.rows.producer]
+"bootstrap.servers" = """
 _OWN_TOPIC: Final = "A topic of its own for one table, and the columns of its key:"
 
 
@@ -65,6 +78,8 @@ def _lines(starter: Starter) -> Iterator[str]:
     yield from _source(starter)
     yield ""
     yield from _sink(starter)
+    yield ""
+    yield from _comment(_POLLED + _text(starter.brokers), wrap=False)
 
 
 def _source(starter: Starter) -> Iterator[str]:

@@ -102,6 +102,11 @@ class Topics:
         limits = [topic.limit for topic in self._known.values()] or [DEFAULT_LIMIT]
         return min(limits), max(limits)
 
+    @property
+    def away(self) -> bool:
+        """Tell whether the brokers did not answer when they were asked last."""
+        return "unreachable" in self._told
+
     def have(self, names: Iterable[str]) -> bool:
         """Tell whether these are known; ask for the others, without waiting.
 

@@ -1,6 +1,7 @@
 """What `check` says of polled tables: the very errors that `run` would end with."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from walstream.backfill import obstacles
@@ -30,9 +31,7 @@ def inspect(config: Config, source: SqlSource, kept: Kept) -> Iterator[Finding]:
         yield _of_database(sight.problem)
     for name, table in sight.tables.items():
         if table.problem is not None:
-            denied = isinstance(table.problem, PermissionLacking)
-            code = "table-right" if denied else "table"
-            yield Finding.of(table.problem, code, f"table {name}")
+            yield _of_table(table.problem, name)
         position = kept.tables.get(name, {}).get("key")
         if found := beyond_table(name, position, table.newest):
             yield found
@@ -60,6 +59,14 @@ def _of_database(error: WalstreamError) -> Finding:
         return Finding.of(error, "database-unreachable", "database", why)
     denied = isinstance(error, PermissionLacking)
     return Finding.of(error, "database-login" if denied else "database", "database")
+
+
+def _of_table(error: WalstreamError, name: str) -> Finding:
+    denied = isinstance(error, PermissionLacking)
+    subject = f"table {name}"
+    found = Finding.of(error, "table-right" if denied else "table", subject)
+    # said once is enough
+    return replace(found, what=found.what.removeprefix(subject).lstrip(": "))
 
 
 def beyond_table(name: str, position: int | None, newest: int | None) -> Finding | None:

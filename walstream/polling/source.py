@@ -16,7 +16,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config, SqlSource
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.topics import Topics
 from walstream.options import Options
 from walstream.polling.look import Place
@@ -70,6 +70,7 @@ class PolledSource:
         self._sinks = SinkSet(config, name, positions, options, {})
         self._routers = Routers(config, name)
         self._line = Line(options.driver)
+        self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
         self._asked: deque[Answer] = deque()
         self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
@@ -104,6 +105,8 @@ class PolledSource:
                     for name, table in self._source.tables.items()
                 }
             topics = self._find_topics(stack, named.values())
+            if topics is None:
+                return True
             failed = threading.Event()
             self._tables = [
                 self._table(shape, named[name], topics, failed)
@@ -113,8 +116,8 @@ class PolledSource:
 
     def _find_topics(
         self, stack: ExitStack, named: Iterable[Mapping[str, str]]
-    ) -> dict[str, Topics]:
-        """Wait until the tables' topics are known, in every sink."""
+    ) -> dict[str, Topics] | None:
+        """Wait until the tables' topics are known, in every sink; None: a stop came."""
         found: dict[str, Topics] = {}
         wanted: dict[str, set[str]] = {sink: set() for sink in self._routers.configs}
         for topics in named:
@@ -123,10 +126,11 @@ class PolledSource:
         for sink in wanted:
             found[sink] = self._sinks.topics(sink)
             stack.callback(found[sink].close)
+        self._topics = found
         # a list: each is asked, whatever another says
         while not all([found[sink].have(wanted[sink]) for sink in found]):  # noqa: C419
             if self._stop.event.wait(_LOOK_EVERY_S):
-                raise Transient("stopped while waiting for Kafka")
+                return None
         return found
 
     def _table(
@@ -178,7 +182,15 @@ class PolledSource:
             self._leave(failed)
         self.ended = self._options.poll_once and not self._stop.requested
         self._line.close()
+        if self.ended:
+            self._raise_refusal()
         return not any(table.cut_short for table in self._tables)
+
+    def _raise_refusal(self) -> None:
+        """Let who polls once hear of a row that cannot be sent."""
+        for table in self._tables:
+            if table.refused is not None:
+                raise table.refused
 
     def _leave(self, failed: threading.Event) -> None:
         """End all threads; raise what ended one of them."""
@@ -222,9 +234,14 @@ class PolledSource:
         for numbers, answer in list(self._awaited):
             if all(table.done >= number for table, number in numbers.items()):
                 self._awaited.remove((numbers, answer))
-                refused = next(filter(None, (table.refused for table in numbers)), "")
-                answer(refused)
+                refusals = [table.refused for table in numbers if table.refused]
+                answer(str(refusals[0].args[0]) if refusals else "")
 
     def report(self) -> dict[str, Any]:
-        """Tell how far the tables are."""
-        return {"tables": {table.table: table.report() for table in self._tables}}
+        """Tell how far the tables are, and whether Kafka is there."""
+        return {
+            "tables": {table.table: table.report() for table in self._tables},
+            "sinks": {
+                name: {"waiting": one.away} for name, one in self._topics.items()
+            },
+        }

@@ -75,7 +75,8 @@ class PolledState:
     def state(self) -> tuple[str, int]:
         """Name its state, and the exit code that it stands for."""
         state, code = state_of(self.told) or self._state_at_rest()
-        if any(one.held or one.error for one in self.tables().values()):
+        held_up = any(one.held or one.error for one in self.tables().values())
+        if held_up or self._awaited(state):
             code = code or WAITS
         return state, code
 
@@ -86,13 +87,21 @@ class PolledState:
             return "failed", self.error["exit_code"]
         return ("stopped" if self.kept.tables else "new"), 0
 
+    def _awaited(self, state: str) -> list[str]:
+        """Name the sinks whose brokers do not answer; once it polls, an error does."""
+        sinks = self.told.get("sinks", {}) if state == "starting" else {}
+        return [name for name, sink in sinks.items() if sink["waiting"]]
+
     def problems(self, state: str) -> Iterator[str]:
         """Say why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         if self.kept.problem is not None:
             yield str(self.kept.problem.args[0])
+        for sink in self._awaited(state):
+            yield f"sink {sink!r} waits for Kafka"
+        ended_by = self.error["error"] if self.error and state == "failed" else ""
         for name, table in self.tables().items():
-            if table.error:
+            if table.error and table.error != ended_by:
                 yield f"held up: {table.error}"
             if table.held:
                 yield (

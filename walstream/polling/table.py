@@ -35,7 +35,7 @@ class TableThread(threading.Thread):
         super().__init__(name=f"poll {table}", daemon=True)
         self.table = table
         self.error: WalstreamError | None = None  # what ended it
-        self.refused = ""  # why its next row cannot be sent
+        self.refused: RecordRefused | None = None  # why its next row cannot be sent
         self.done = 0  # polls
         self._poller = poller
         self._runner = runner
@@ -89,17 +89,17 @@ class TableThread(threading.Thread):
         except RecordRefused as error:
             self._say(error)
         else:
-            self.refused = ""
+            self.refused = None
         finally:
             self._poll_began = None
 
     def _say(self, error: RecordRefused) -> None:
         """Say that a row holds up its table, once a minute."""
         now = time.monotonic()
-        self.refused = str(error.args[0])
+        self.refused = error
         if now - self._said_at > _SAY_AGAIN_S:
             self._said_at = now
-            said = {TABLE: self.table, ERROR: self.refused, HINT: error.hint}
+            said = {TABLE: self.table, ERROR: str(error.args[0]), HINT: error.hint}
             _log.error("a row holds up its table", **said)
 
     def report(self) -> dict[str, Any]:

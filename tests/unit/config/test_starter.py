@@ -81,16 +81,19 @@ def test_every_key_is_explained_by_the_model() -> None:
     assert f"# {PostgresSource.model_fields['slot'].description}" in lines
 
 
-def test_the_example_can_be_switched_on(tmp_path: Path) -> None:
+def test_the_examples_can_be_switched_on(tmp_path: Path) -> None:
     text = write(replace(STARTER, example='we"ird.täble'))
-    switched = re.sub(r"(?m)^# (\[|name|partition_key)", r"\1", text)
+    keys = 'name|partition_key|kind|url|sinks|primary_key|format|"bootstrap'
+    switched = re.sub(rf"(?m)^# (\[|{keys})", r"\1", text)
     document = tomllib.loads(switched)
     assert document["sinks"]["kafka"]["topics"] == {
         'we"ird.täble': {"name": "a_topic", "partition_key": ["a_column"]}
     }
     path = tmp_path / "walstream.toml"
     path.write_text(switched, "utf-8")
-    load(path, {})
+    config = load(path, {"PASSWORD": "x"})
+    refuse_unsupported(config)
+    assert config.sql_source("legacy").sinks == ["rows"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 40, 41, 5000])

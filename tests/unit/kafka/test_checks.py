@@ -160,3 +160,30 @@ def test_stops_come_first() -> None:
         Severity.STOP,
         Severity.WARNING,
     ]
+
+
+def of_rows(cluster: Told) -> list[Finding]:
+    """Inspect a sink that takes polled rows."""
+    producer = {"bootstrap.servers": "127.0.0.1:1"}
+    return inspect(WantedSink("rows", producer, CREATION, ["t"], polled=True), cluster)
+
+
+def test_what_harms_ops_alone_is_not_said_of_rows() -> None:
+    compacted = replace(
+        TOPIC,
+        config={
+            **(TOPIC.config or {}),
+            "cleanup.policy": "compact",
+            "message.timestamp.type": "LogAppendTime",
+        },
+    )
+    assert len(found(Told(compacted))) == 2
+    assert of_rows(Told(compacted)) == []
+
+
+def test_rows_stay_in_their_tables_while_kafka_is_away() -> None:
+    (away,) = of_rows(Told(brokers=Transient("no answer")))
+    assert "new rows wait in their tables" in away.why
+    lonely = replace(TOPIC, replicas=1, config={**DEFAULTS})
+    for one in of_rows(Told(lonely, brokers=Brokers(3, 1, 1))):
+        assert "PostgreSQL" not in one.why

@@ -49,6 +49,7 @@ def test_every_table_that_cannot_be_polled_is_named(tmp_path: Path) -> None:
         ("table", "table none", 2),
         ("table", "table texts", 2),
     ]
+    assert stops[1].what.startswith("the key id is no integer")  # named once
 
 
 def test_a_position_above_all_rows_is_a_warning(tmp_path: Path) -> None:

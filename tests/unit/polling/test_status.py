@@ -89,6 +89,21 @@ def test_a_row_that_no_topic_takes_is_red_while_it_lasts_and_at_rest() -> None:
         assert list(held_up.problems(name)) == ["held up: too large"]
 
 
+def test_what_ended_it_is_not_said_twice() -> None:
+    error = {"error": "too large", "final": True, "exit_code": 3}
+    kept = Kept({"t": {**STORED, "error": "too large"}}, error=error)
+    assert list(PolledState(SOURCE, kept, {}).problems("failed")) == ["too large"]
+
+
+def test_a_sink_that_waits_for_kafka_is_red_until_rows_flow() -> None:
+    sinks = {"rows": {"waiting": True}, "more": {"waiting": False}}
+    starting = state({}, {**ALIVE, "state": "starting", "sinks": sinks})
+    assert starting.state() == ("starting", 5)
+    assert list(starting.problems("starting")) == ["sink 'rows' waits for Kafka"]
+    flowing = state({}, {**polling(), "sinks": sinks})
+    assert flowing.state() == ("polling", 0)
+
+
 def test_a_full_ledger_is_red() -> None:
     held = state({}, polling(held=True, gaps=100_000))
     assert held.state() == ("polling", 5)
