@@ -1,0 +1,198 @@
+"""Engines and sessions: every poll sees what is committed, and nothing hangs for ever.
+
+A session reads only. Its time zone is UTC, so that no setting of a server changes how
+the same row is written.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from walstream.errors import ConfigError
+from walstream.sql import psycopg2_text, psycopg_text
+from walstream.sql.driver import place, resolve
+from walstream.sql.page import ROWS
+from walstream.sql.refusal import is_of_database, translate
+
+_CONNECT_S: Final = 10
+_READ_S: Final = 300  # silence of a server that has to sort before its first row
+_WRITE_S: Final = 60
+_LOCK_S: Final = 10
+_LIBPQ: Final[Mapping[str, Any]] = {
+    "connect_timeout": _CONNECT_S,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "application_name": "walstream",
+    "client_encoding": "UTF8",  # as setting it later would be too late for SQLAlchemy
+}
+_LIMITS: Final[Mapping[str, Mapping[str, Any]]] = {  # by driver; the URL's own win
+    "pymysql": {
+        "connect_timeout": _CONNECT_S,
+        "read_timeout": _READ_S,
+        "write_timeout": _WRITE_S,
+    },
+    "mysqldb": {
+        "connect_timeout": _CONNECT_S,
+        "read_timeout": _READ_S,
+        "write_timeout": _WRITE_S,
+        "charset": "utf8mb4",
+    },
+    "mariadbconnector": {
+        "connect_timeout": _CONNECT_S,
+        "read_timeout": _READ_S,
+        "write_timeout": _WRITE_S,
+    },
+    "mysqlconnector": {"connection_timeout": _CONNECT_S},
+    # a pooler between gives the next statement another session
+    "psycopg": {**_LIBPQ, "prepare_threshold": None},
+    "psycopg2": _LIBPQ,
+    "pyodbc": {"timeout": _CONNECT_S},
+    "pymssql": {"login_timeout": _CONNECT_S, "timeout": _READ_S},
+    "oracledb": {"tcp_connect_timeout": _CONNECT_S},
+    "pysqlite": {"timeout": _LOCK_S},
+}
+# MySQL's REPEATABLE READ would show each poll what the first one saw; PostgreSQL's
+# cursors want a transaction
+_ISOLATION: Final[Mapping[str, Any]] = {
+    "mysql": "AUTOCOMMIT",
+    "mariadb": "AUTOCOMMIT",
+    "mssql": "AUTOCOMMIT",
+    "oracle": "AUTOCOMMIT",
+    "sqlite": "AUTOCOMMIT",
+    "postgresql": "READ COMMITTED",
+}
+_MYSQL_SETTINGS: Final = (
+    "SET SESSION time_zone = '+00:00'",
+    f"SET SESSION lock_wait_timeout = {_LOCK_S}",
+    "SET SESSION TRANSACTION READ ONLY",
+)
+_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "mysql": _MYSQL_SETTINGS,
+    "mariadb": _MYSQL_SETTINGS,
+    "postgresql": (
+        "SET DateStyle = 'ISO'",
+        "SET IntervalStyle = 'postgres'",
+        "SET TimeZone = 'UTC'",
+        "SET extra_float_digits = 3",
+        "SET bytea_output = 'hex'",
+        "SET xmlbinary = 'base64'",
+        f"SET lock_timeout = '{_LOCK_S}s'",
+        "SET default_transaction_read_only = on",
+    ),
+    "sqlite": ("PRAGMA query_only = ON",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A URL that nobody prints; goes into Spark's tasks."""
+
+    url: str = field(repr=False)
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """Use one session, and no more of it."""
+        with session(open_engine(self.url)) as connection:
+            yield connection
+
+
+def open_engine(url: str) -> Engine:
+    """Make an engine, which connects to nothing yet; ConfigError if it cannot be made.
+
+    It keeps no connection: each session is one, closed at its end.
+    """
+    target = resolve(url)
+    isolation = _ISOLATION.get(target.get_backend_name())
+    options = {"isolation_level": isolation} if isolation else {}
+    try:
+        engine = create_engine(
+            target,
+            poolclass=NullPool,
+            connect_args=limits(target),
+            hide_parameters=True,
+            **options,
+        )
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise ConfigError(f"the url of {place(target)} is refused: {error}") from None
+    event.listen(engine, "connect", _Prepare(engine))
+    if engine.dialect.driver == "psycopg":
+        event.listen(engine, "before_cursor_execute", _before_psycopg)
+    return engine
+
+
+def limits(url: URL) -> dict[str, Any]:
+    """Give the arguments that keep a driver from waiting for ever."""
+    known = _LIMITS.get(url.get_driver_name(), {})
+    return {name: limit for name, limit in known.items() if name not in url.query}
+
+
+@contextmanager
+def session(engine: Engine) -> Iterator[Connection]:
+    """Connect, and disconnect at the end; what a driver raises within is made ours."""
+    where = place(engine.url)
+    _must_be_there(engine.url)
+    secret = str(engine.url.password or "")
+    try:
+        connection = engine.connect()
+    except Exception as error:  # noqa: BLE001 - whatever a driver says of its arguments
+        raise translate(error, f"connecting to {where}", secret) from None
+    try:
+        yield connection
+    except Exception as error:
+        if not is_of_database(error):
+            raise
+        raise translate(error, f"reading {where}", secret) from None
+    finally:
+        with suppress(SQLAlchemyError, OSError):  # broken: nothing is left to close
+            connection.close()
+
+
+class _Prepare:
+    """What each connection is told before it is used."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._dialect = engine.dialect
+
+    def __call__(self, connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        for setting in _SETTINGS.get(self._dialect.name, ()):
+            cursor.execute(setting)
+        cursor.close()
+        if self._dialect.name == "postgresql":
+            connection.commit()  # or the next rollback would undo them
+        if self._dialect.driver == "psycopg":
+            psycopg_text.register(connection)
+        if self._dialect.driver == "psycopg2":
+            psycopg2_text.register(connection)
+
+
+def _before_psycopg(
+    _connection: object,
+    cursor: Any,
+    _statement: str,
+    _parameters: object,
+    context: Any,
+    _many: object,
+) -> None:
+    if context.execution_options.get(ROWS):
+        psycopg_text.let_json_be(cursor)
+
+
+def _must_be_there(url: URL) -> None:
+    """Refuse a file that SQLite would make."""
+    name = url.database or ""
+    if url.get_driver_name() != "pysqlite" or name in {"", ":memory:"}:
+        return
+    if not name.startswith("file:") and not Path(name).exists():
+        raise ConfigError(
+            f"there is no SQLite file {name}",
+            hint="correct the url: sqlite:///name is below the folder that walstream"
+            " runs in, sqlite:////name is not",
+        )

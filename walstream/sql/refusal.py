@@ -1,0 +1,188 @@
+"""What an error of a driver means: a class of ours, by its vendor's code.
+
+Words of the server are shown where they can hold no value of a row: beside the codes
+that are known here, and of connections.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from walstream.errors import (
+    ConfigError,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
+from walstream.sql.driver import install
+
+_AGAIN: Final = "walstream tries again by itself"
+_GRANT: Final = "grant the right to the url's user, or correct the url, then run again"
+_CORRECT: Final = "correct the configuration, or create what is missing"
+_HINTS: Final[dict[type[WalstreamError], str]] = {
+    Transient: _AGAIN,
+    PermissionLacking: _GRANT,
+    ConfigError: _CORRECT,
+}
+_MOST_WORDS: Final = 300  # characters
+Kind = type[WalstreamError]
+_Codes = TypeVar("_Codes")
+
+# MariaDB and MySQL manuals, error codes
+_MYSQL: Final[dict[Kind, frozenset[int]]] = {
+    PermissionLacking: frozenset(
+        {1044, 1045, 1130, 1142, 1143, 1227, 1370, 1698, 1820, 1862, 3118, 3955, 4151}
+    ),
+    ConfigError: frozenset({1049, 1051, 1054, 1109, 1146, 1356, 1932, 2059, 2061}),
+    Transient: frozenset(
+        {1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1080, 1129, 1152}
+        | {1158, 1159, 1160, 1161, 1184, 1203, 1205, 1213, 1317, 1412}
+        | {1615, 1836, 1927, 1969, 2002, 2003, 2005, 2006, 2012, 2013, 2014}
+        | {2026, 2027, 2055, 3024, 3159, 3168, 3169, 4031}
+    ),
+}
+# PostgreSQL manual, appendix "Error Codes": the whole code, or its class
+_POSTGRES: Final[dict[Kind, tuple[str, ...]]] = {
+    PermissionLacking: ("28", "42501"),
+    ConfigError: ("3D000", "3F000", "42P01", "42703", "55000", "0A000"),
+    Transient: ("08", "40", "53", "57", "58", "55006", "55P03"),
+}
+# libpq keeps the SQLSTATE of a refused connection to itself
+_POSTGRES_WORDS: Final[tuple[tuple[str, Kind], ...]] = (
+    ("authentication failed", PermissionLacking),
+    ("no password supplied", PermissionLacking),
+    ("pg_hba.conf", PermissionLacking),
+    ("is not permitted to log in", PermissionLacking),
+    ("permission denied for database", PermissionLacking),
+    ('role "', PermissionLacking),
+    ('database "', ConfigError),
+    ("server does not support SSL", ConfigError),
+    ("certificate verify failed", ConfigError),
+    ("does not match host name", ConfigError),
+    ("invalid connection option", ConfigError),
+    ("invalid URI", ConfigError),
+)
+# sqlite.org, "Result and Error Codes"
+_SQLITE: Final[dict[Kind, tuple[str, ...]]] = {
+    PermissionLacking: ("SQLITE_AUTH", "SQLITE_PERM", "SQLITE_READONLY"),
+    ConfigError: ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_CANTOPEN", "SQLITE_ERROR"),
+    Transient: (
+        *("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_FULL"),
+        *("SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT", "SQLITE_SCHEMA"),
+    ),
+}
+# of what has no code that is known here: broken connections, mostly
+_PASSING: Final = frozenset({"OperationalError", "InterfaceError", "InternalError"})
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Whether a driver or SQLAlchemy raised it, or the network below them."""
+    return isinstance(error, OSError) or _is_of_driver(error)
+
+
+def translate(
+    error: BaseException, doing: str = "asking the database", secret: str = ""
+) -> WalstreamError:
+    """Tell what to do about it; neither a row's value nor the secret is in the text."""
+    if isinstance(error, WalstreamError):
+        return error
+    original = error
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        original = error.orig
+    kind, words = _judge(original)
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        kind = Transient
+    if secret:
+        words = words.replace(secret, "***")
+    return kind(f"{doing}: {words}", hint=_HINTS.get(kind, ""))
+
+
+def _judge(error: BaseException) -> tuple[Kind, str]:
+    vendor = type(error).__module__.partition(".")[0]
+    judge = _VENDORS.get(vendor, _judge_any)
+    return judge(error)
+
+
+def _judge_mysql(error: BaseException) -> tuple[Kind, str]:
+    code: Any = getattr(error, "errno", None) or next(iter(error.args), None)
+    if not isinstance(code, int):
+        return _judge_any(error)
+    known = _kind_of(_MYSQL, lambda codes: code in codes)
+    if known is None:
+        return _unknown(error, f"error {code}")
+    return known, f"{_line(error.args[-1])} ({code})"
+
+
+def _judge_postgres(error: BaseException) -> tuple[Kind, str]:
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    diagnosis: Any = getattr(error, "diag", None)
+    text = _line(getattr(diagnosis, "message_primary", None) or str(error))
+    if state is None:
+        for part, kind in _POSTGRES_WORDS:
+            if part in text:
+                return kind, text
+        return _judge_any(error)
+    known = _kind_of(_POSTGRES, state.startswith)
+    if known is None:
+        return _unknown(error, f"SQLSTATE {state}")
+    return known, f"{text} ({state})"
+
+
+def _judge_sqlite(error: BaseException) -> tuple[Kind, str]:
+    name = getattr(error, "sqlite_errorname", "")
+    known = _kind_of(_SQLITE, name.startswith) if name else None
+    if known is None:
+        return _judge_any(error)
+    return known, f"{_line(error)} ({name})"
+
+
+def _judge_any(error: BaseException) -> tuple[Kind, str]:
+    if isinstance(error, OSError) or _has_base(error, _PASSING):
+        return Transient, _line(error) or type(error).__name__
+    if isinstance(error, RuntimeError) and "cryptography" in str(error):
+        return ConfigError, f"the server's log-in needs {install('pymysql[rsa]')}"
+    if isinstance(error, TypeError):  # it names an argument
+        return ConfigError, f"the driver refuses the url: {_line(error)}"
+    if not _is_of_driver(error):
+        return ConfigError, f"the driver refuses the url ({type(error).__name__})"
+    return _unknown(error, "")
+
+
+def _unknown(error: BaseException, code: str) -> tuple[Kind, str]:
+    kind = Transient if _has_base(error, _PASSING) else ConfigError
+    return kind, " ".join(filter(None, (type(error).__name__, code)))
+
+
+_Judge = Callable[[BaseException], tuple[Kind, str]]
+_VENDORS: Final[dict[str, _Judge]] = {
+    "pymysql": _judge_mysql,
+    "MySQLdb": _judge_mysql,
+    "mysql": _judge_mysql,
+    "mariadb": _judge_mysql,
+    "psycopg": _judge_postgres,
+    "psycopg2": _judge_postgres,
+    "sqlite3": _judge_sqlite,
+}
+
+
+def _kind_of(
+    kinds: Mapping[Kind, _Codes], matches: Callable[[_Codes], bool]
+) -> Kind | None:
+    return next((kind for kind, codes in kinds.items() if matches(codes)), None)
+
+
+def _is_of_driver(error: BaseException) -> bool:
+    return _has_base(error, {"Error", "SQLAlchemyError"})
+
+
+def _has_base(error: BaseException, names: Iterable[str]) -> bool:
+    """Whether one of DB-API's classes is among its bases: each driver has its own."""
+    wanted = set(names)
+    return any(base.__name__ in wanted for base in type(error).__mro__)
+
+
+def _line(said: object) -> str:
+    """Put it on one line: the first paragraph, whose rest is advice."""
+    text = " ".join(str(said).partition("\n\n")[0].split())
+    return text[:_MOST_WORDS]

@@ -1,0 +1,198 @@
+"""The open transactions that may have drawn a key of a table.
+
+    PostgreSQL: those that hold a writer's lock on the table, one of its partitions or
+      the sequence of its key: a number is drawn under such a lock. (The xmin of a
+      snapshot would not do: a number may be drawn before there is an xid.)
+    MySQL, MariaDB: those of information_schema.innodb_trx that write
+
+Only where the engine itself gives the keys, one by one, on this very server: elsewhere
+a lower key may be written by a transaction that begins later.
+"""
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from walstream.errors import NO_REPAIR, PermissionLacking, Repair
+from walstream.sql.refusal import translate
+from walstream.sql.right import account
+from walstream.sql.shape import Shape
+
+# InnoDB draws a number just before its transaction can be seen
+_INNODB_SLACK_US: Final = 2_000_000
+# it shows everybody an old list until nobody has asked for 0.1 s
+_INNODB_IDLE_S: Final = 0.11
+_INNODB_TRIES: Final = 5
+_PREPARED: Final = "-1/"  # found by PostgreSQL after its restart
+_DETACHED: Final = "0/"  # of MySQL's XA, whose session is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Each under a name that stays, unless it is nameless."""
+
+    names: frozenset[str]
+    slack_us: int = 0  # how late one may be seen
+    fresh: bool = True  # False: the list may be of any time before
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Why nothing can be known."""
+
+    words: str
+    repair: Repair = NO_REPAIR
+
+
+def open_transactions(connection: Connection, shape: Shape) -> Open | Lacking:
+    """List them, as they are now."""
+    ask = _ENGINES.get(connection.dialect.name)
+    if ask is None:
+        return Lacking("this engine does not tell which transactions are open")
+    try:
+        with connection.begin():
+            return ask(connection, shape)
+    except DBAPIError as error:
+        refusal = translate(error)
+        if refusal.retryable:
+            raise
+        return Lacking(str(refusal.args[0]), refusal.repair)
+
+
+def is_nameless(name: str) -> bool:
+    """Whether it may have had another name: it is older than it seems."""
+    return name.startswith((_PREPARED, _DETACHED))
+
+
+_POSTGRES: Final = text("""
+WITH RECURSIVE family (oid) AS (
+  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relname = :name AND CASE :schema WHEN '' THEN pg_table_is_visible(c.oid)
+    ELSE n.nspname = :schema END
+  UNION SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent
+), drawn (oid) AS (
+  SELECT d.objid FROM pg_depend d JOIN pg_attribute a
+    ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+    AND d.deptype = 'i' AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
+  UNION SELECT d.refobjid FROM pg_depend d JOIN pg_attrdef v ON v.oid = d.objid
+    JOIN pg_attribute a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
+  WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+    AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
+), sequences AS (SELECT s.* FROM pg_sequence s JOIN drawn d ON d.oid = s.seqrelid)
+SELECT pg_is_in_recovery(),
+  EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid IN (SELECT oid FROM family)),
+  (SELECT count(*) FROM sequences),
+  (SELECT bool_and(seqcache = 1 AND seqincrement = 1 AND NOT seqcycle) FROM sequences),
+  ARRAY(SELECT DISTINCT virtualtransaction FROM pg_locks
+    WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND relation IN (SELECT oid FROM family UNION SELECT seqrelid FROM sequences))
+""")
+
+
+def _ask_postgres(connection: Connection, shape: Shape) -> Open | Lacking:
+    row = connection.execute(_POSTGRES, _asked(shape)).one()
+    standby, subscribed, sequences, plain, names = row
+    if standby:
+        return Lacking("a standby does not know the transactions of its primary")
+    if subscribed:
+        return Lacking("a subscription writes the table: it knows no transactions")
+    if not sequences:
+        return Lacking(f"no sequence of PostgreSQL gives {shape.key.name} its values")
+    if not plain:
+        return Lacking(f"the sequence of {shape.key.name} gives many values at a time")
+    return Open(frozenset(names))
+
+
+_MYSQL_TABLE: Final = text("""
+SELECT t.engine, c.extra FROM information_schema.tables t
+JOIN information_schema.columns c
+  ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+WHERE t.table_schema = CASE :schema WHEN '' THEN DATABASE() ELSE :schema END
+  AND t.table_name = :name AND c.column_name = :key
+""")
+_MYSQL_SERVER: Final = text("""
+SHOW GLOBAL VARIABLES WHERE Variable_name IN
+  ('read_only', 'wsrep_on', 'auto_increment_increment')
+""")
+_MYSQL_PLAIN: Final = {
+    "read_only": ("OFF", "0"),
+    "wsrep_on": ("OFF", "0"),
+    "auto_increment_increment": ("1",),
+}
+_MYSQL_REPLICA: Final = text("""
+SELECT count(*) FROM information_schema.processlist
+WHERE user = 'system user' AND command NOT IN ('Daemon', 'Sleep')
+""")
+# Our own statement is in a list that is not old. Who holds no lock and uses no table
+# has inserted nothing.
+_MYSQL_OPEN: Final = text("""
+SELECT trx_mysql_thread_id, trx_started, COALESCE(LOCATE(:mine, trx_query), 0) > 0
+FROM information_schema.innodb_trx WHERE COALESCE(LOCATE(:mine, trx_query), 0) > 0
+  OR trx_is_read_only = 0 AND (trx_lock_structs > 0 OR trx_tables_in_use > 0)
+""")
+_MYSQL_USER: Final = text("SELECT CURRENT_USER()")
+
+
+def _ask_mysql(connection: Connection, shape: Shape) -> Open | Lacking:
+    if lacking := _mysql_lacks(connection, shape):
+        return Lacking(lacking)
+    try:
+        for _ in range(_INNODB_TRIES):
+            found = _innodb_transactions(connection)
+            if found.fresh:
+                break
+            time.sleep(_INNODB_IDLE_S * random.uniform(1, 2))  # noqa: S311 - no secret
+    except DBAPIError as error:
+        if not isinstance(translate(error), PermissionLacking):
+            raise
+        user = account(str(connection.execute(_MYSQL_USER).scalar()))
+        return Lacking(
+            "the right to see transactions is missing",
+            Repair(sql=f"GRANT PROCESS ON *.* TO {user};"),
+        )
+    return found
+
+
+def _innodb_transactions(connection: Connection) -> Open:
+    mine = secrets.token_hex(8)
+    connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    try:
+        rows = connection.execute(_MYSQL_OPEN, {"mine": mine}).all()
+    finally:
+        connection.exec_driver_sql("ROLLBACK")
+    names = (f"{thread}/{started}" for thread, started, ours in rows if not ours)
+    fresh = any(ours for *_, ours in rows)
+    return Open(frozenset(names), _INNODB_SLACK_US, fresh)
+
+
+def _mysql_lacks(connection: Connection, shape: Shape) -> str:
+    engine, extra = connection.execute(_MYSQL_TABLE, _asked(shape)).one()
+    if engine != "InnoDB":
+        return f"{engine} does not tell which transactions are open"
+    if "auto_increment" not in extra.lower():
+        return f"{shape.key.name} is not AUTO_INCREMENT"
+    for name, value in connection.execute(_MYSQL_SERVER):
+        if value.upper() not in _MYSQL_PLAIN[name.lower()]:
+            return f"{name} is {value}: another server may write the table"
+    if connection.execute(_MYSQL_REPLICA).scalar():
+        return "a replica does not know the transactions of its primary"
+    return ""
+
+
+def _asked(shape: Shape) -> dict[str, str]:
+    return {"schema": shape.schema, "name": shape.table, "key": shape.key.name}
+
+
+_ENGINES: Final[Mapping[str, Callable[[Connection, Shape], Open | Lacking]]] = {
+    "postgresql": _ask_postgres,
+    "mysql": _ask_mysql,
+    "mariadb": _ask_mysql,
+}
