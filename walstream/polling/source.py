@@ -30,6 +30,7 @@ from walstream.ports import Positions
 from walstream.routers import Routers
 from walstream.sinks import SinkSet
 from walstream.spark import session
+from walstream.spark.leash import await_orphans
 from walstream.spark.poll import Range
 from walstream.sql.engine import Database
 from walstream.sql.marks import Marks
@@ -68,6 +69,7 @@ class PolledSource:
         self._stop = stop
         self._sinks = SinkSet(config, name, positions, options, {})
         self._routers = Routers(config, name)
+        self._lock = Path(config.state) / name / "spark.lock"
         self._line = Line(options.driver)
         self._tables: list[TableThread] = []
         self._asked: deque[Answer] = deque()
@@ -76,6 +78,7 @@ class PolledSource:
         self._refreshes: list[Future[None]] = []
         self.ended = False  # there is nothing left to do, now or later
         self._polling = False
+        self._spark_found = False
 
     @property
     def phase(self) -> str:
@@ -90,8 +93,10 @@ class PolledSource:
 
     def run(self) -> bool:
         """Poll until a stop; False: its deadline cut a range short."""
-        session.check_pyspark()
-        session.check_java()
+        if not self._spark_found:
+            session.check_pyspark()
+            session.check_java()
+            self._spark_found = True
         with ExitStack() as stack:
             with self._database.session() as connection:
                 shapes = {
@@ -101,6 +106,9 @@ class PolledSource:
                     for name, table in self._source.tables.items()
                 }
             topics = self._find_topics(stack)
+            # what they still send would come amid what is sent again
+            if not await_orphans(self._lock, self._stop):
+                raise Transient("stopped while waiting for tasks")
             failed = threading.Event()
             self._tables = [
                 self._table(name, shape, topics, failed)
@@ -144,10 +152,9 @@ class PolledSource:
                 hint="set topic or fallback_topic of a sink, or map the table in"
                 " its topics",
             )
-        lock = str(Path(self._config.state) / self._name / "spark.lock")
 
         def order(parts: Sequence[Range]) -> PollOrder:
-            return PollOrder(self._name, name, shape, targets, parts, lock)
+            return PollOrder(self._name, name, shape, targets, parts, str(self._lock))
 
         runner = Runner(self._line, order, self._stop, failed)
         poller = Poller(
