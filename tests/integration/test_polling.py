@@ -6,6 +6,7 @@ sources, one that polls all the time, and one that has to be asked.
 
 # ruff: noqa: S608 - SQL of constants
 
+import fcntl
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -152,8 +153,16 @@ def test_a_poll_without_an_instance_goes_on_where_the_last_one_ended(
     polled = Polled(
         f"sqlite:///{file}", kafka.bootstrap, tmp_path, topic_prefix, tables={"t": {}}
     )
-    with polled.reader() as reader:
+    with closing(polled), polled.reader() as reader:
         assert "Spark starts" in polled.once("-v").stderr
         reader.count(1)
         assert "Spark starts" not in polled.once("-v").stderr
         reader.count(1)
+        lock = polled.state / "spark.lock"
+        with lock.open("a") as held:
+            fcntl.flock(
+                held, fcntl.LOCK_SH
+            )  # as a task does that nobody wants any more
+            polled.start().until("waiting for tasks of an earlier order")
+            assert not polled.said("polling")
+        assert polled.polling().terminate() == 0

@@ -33,6 +33,7 @@ from walstream.postgres.connection import connect, session, translate
 from walstream.postgres.holder import Holder
 from walstream.spark import session as spark
 from walstream.spark.chunk import Chunk, ChunkFailed
+from walstream.spark.leash import await_orphans
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
 from walstream.spark.table import NoSuchTable, Wanted, let_through
@@ -146,7 +147,7 @@ class Backfill:
 
     def await_orphans(self) -> bool:
         """Wait until no task of this machine can send rows; False: a stop came."""
-        return orphans.await_here(self._site.lock, self._site.stop)
+        return await_orphans(self._site.lock, self._site.stop)
 
     @property
     def unfenced(self) -> bool:

@@ -1,14 +1,10 @@
 """Tasks of an earlier start: none sends a row any more when this is through.
 
-Those of this machine hold a file's lock, and are waited for. Those elsewhere cannot be
-asked: the session whose snapshot they read is ended, and their transactions are fenced.
-A task takes its transaction before it imports the snapshot: so one that is not fenced
-by this reads nothing.
+Those of this machine are waited for, by their leash. Those elsewhere cannot be asked:
+the session whose snapshot they read is ended, and their transactions are fenced. A task
+takes its transaction before it imports the snapshot: so one that is not fenced by this
+reads nothing.
 """
-
-import fcntl
-from pathlib import Path
-from typing import Final
 
 import structlog
 
@@ -21,23 +17,7 @@ from walstream.routers import Routers
 from walstream.spark.chunk import transactional_id
 from walstream.stop import Stop
 
-_POLL_S: Final = 0.05
 _log = structlog.get_logger()
-
-
-def await_here(lock: Path, stop: Stop) -> bool:
-    """Wait until no task of this machine is left; False: a stop came."""
-    if not lock.exists():
-        return True
-    with lock.open("a", encoding="utf-8") as file:
-        while not stop.requested:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                stop.event.wait(_POLL_S)
-            else:
-                return True
-    return False
 
 
 def fence(

@@ -31,6 +31,7 @@ from walstream.ports import Positions
 from walstream.routers import Routers
 from walstream.sinks import SinkSet
 from walstream.spark import session
+from walstream.spark.leash import await_orphans
 from walstream.spark.poll import Range
 from walstream.sql.engine import Database
 from walstream.sql.marks import Marks
@@ -69,6 +70,7 @@ class PolledSource:
         self._stop = stop
         self._sinks = SinkSet(config, name, positions, options, {})
         self._routers = Routers(config, name)
+        self._lock = Path(config.state) / name / "spark.lock"
         self._line = Line(options.driver)
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
@@ -78,6 +80,7 @@ class PolledSource:
         self._refreshes: list[Future[None]] = []
         self.ended = False  # there is nothing left to do, now or later
         self._polling = False
+        self._spark_found = False
 
     @property
     def phase(self) -> str:
@@ -92,8 +95,10 @@ class PolledSource:
 
     def run(self) -> bool:
         """Poll until a stop; False: its deadline cut a range short."""
-        session.check_pyspark()
-        session.check_java()
+        if not self._spark_found:
+            session.check_pyspark()
+            session.check_java()
+            self._spark_found = True
         named = {
             table: topics_of(self._routers, self._name, table)
             for table in self._source.tables
@@ -105,7 +110,8 @@ class PolledSource:
                     for name, table in self._source.tables.items()
                 }
             topics = self._find_topics(stack, named.values())
-            if topics is None:
+            # what they still send would come amid what is sent again
+            if topics is None or not await_orphans(self._lock, self._stop):
                 return True
             failed = threading.Event()
             self._tables = [
@@ -144,10 +150,9 @@ class PolledSource:
         name = shape.name
         rules = self._source.tables[name]
         targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
-        lock = str(Path(self._config.state) / self._name / "spark.lock")
 
         def order(parts: Sequence[Range]) -> PollOrder:
-            return PollOrder(self._name, name, shape, targets, parts, lock)
+            return PollOrder(self._name, name, shape, targets, parts, str(self._lock))
 
         runner = Runner(self._line, order, self._stop, failed)
         marks = Marks(shape)

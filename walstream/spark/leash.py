@@ -15,10 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
+import structlog
+
 from walstream.errors import Transient
 from walstream.parent import ask_for_its_signal
+from walstream.stop import Stop
 
+_LOOK_EVERY_S: Final = 0.05
 _START_FIELD: Final = 19  # of /proc/PID/stat, counted behind the command's name
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,25 @@ class Leash:
             fcntl.flock(file, fcntl.LOCK_SH)
             self.check()  # after the lock: who holds it alone has seen the driver gone
             yield
+
+
+def await_orphans(lock: Path, stop: Stop) -> bool:
+    """Wait until no task holds this file; False: a stop came."""
+    if not lock.exists():
+        return True
+    with lock.open("a", encoding="utf-8") as file:
+        said = False
+        while not stop.requested:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not said:
+                    _log.info("waiting for tasks of an earlier order to end")
+                    said = True
+                stop.event.wait(_LOOK_EVERY_S)
+            else:
+                return True
+    return False
 
 
 def _folder() -> str:

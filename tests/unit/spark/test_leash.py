@@ -4,13 +4,15 @@ import fcntl
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from walstream.errors import Transient
-from walstream.spark.leash import Leash
+from walstream.spark.leash import Leash, await_orphans
+from walstream.stop import Stop, Waker
 
 _WORN = """
 import os, sys
@@ -61,6 +63,26 @@ def test_files_are_named_as_seen_from_where_the_driver_runs(
     task = wear(Leash.of_this_process(Path("spark.lock")))
     assert task.communicate()[0] == f"worn {tmp_path}\n"
     assert (tmp_path / "spark.lock").exists()
+
+
+def test_a_next_order_waits_for_tasks_until_a_stop(tmp_path: Path) -> None:
+    lock, stop = tmp_path / "spark.lock", Stop(Waker(), 1)
+    assert await_orphans(lock, stop)
+    tasks = [wear(Leash.of_this_process(lock)) for _ in range(2)]
+    for task in tasks:
+        assert task.stdout is not None
+        assert task.stdout.readline() == "worn\n"
+    with ThreadPoolExecutor(2) as threads:
+        waits = threads.submit(await_orphans, lock, stop)
+        tasks[0].communicate()
+        assert not wait([waits], 0.2).done
+        tasks[1].communicate()
+        assert waits.result(30)
+        with lock.open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            waits = threads.submit(await_orphans, lock, stop)
+            stop.request()
+            assert not waits.result(30)
 
 
 def test_nothing_begins_once_the_driver_is_gone(tmp_path: Path) -> None:
