@@ -80,3 +80,15 @@ def test_who_does_not_agree_changes_nothing(tmp_path: Path) -> None:
     found = kept(state_of(config), "t")
     assert found is not None
     assert found.key == 20
+
+
+def test_what_changed_while_somebody_was_asked_counts(tmp_path: Path) -> None:
+    config = one(tmp_path)
+    keep(state_of(config), "t", key=20)
+
+    def consent(_planned: TableRewind) -> bool:
+        keep(state_of(config), "t", key=5)  # another one went back, meanwhile
+        return True
+
+    with pytest.raises(ConfigError, match="10 lies beyond the position 5"):
+        rewind(config, SOURCE, "t", 10, consent)

@@ -1,10 +1,12 @@
 """Tables as their database has them: each is looked at, whatever the others are."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.sqlite import configured, execute, file_of, source_of
 from walstream.config import SqlSource
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient
 from walstream.polling.visit import visit, wish_of
 
 TABLES = """
@@ -42,6 +44,17 @@ def test_a_database_that_cannot_be_asked_is_one_problem(tmp_path: Path) -> None:
     assert not found.tables
     assert found.obstacle is found.problem
     assert "no SQLite file" in str(found.problem)
+
+
+def test_a_database_that_is_busy_is_asked_once_for_all_tables(tmp_path: Path) -> None:
+    polled = source(tmp_path, "t", "empty")
+    at_once = polled.model_copy(update={"url": f"{polled.url}?timeout=0"})
+    with closing(sqlite3.connect(file_of(tmp_path))) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        found = visit(at_once)
+    assert isinstance(found.problem, Transient)
+    assert "locked" in str(found.problem)
+    assert not found.tables
 
 
 def test_a_wish_is_what_is_configured(tmp_path: Path) -> None:
