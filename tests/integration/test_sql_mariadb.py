@@ -104,7 +104,11 @@ def test_instant_is_read_in_utc_whatever_the_server_says(
         cursor.execute("SET time_zone = '+05:00'")
         cursor.execute("INSERT INTO t VALUES (1, '2026-07-02 05:00:00')")
         connection.commit()
-    (row,) = read(mariadb_database.url, "t").rows
+    mariadb_database.execute("SET GLOBAL time_zone = '+03:00'")
+    try:
+        (row,) = read(mariadb_database.url, "t").rows
+    finally:
+        mariadb_database.execute("SET GLOBAL time_zone = 'SYSTEM'")
     assert row["at"] == dt.datetime(2026, 7, 2)  # noqa: DTZ001 - as MariaDB has it
 
 

@@ -1,7 +1,9 @@
 """PostgreSQL through SQLAlchemy: tables, values, refusals, by both of its drivers."""
 
 import datetime as dt
+import gc
 import logging
+import warnings
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -256,9 +258,13 @@ def test_server_killed_while_reading_may_be_tried_again(
 
     with (
         caplog.at_level(logging.WARNING),
-        pytest.raises(Transient, match="reading the postgresql database"),
+        warnings.catch_warnings(record=True) as warned,
     ):
-        killed_while_read()
+        warnings.simplefilter("always")
+        with pytest.raises(Transient, match="reading the postgresql database"):
+            killed_while_read()
+        gc.collect()
+    assert not [one.message for one in warned if one.category is ResourceWarning]
     assert [row[0] for row in read] == list(range(1, len(read) + 1))
     assert 0 < len(read) < 30_000
     assert not caplog.records  # SQLAlchemy has nothing to add

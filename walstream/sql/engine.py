@@ -17,7 +17,7 @@ from walstream.errors import ConfigError
 from walstream.sql import psycopg2_text, psycopg_text
 from walstream.sql.driver import place, resolve
 from walstream.sql.page import ROWS
-from walstream.sql.refusal import is_of_database, translate
+from walstream.sql.refusal import translate
 
 _CONNECT_S: Final = 10
 _READ_S: Final = 300  # silence of a server that has to sort before its first row
@@ -145,9 +145,7 @@ def session(engine: Engine) -> Iterator[Connection]:
         raise translate(error, f"connecting to {where}", secret) from None
     try:
         yield connection
-    except Exception as error:
-        if not is_of_database(error):
-            raise
+    except (SQLAlchemyError, engine.dialect.loaded_dbapi.Error) as error:
         raise translate(error, f"reading {where}", secret) from None
     finally:
         with suppress(SQLAlchemyError, OSError):  # broken: nothing is left to close

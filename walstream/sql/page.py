@@ -7,7 +7,7 @@ before were. Rows that suddenly are a thousand times wider end their page early.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, select, types
+from sqlalchemy import ColumnElement, Connection, CursorResult, select, types
 
 from walstream.sql.shape import Shape, Type
 from walstream.sql.tolerance import is_undecodable, tolerate
@@ -77,9 +77,9 @@ class Pages:
         with self._connection.begin(), self._connection.execute(statement) as result:
             while len(block) < wanted and size < MOST_BYTES and not ended:
                 asked = min(wanted - len(block), fetched)
-                part = result.fetchmany(asked)
+                part = _fetched(result, asked)
                 ended = len(part) < asked
-                block += map(tuple, part)
+                block += part
                 size += self._size(part)
         if block:
             self._width = size // len(block)
@@ -95,6 +95,12 @@ class Pages:
                 elif value is not None:
                     size += _OTHER_WIDTH
         return size
+
+
+def _fetched(result: CursorResult[Any], size: int) -> Block:
+    # not SQLAlchemy's rows, which would only be taken apart again
+    part = result.cursor_strategy.fetchmany(result, result.cursor, size)
+    return part if part and type(part[0]) is tuple else [tuple(row) for row in part]
 
 
 def is_narrow(kind: Type) -> bool:

@@ -76,11 +76,6 @@ _SQLITE: Final[dict[Kind, tuple[str, ...]]] = {
 _PASSING: Final = frozenset({"OperationalError", "InterfaceError", "InternalError"})
 
 
-def is_of_database(error: BaseException) -> bool:
-    """Whether a driver or SQLAlchemy raised it, or the network below them."""
-    return isinstance(error, OSError) or _is_of_driver(error)
-
-
 def translate(
     error: BaseException, doing: str = "asking the database", secret: str = ""
 ) -> WalstreamError:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url, text
 
 from tests.lite import Lite
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import ConfigError, HistoryError, PermissionLacking, Transient
 from walstream.sql.engine import Database, limits, open_engine, session
 
 
@@ -79,5 +79,6 @@ def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_error_of_nobody_in_the_database_stays_as_it_is(lite: Lite) -> None:
-    with pytest.raises(ZeroDivisionError), lite.session():
-        raise ZeroDivisionError
+    for error in (ZeroDivisionError, OSError, HistoryError, sqlite3.Warning):
+        with pytest.raises(error), lite.session():
+            raise error("x")

@@ -14,7 +14,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.sql.refusal import is_of_database, translate
+from walstream.sql.refusal import translate
 
 OPERATIONAL = pymysql.err.OperationalError
 LOGIN = 'connection to server at "h" failed: FATAL:  '
@@ -97,7 +97,6 @@ def test_known_error_keeps_the_words_of_its_server(
     ids=lambda given: type(given).__name__,
 )
 def test_unknown_error_may_show_a_row_and_is_not_quoted(error: Exception) -> None:
-    assert is_of_database(error)
     said = translate(error)
     assert type(said) is ConfigError
     assert "private" not in str(said)
@@ -143,7 +142,6 @@ def test_argument_that_the_driver_does_not_know_is_named() -> None:
 def test_our_own_error_stays_the_same() -> None:
     error = HistoryError("gone")
     assert translate(error) is error
-    assert not is_of_database(error)
 
 
 def test_long_words_are_cut_and_on_one_line() -> None:

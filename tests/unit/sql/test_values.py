@@ -148,7 +148,7 @@ def test_set_that_a_driver_makes_of_mysqls_is_its_text_again() -> None:
     ids=repr,
 )
 def test_postgres_value_is_made(kind: Type, raw: object, value: object) -> None:
-    made = converter(kind, of("postgresql"))
+    made = converter(kind, of("postgresql+psycopg"))
     assert made is not None
     assert made(raw) == value
 
@@ -169,7 +169,7 @@ def test_postgres_value_is_made(kind: Type, raw: object, value: object) -> None:
     ids=repr,
 )
 def test_postgres_value_of_the_driver_is_right_already(kind: Type) -> None:
-    assert converter(kind, of("postgresql")) is None
+    assert converter(kind, of("postgresql+psycopg")) is None
 
 
 def test_other_engines_values_are_made_as_sqlalchemy_does_and_never_refused() -> None:
