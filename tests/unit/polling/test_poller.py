@@ -331,3 +331,23 @@ def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
     assert sorted(table.sent) == list(range(1, 1001))
     spans = [part.span for part in table.ranges]
     assert all(isinstance(one, Ahead) and one.high - one.low <= 10 for one in spans)
+
+
+def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
+    positions: MemoryPositions,
+) -> None:
+    poller = made(Table({1, 2, 5}), positions, Rules("t", start="end"))
+    poller.poll()
+    assert poller.told["missing_keys"] == 2  # 3 and 4
+
+
+def test_a_stop_does_not_forget_why_a_row_was_refused(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 2}, refused=2)
+    poller = made(table, positions)
+    with pytest.raises(RecordRefused):
+        poller.poll()
+    table.run = lambda _parts, _done: False  # type: ignore[method-assign]
+    poller.poll()
+    assert poller.told["error"] == "too large"
