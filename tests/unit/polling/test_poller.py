@@ -118,7 +118,7 @@ def made(
 ) -> Poller:
     rules = rules or Rules("t")
     progress = Progress(positions, rules.table, Bounds(timeout_s, most), table.now)
-    return Poller(rules, progress, table.connect, table.run)
+    return Poller(rules, progress, table.connect, lambda *order: table.run(*order))
 
 
 def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
