@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from walstream.config import Config
+from walstream.config import Config, PostgresSource, dsn
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.errors import ConfigError, Repair
+from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
 from walstream.routing import Router, Rules, TopicMapping
 
@@ -13,6 +14,7 @@ class Routers:
     """The routers of one source, by sink."""
 
     def __init__(self, config: Config, source: str) -> None:
+        self._source = config.sources[source]
         self.configs: Mapping[str, KafkaSinkConfig] = {
             name: found
             for name in config.sources[source].sinks
@@ -24,6 +26,18 @@ class Routers:
 
     def __getitem__(self, sink: str) -> Router:
         return self._routers[sink]
+
+    def context(self, origin: str) -> Context:
+        """Say what formats and keys are told; `origin` is system_identifier/database.
+
+        Raises ConfigError for a source that has none.
+        """
+        source = self._source
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"a {source.kind} source has no slot: a defect")
+        system, _, database = origin.partition("/")
+        host = dsn.host(dsn.parse(source.dsn)) or "unknown"
+        return Context(Origin(host, database, int(system), source.slot))
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""

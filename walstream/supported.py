@@ -13,7 +13,6 @@ from walstream.errors import ConfigError
 
 _BUILT: Final[dict[str, tuple[Any, ...]]] = {
     "format": ("op", "row"),
-    "key": ("json", "concat"),
     "on_too_large": ("stop",),
     "tombstones": (False,),
     "strict": (False,),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from walstream.config import Config, load
+from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
 from walstream.routers import Routers
 
@@ -67,6 +68,19 @@ def test_each_kafka_sink_has_a_router_and_keys_are_joined(routers: Routers) -> N
     assert routers["two"].topic("public", "x") == "two.x"
     assert routers.partition_key("public", "t") == ("id", "org")
     assert routers.partition_key("public", "x") == ()
+
+
+def test_formats_are_told_whose_ops_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(
+        TEXT.replace("host=/run/", "host=h.example sslmode=verify-full options=/")
+    )
+    routers = Routers(load(path, {}), "app")
+    origin = Origin("h.example", "a/b", 7, "walstream")
+    assert routers.context("7/a/b") == Context(origin)
+    path.write_text(TEXT.replace("host=/run/postgresql", "dbname=x"))
+    routers = Routers(load(path, {}), "app")
+    assert routers.context("7/x").origin.host == "unknown"
 
 
 def test_a_whole_old_row_carries_every_key(routers: Routers) -> None:

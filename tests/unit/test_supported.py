@@ -42,7 +42,6 @@ def test_what_is_built_is_not_refused(tmp_path: Path) -> None:
         ('encoding = "LATIN1"', "", "sources.app.encoding"),
         ('heartbeat = "10s"', "", "sources.app.heartbeat"),
         ("", 'format = "event"', "sinks.kafka.format"),
-        ("", 'key = "pkey"', "sinks.kafka.key"),
         ("", 'on_too_large = "large"', "sinks.kafka.on_too_large"),
         ("", "tombstones = true", "sinks.kafka.tombstones"),
         ("", "strict = true", "sinks.kafka.strict"),

@@ -25,13 +25,13 @@ from walstream.lsn import MAX, Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import Value
 
-_ACTIONS: Final = {
+ACTIONS: Final = {
     Kind.INSERT: "insert",
     Kind.UPDATE: "update",
     Kind.DELETE: "delete",
     Kind.TRUNCATE: "truncate",
 }
-_KINDS: Final = {action: kind for kind, action in _ACTIONS.items()}
+_KINDS: Final = {action: kind for kind, action in ACTIONS.items()}
 _NAMES: Final = ("Host", "Database", "Table", "Timestamp")
 
 
@@ -44,7 +44,7 @@ class EventEncoder:
         self._heads = {
             kind: b'{"Host":%b,"Database":%b,"Table":%b,"Action":"%b","WALPosition":'
             % (*heads, action.encode())
-            for kind, action in _ACTIONS.items()
+            for kind, action in ACTIONS.items()
         }
         described = zip_longest(table.columns, table.type_oids, fillvalue=0)
         self._columns = sorted(

@@ -1,9 +1,9 @@
 """The Kafka sink: each op becomes records of its topic, in order."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -11,9 +11,11 @@ import structlog
 
 from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
 from walstream.formats import ENCODERS, Encoder
+from walstream.formats.context import Context
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
+from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
 from walstream.lsn import show
 from walstream.metrics import SINK, TABLE
@@ -38,6 +40,7 @@ class SinkRules:
     on_truncate: str  # send | skip | stop
     split_key_updates: bool
     source_header: bytes  # system_identifier/database/epoch
+    context: Context
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +50,13 @@ class _Target:
     route: Route
     encoder: Encoder
     topic: Topic | None  # None: not known yet
+    key: KeyRenderer = field(init=False)
+    encode: Callable[[ReplicationOp], bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have at hand what each op needs."""
+        self.key = self.route.key.render
+        self.encode = self.encoder.encode
 
 
 class KafkaSink:
@@ -172,7 +182,7 @@ class KafkaSink:
     def _aim(self, table: Table) -> _Target | None:
         if len(self._targets) >= _MAX_TARGETS:
             self._targets.clear()
-        route = self._router.route(table)
+        route = self._router.route(table, self._rules.context.origin)
         target = None
         if route is not None:
             topic = self._topics.known.get(route.topic)
@@ -227,7 +237,7 @@ class KafkaSink:
             outbox.put(
                 topic.name,
                 value,
-                target.route.table_key,
+                target.route.key.table_key,
                 partition,
                 self._timestamp_ms(op, topic),
                 transaction,
@@ -244,8 +254,8 @@ class KafkaSink:
         topic = target.topic
         if topic is None:
             return
-        key = target.route.key(op.new or op.old or ())
-        value = target.encoder.encode(op)
+        key = target.key(op)
+        value = target.encode(op)
         size = len(value) + len(key) + _RECORD_OVERHEAD
         if size > topic.limit:
             self._refuse(topic, size, op)
