@@ -98,7 +98,7 @@ def chunk_task(
                     topic.name: TopicShape(topic.partitions, topic.limit)
                     for topic in topics[name].values()
                 },
-                context=routers.context(origin),
+                context=routers.context(name, origin),
                 transactions=""
                 if leash
                 else transactions(found.slot, name, snapshot.source_header),

@@ -27,7 +27,7 @@ class Routers:
     def __getitem__(self, sink: str) -> Router:
         return self._routers[sink]
 
-    def context(self, origin: str) -> Context:
+    def context(self, sink: str, origin: str) -> Context:
         """Say what formats and keys are told; `origin` is system_identifier/database.
 
         Raises ConfigError for a source that has none.
@@ -37,7 +37,8 @@ class Routers:
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
-        return Context(Origin(host, database, int(system), source.slot))
+        embed = frozenset(self.configs[sink].embed)
+        return Context(Origin(host, database, int(system), source.slot), embed)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""

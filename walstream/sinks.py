@@ -80,7 +80,7 @@ class SinkSet:
                     on_truncate=config.on_truncate,
                     split_key_updates=config.split_key_updates,
                     source_header=header,
-                    context=self._routers.context(origin),
+                    context=self._routers.context(name, origin),
                 ),
                 router,
                 self.topics(name),

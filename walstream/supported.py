@@ -12,7 +12,6 @@ from walstream.config import risk as config_risk
 from walstream.errors import ConfigError
 
 _BUILT: Final[dict[str, tuple[Any, ...]]] = {
-    "format": ("op", "row"),
     "on_too_large": ("stop",),
     "tombstones": (False,),
     "strict": (False,),

@@ -18,6 +18,8 @@ sinks = ["one", "two", "log"]
 [sinks.one]
 kind = "kafka"
 topic = "one.{table}"
+format = "tungsten"
+embed = ["table"]
 [sinks.one.topics."public.t"]
 name = "mapped"
 partition_key = ["org"]
@@ -77,10 +79,10 @@ def test_formats_are_told_whose_ops_they_are(tmp_path: Path) -> None:
     )
     routers = Routers(load(path, {}), "app")
     origin = Origin("h.example", "a/b", 7, "walstream")
-    assert routers.context("7/a/b") == Context(origin)
+    assert routers.context("one", "7/a/b") == Context(origin, frozenset({"table"}))
     path.write_text(TEXT.replace("host=/run/postgresql", "dbname=x"))
     routers = Routers(load(path, {}), "app")
-    assert routers.context("7/x").origin.host == "unknown"
+    assert routers.context("two", "7/x").origin.host == "unknown"
 
 
 def test_a_whole_old_row_carries_every_key(routers: Routers) -> None:

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,8 @@ from pydantic import (
 
 from walstream.config import dsn, engine
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
+
+_Name = TypeVar("_Name", bound=str)
 
 IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
 INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without identity
@@ -151,7 +153,7 @@ def _not_empty(names: list[str] | None) -> list[str] | None:
     return names and _distinct(names)
 
 
-def _distinct(names: list[str]) -> list[str]:
+def _distinct(names: list[_Name]) -> list[_Name]:
     if "" in names:
         _refuse("has an empty name in it: leave it out")
     if len(set(names)) < len(names):
@@ -231,6 +233,9 @@ TableName = Annotated[str, StringConstraints(min_length=1)]
 StartKey = Annotated[str, AfterValidator(_start)]
 Names = Annotated[list[str], AfterValidator(_not_empty)]
 DistinctNames = Annotated[list[str], AfterValidator(_distinct)]
+Embedded = Annotated[
+    list[Literal["schema", "table", "committime"]], AfterValidator(_distinct)
+]
 OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]

@@ -4,11 +4,12 @@ All kinds route and encode; `log` prints what a Kafka sink would send, and `disc
 throws it away.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from walstream.config.field import (
+    Embedded,
     OptionalNames,
     OptionalTopicName,
     Properties,
@@ -30,6 +31,7 @@ Partitioner = Literal[
     "crc32",
     "random",
 ]
+EMBEDDED: Final[Embedded] = ["schema", "table", "committime"]
 
 
 class MappedTopic(Section):
@@ -69,6 +71,10 @@ class _Sink(Section):
         default="json",
         description="How a record's key is written: json, concat, event, pkey, "
         "pkeyus, tspkey or tspkeyus.",
+    )
+    embed: Embedded = Field(
+        default=EMBEDDED,
+        description="What a record of the format tungsten names beside its row.",
     )
     on_truncate: Literal["send", "skip", "stop"] = Field(
         default="send", description="What a TRUNCATE does: send, skip or stop."

@@ -1,15 +1,20 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
 from collections.abc import Callable
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
+from walstream.formats.context import Context
+from walstream.formats.event import EventEncoder
 from walstream.formats.op import OpEncoder
+from walstream.formats.tungsten import TungstenEncoder
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 
 
 class Encoder(Protocol):
     """Encodes the ops of one table."""
+
+    truncates: ClassVar[bool]  # has the format a form for a Truncate?
 
     def encode(self, op: ReplicationOp) -> bytes: ...
 
@@ -22,4 +27,8 @@ class LineEncoder(Encoder, Protocol):
         """None where COPY or JSON writes a value with a backslash, but for a null."""
 
 
-ENCODERS: Final[dict[str, Callable[[Table], Encoder]]] = {"op": OpEncoder}
+ENCODERS: Final[dict[str, Callable[[Table, Context], Encoder]]] = {
+    "op": lambda table, _: OpEncoder(table),
+    "event": EventEncoder,
+    "tungsten": TungstenEncoder,
+}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import NAMESPACE_URL
 
 import orjson
@@ -37,6 +37,8 @@ _NAMES: Final = ("Host", "Database", "Table", "Timestamp")
 
 class EventEncoder:
     """Encodes the ops of one table."""
+
+    truncates: ClassVar = True
 
     def __init__(self, table: Table, context: Context) -> None:
         origin = context.origin
@@ -116,6 +118,10 @@ class Number(str):
     """A number of JSON, with every digit that was written."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Print it as a number."""
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ no form.
 """
 
 from itertools import compress
-from typing import Final
+from typing import ClassVar, Final
 
 import orjson
 
@@ -28,6 +28,8 @@ _TYPES: Final = {
 
 class TungstenEncoder:
     """Encodes the ops of one table."""
+
+    truncates: ClassVar = False
 
     def __init__(self, table: Table, context: Context) -> None:
         embed = context.embed

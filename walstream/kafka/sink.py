@@ -85,7 +85,7 @@ class KafkaSink:
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = time.monotonic() + _REFRESH_S
-        self.dropped: dict[str, int] = {}  # ops without a topic, by table
+        self.dropped: dict[str, int] = {}  # ops without a topic or a form, by table
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -135,7 +135,7 @@ class KafkaSink:
         self._topics.close()
         for table, count in self.dropped.items():
             _log.info(
-                "ops without a topic were dropped",
+                "ops were dropped",
                 **{TABLE: table, SINK: self._rules.name},
                 count=count,
             )
@@ -166,7 +166,7 @@ class KafkaSink:
         except KeyError:
             target = self._aim(op.table)
         if target is None:
-            self._drop(op.table)
+            self._drop(op.table, "table has no topic: its ops are")
         elif target.topic is None:
             transaction.undelivered += 1
             outbox.hold(partial(self._send_later, target, op, transaction))
@@ -186,16 +186,17 @@ class KafkaSink:
         target = None
         if route is not None:
             topic = self._topics.known.get(route.topic)
-            target = _Target(route, ENCODERS[self._rules.format](table), topic)
+            encoder = ENCODERS[self._rules.format](table, self._rules.context)
+            target = _Target(route, encoder, topic)
         self._targets[table] = target
         return target
 
-    def _drop(self, table: Table) -> None:
+    def _drop(self, table: Table, what: str) -> None:
         count = self.dropped.get(table.full_name, 0)
         self.dropped[table.full_name] = count + 1
         if not count:
             _log.warning(
-                "table has no topic: its ops are dropped and counted",
+                f"{what} dropped and counted",
                 **{TABLE: table.full_name, SINK: self._rules.name},
             )
 
@@ -232,7 +233,12 @@ class KafkaSink:
                 " on_truncate is 'stop'",
                 hint="set on_truncate to send or skip, then: walstream run",
             )
-        value = target.encoder.encode(replace(op, partitions=topic.partitions))
+        if not target.encoder.truncates:
+            self._drop(
+                op.table, f"a TRUNCATE has no form in {self._rules.format}: it is"
+            )
+            return
+        value = target.encode(replace(op, partitions=topic.partitions))
         for partition in range(topic.partitions):
             outbox.put(
                 topic.name,

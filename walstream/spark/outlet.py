@@ -55,7 +55,7 @@ class Outlet:
         self._target = target
         self._chunk = chunk
         self._route: Route | None = target.router.route(table, target.context.origin)
-        self._encoder = ENCODERS[target.format](table)
+        self._encoder = ENCODERS[target.format](table, target.context)
         self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True

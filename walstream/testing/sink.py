@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from walstream.formats import ENCODERS
-from walstream.formats.context import Origin
+from walstream.formats.context import Context, Origin
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, halves
@@ -109,7 +109,7 @@ class MemorySink:
         else:
             key = route.key.render(op)
             partitions = [PARTITIONERS["murmur2"](key, self._partitions)]
-        value = ENCODERS["op"](op.table).encode(op)
+        value = ENCODERS["op"](op.table, Context()).encode(op)
         for partition in partitions:
             record = Record(route.topic, partition, key, value, op.lsn, op.seq_id)
             self.sent.append(record)

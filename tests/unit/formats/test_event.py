@@ -8,6 +8,7 @@ import pytest
 
 from tests.vectors import EVENT
 from walstream.errors import WalstreamError
+from walstream.formats import ENCODERS, LineEncoder
 from walstream.formats.context import Context, Origin
 from walstream.formats.event import EventEncoder, Number, decode
 from walstream.op import Kind, ReplicationOp, Table
@@ -203,3 +204,10 @@ def test_columns_nested_too_deep_to_be_read_exactly_are_refused() -> None:
     record = decode(RECORD.replace(b"9007199254740993", deep))
     with pytest.raises(WalstreamError, match="no event record: nested too deep"):
         record.columns()
+
+
+def test_format_is_registered_by_its_name() -> None:
+    encoder = ENCODERS["event"](TABLE, CONTEXT)
+    assert encoder.encode(INSERT) == EventEncoder(TABLE, CONTEXT).encode(INSERT)
+    assert encoder.truncates
+    assert not isinstance(encoder, LineEncoder)

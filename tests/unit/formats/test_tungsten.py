@@ -6,6 +6,7 @@ import pytest
 
 from tests.vectors import TUNGSTEN
 from walstream.errors import WalstreamError
+from walstream.formats import ENCODERS
 from walstream.formats.context import Context
 from walstream.formats.tungsten import TungstenEncoder
 from walstream.op import Kind, ReplicationOp, Table
@@ -84,3 +85,9 @@ def test_names_and_values_are_escaped() -> None:
 def test_a_truncate_has_no_form() -> None:
     with pytest.raises(WalstreamError, match="has no form"):
         written(replace(INSERT, kind=Kind.TRUNCATE, new=None))
+
+
+def test_format_is_registered_by_its_name() -> None:
+    encoder = ENCODERS["tungsten"](TABLE, Context())
+    assert encoder.encode(INSERT) == written(INSERT)
+    assert not encoder.truncates
