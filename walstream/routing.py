@@ -1,7 +1,8 @@
 """Table -> topic and key columns, or drop: pure.
 
-A mapping by `schema.table`, or by the bare table name, comes first, then the sink's
-template, then its fallback topic; a table with none of them is dropped and counted.
+A mapping by `schema.table` comes first, then one by the bare table name, then the first
+pattern that matches, then the sink's template, then its fallback topic; a table with
+none of them is dropped and counted.
 """
 
 import re
@@ -15,6 +16,7 @@ from walstream.key_form import KEY_FORMS, KeyForm
 from walstream.op import Table
 
 _MAX_TOPIC: Final = 249  # Kafka's limit
+_WILD: Final = frozenset("*?")
 _ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
 
 
@@ -49,7 +51,7 @@ class TopicMapping:
 class Rules:
     """Where a sink's tables go."""
 
-    mappings: Mapping[str, TopicMapping]  # by `schema.table`, or by the bare table name
+    mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
     template: str  # with {source}, {schema}, {table}; "" = only mapped tables
     fallback: str  # "" = drop and count
     key: str = "json"  # of KEY_FORMS
@@ -69,12 +71,26 @@ class Router:
     def __init__(self, source: str, rules: Rules) -> None:
         self._source = source
         self._rules = rules
+        self._patterns = [
+            (_compile(key), "." in key, mapping)
+            for key, mapping in rules.mappings.items()
+            if not _WILD.isdisjoint(key)
+        ]
         self._owners: dict[str, tuple[str, str]] = {}  # of template topics
 
     def mapping(self, schema: str, name: str) -> TopicMapping | None:
-        """Find a table's own entry in the map."""
+        """Find a table's entry in the map: its full name, its bare name, a pattern.
+
+        Patterns are tried in their order; one without a dot is of bare names.
+        """
         mappings = self._rules.mappings
-        return mappings.get(f"{schema}.{name}") or mappings.get(name)
+        full_name = f"{schema}.{name}"
+        found = mappings.get(full_name) or mappings.get(name)
+        if found is None:
+            for pattern, is_full, mapping in self._patterns:
+                if pattern.fullmatch(full_name if is_full else name):
+                    return mapping
+        return found
 
     def topic(self, schema: str, name: str) -> str | None:
         """Name a table's topic; None: nothing takes it.

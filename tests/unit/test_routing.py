@@ -69,6 +69,49 @@ def test_mapping_by_full_name_beats_the_bare_name_and_the_template() -> None:
     assert mapped.topic("s", "u") == "s.u"
 
 
+def test_mappings_may_be_patterns() -> None:
+    mapped = router(
+        {
+            "audit_*": TopicMapping("bare"),
+            "s.?": TopicMapping("letter"),
+            "s.*": TopicMapping("schema"),
+            "Mixed": TopicMapping("mixed"),
+            "s.exact": TopicMapping("exact"),
+        }
+    )
+    found = {
+        name: mapped.topic("s", name)
+        for name in ("audit_log", "x", "xy", "Mixed", "exact", "a.b")
+    }
+    assert found == {
+        "audit_log": "bare",
+        "x": "letter",
+        "xy": "schema",
+        "Mixed": "mixed",
+        "exact": "exact",
+        "a.b": "schema",
+    }
+    assert mapped.topic("other", "audit_x") == "bare"
+    assert mapped.topic("audit_s", "t") == "audit_s.t"
+    assert mapped.topic("S", "x") == "S.x"
+    assert mapped.topic("other", "mixed") == "other.mixed"
+
+
+def test_a_table_with_a_star_in_its_name_has_a_mapping_of_its_own() -> None:
+    mapped = router({"s.*": TopicMapping("all"), "s.a*": TopicMapping("starred")})
+    assert mapped.topic("s", "a*") == "starred"
+    assert mapped.topic("s", "ab") == "all"
+
+
+def test_partition_keys_of_a_pattern_count_for_each_of_its_tables() -> None:
+    mapped = router({"s.*": TopicMapping("x", ("b",))})
+    route = mapped.route(Table("s", "t", ("a", "b"), key=(0,)), ORIGIN)
+    assert route is not None
+    assert route.key.columns == (1,)
+    with pytest.raises(HistoryError, match="no column"):
+        mapped.route(Table("s", "u", ("a",)), ORIGIN)
+
+
 def test_without_template_only_mapped_tables_and_the_fallback_count() -> None:
     assert router(template="", fallback="rest").topic("s", "t") == "rest"
     assert router(template="").topic("s", "t") is None

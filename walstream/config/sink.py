@@ -56,7 +56,8 @@ class _Sink(Section):
         description='Topic of what has none; "" drops and counts it.',
     )
     topics: dict[str, MappedTopic] = Field(
-        default={}, description="Topics by table, as schema.table or the bare name."
+        default={},
+        description="Topics by table: schema.table, the bare name, or a pattern.",
     )
     topics_file: str = Field(
         default="",
