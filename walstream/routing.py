@@ -55,6 +55,7 @@ class Rules:
     template: str  # with {source}, {schema}, {table}; "" = only mapped tables
     fallback: str  # "" = drop and count
     key: str = "json"  # of KEY_FORMS
+    strict: bool = False  # every table must be mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ class Route:
 
     topic: str
     key: KeyForm
+
+
+class Unmapped(ConfigError):
+    """A table without a mapping, where each has to have one."""
 
 
 class Router:
@@ -96,10 +101,18 @@ class Router:
         """Name a table's topic; None: nothing takes it.
 
         Raises ConfigError when two tables would meet in one topic by their spelling,
-        or when a name is longer than Kafka allows.
+        or when a name is longer than Kafka allows; Unmapped where it has to be mapped.
         """
         if mapping := self.mapping(schema, name):
             return mapping.topic
+        if self._rules.strict:
+            full_name = f"{schema}.{name}"
+            raise Unmapped(
+                f"table {full_name!r} is published and has no mapping, and strict is"
+                " true",
+                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or take it"
+                " out of the publication",
+            )
         if not self._rules.template:
             return self._rules.fallback or None
         topic = self._rules.template.format(

@@ -81,6 +81,7 @@ class SinkSet:
                     split_key_updates=config.split_key_updates,
                     source_header=header,
                     context=self._routers.context(name, origin),
+                    strict=config.strict,
                 ),
                 router,
                 self.topics(name),

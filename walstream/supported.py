@@ -14,7 +14,6 @@ from walstream.errors import ConfigError
 _BUILT: Final[dict[str, tuple[Any, ...]]] = {
     "on_too_large": ("stop",),
     "tombstones": (False,),
-    "strict": (False,),
 }
 _WITHOUT_EFFECT: Final = {"detach_after"}
 

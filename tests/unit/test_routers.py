@@ -8,7 +8,8 @@ import pytest
 from walstream.config import Config, load
 from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
-from walstream.routers import Routers
+from walstream.routers import NotFull, Routers
+from walstream.routing import Unmapped
 
 TEXT = """
 [sources.app]
@@ -112,6 +113,27 @@ def test_a_partitioned_table_is_altered_with_its_leaves(routers: Routers) -> Non
     first, second = sql(routers, table)
     assert first == second
     assert 'pg_partition_tree(\'"public"."t"\')' in first
+
+
+def test_under_strict_every_table_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(TEXT.replace('topic = "two.{table}"', "strict = true"))
+    routers = Routers(load(path, {}), "app")
+    assert not list(routers.problems([TABLE]))
+    keyed = replace(
+        TABLE, replica_identity="d", identity=("id", "org"), primary_key=("id", "org")
+    )
+    ((_, problem),) = routers.problems([keyed])
+    assert isinstance(problem, NotFull)
+    assert "sinks.two.strict" in str(problem)
+    full = 'ALTER TABLE "public"."t" REPLICA IDENTITY FULL;'
+    assert problem.repair.sql == full
+    root = replace(TABLE, kind="p", leaves_full=False, name="x")
+    ((_, problem),) = routers.problems([root])
+    assert "pg_partition_tree" in problem.repair.sql
+    with pytest.raises(Unmapped):
+        routers["two"].topic("public", "x")
+    assert routers["one"].topic("public", "x") == "one.x"
 
 
 def test_names_are_quoted(tmp_path: Path) -> None:

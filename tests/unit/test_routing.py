@@ -5,7 +5,14 @@ import pytest
 from walstream.errors import ConfigError, HistoryError
 from walstream.formats.context import Origin
 from walstream.op import Table
-from walstream.routing import Router, Rules, TopicMapping, matches, topic_part
+from walstream.routing import (
+    Router,
+    Rules,
+    TopicMapping,
+    Unmapped,
+    matches,
+    topic_part,
+)
 
 TEMPLATE = "{schema}.{table}"
 ORIGIN = Origin()
@@ -110,6 +117,16 @@ def test_partition_keys_of_a_pattern_count_for_each_of_its_tables() -> None:
     assert route.key.columns == (1,)
     with pytest.raises(HistoryError, match="no column"):
         mapped.route(Table("s", "u", ("a",)), ORIGIN)
+
+
+def test_under_strict_every_table_has_to_be_mapped() -> None:
+    rules = Rules({"s.*": TopicMapping("x")}, TEMPLATE, "rest", strict=True)
+    strict = Router("app", rules)
+    assert strict.topic("s", "t") == "x"
+    with pytest.raises(Unmapped, match=r"'other\.t' is published and has no mapping"):
+        strict.topic("other", "t")
+    with pytest.raises(Unmapped):
+        strict.route(Table("other", "t", ("a",)), ORIGIN)
 
 
 def test_without_template_only_mapped_tables_and_the_fallback_count() -> None:

@@ -1,17 +1,18 @@
 """The Kafka sink: each op becomes records of its topic, in order."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
-from walstream.formats import ENCODERS, Encoder
+from walstream.formats import ENCODERS
 from walstream.formats.context import Context
+from walstream.formats.whole import Encode, whole_rows
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
@@ -41,6 +42,7 @@ class SinkRules:
     split_key_updates: bool
     source_header: bytes  # system_identifier/database/epoch
     context: Context
+    strict: bool = False  # an old row that is not whole is an error
 
 
 @dataclass(slots=True, eq=False)
@@ -48,15 +50,10 @@ class _Target:
     """What is the same for all ops of one table: routed and rendered once."""
 
     route: Route
-    encoder: Encoder
     topic: Topic | None  # None: not known yet
-    key: KeyRenderer = field(init=False)
-    encode: Callable[[ReplicationOp], bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Have at hand what each op needs."""
-        self.key = self.route.key.render
-        self.encode = self.encoder.encode
+    key: KeyRenderer
+    encode: Encode
+    truncates: bool  # has the format a form for a Truncate?
 
 
 class KafkaSink:
@@ -187,7 +184,12 @@ class KafkaSink:
         if route is not None:
             topic = self._topics.known.get(route.topic)
             encoder = ENCODERS[self._rules.format](table, self._rules.context)
-            target = _Target(route, encoder, topic)
+            encode = (
+                whole_rows(encoder.encode) if self._rules.strict else encoder.encode
+            )
+            target = _Target(
+                route, topic, route.key.render, encode, truncates=encoder.truncates
+            )
         self._targets[table] = target
         return target
 
@@ -233,7 +235,7 @@ class KafkaSink:
                 " on_truncate is 'stop'",
                 hint="set on_truncate to send or skip, then: walstream run",
             )
-        if not target.encoder.truncates:
+        if not target.truncates:
             self._drop(
                 op.table, f"a TRUNCATE has no form in {self._rules.format}: it is"
             )
