@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - SQL of constants
 
+import csv
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any, cast
 
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.extending import example, install
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer
 from tests.fix_spark import Backfill
@@ -266,3 +268,31 @@ def test_tungsten_records_tell_a_transaction_as_its_applier_does(
         committed = datetime.fromisoformat(f"{fields(record)['_committime']}+00:00")
         assert int(committed.timestamp() * 1000) == record.timestamp
     assert len(said) == 1
+
+
+def test_a_format_of_ones_own_is_sent_by_its_name(
+    postgres18: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    install(
+        installed,
+        "walstream.formats",
+        "csv = own_format:CsvEncoder",
+        example("own_format"),
+    )
+    with streamed(
+        postgres18,
+        kafka,
+        tmp_path / "run",
+        before="CREATE TABLE t (id int PRIMARY KEY, v text)",
+        decode=lambda value: next(csv.reader([value.decode()])),
+        sink={"format": "csv"},
+        environment={"PYTHONPATH": str(installed)},
+    ) as stream:
+        stream.database.execute("INSERT INTO t VALUES (1, 'a,b'), (2, NULL)")
+        rows = [cast("list[str]", record.op) for record in stream.reader.count(2)]
+    assert [row[1:] for row in rows] == [
+        ["0", "Insert", "public.t", "1", "a,b"],
+        ["1", "Insert", "public.t", "2", ""],
+    ]

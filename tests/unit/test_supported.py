@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.extending import install
+from walstream import extension
 from walstream.config import Config, load
 from walstream.errors import ConfigError
 from walstream.supported import refuse_unsupported, risks, unsupported
@@ -65,6 +67,21 @@ def test_all_that_is_not_built_is_named(tmp_path: Path) -> None:
         "sinks.kafka.on_too_large",
         "sinks.kafka.tombstones",
     ]
+
+
+def test_a_format_that_cannot_be_loaded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "raise ValueError('broken')\n"
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    install(folder, "walstream.formats", "own = broken_format:Encoder", text)
+    monkeypatch.syspath_prepend(folder)
+    extension.names.cache_clear()
+    (error,) = unsupported(configured(tmp_path, sink='format = "own"'))
+    assert "'own'" in str(error)
+    assert "ValueError: broken" in str(error)
+    extension.names.cache_clear()
 
 
 def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:

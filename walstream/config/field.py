@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from walstream import extension
 from walstream.config import dsn, engine
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
 
@@ -31,6 +32,7 @@ IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
 INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without identity
 TOPIC_LENGTH: Final = 249
 HIGHEST_PORT: Final = 65535
+FORMATS: Final = ("op", "event", "tungsten", "row")
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
 _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")
@@ -161,6 +163,15 @@ def _distinct(names: list[_Name]) -> list[_Name]:
     return names
 
 
+def _format(name: str) -> str:
+    added = extension.names(extension.FORMATS)
+    if name not in {*FORMATS, *added}:
+        last = f"{', '.join(added)} or" if added else "or"
+        known = ", ".join(FORMATS)
+        _refuse(f"is no format: write {known}, {last} one that a package adds")
+    return name
+
+
 def _start(written: str) -> str:
     if written not in {"beginning", "end"} and not _AFTER.fullmatch(written):
         _refuse('is no start: write "beginning", "end" or "after:KEY", as in "after:0"')
@@ -233,6 +244,7 @@ TableName = Annotated[str, StringConstraints(min_length=1)]
 StartKey = Annotated[str, AfterValidator(_start)]
 Names = Annotated[list[str], AfterValidator(_not_empty)]
 DistinctNames = Annotated[list[str], AfterValidator(_distinct)]
+Format = Annotated[str, AfterValidator(_format)]
 Embedded = Annotated[
     list[Literal["schema", "table", "committime"]], AfterValidator(_distinct)
 ]

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from walstream.config.field import (
     Embedded,
+    Format,
     OptionalNames,
     OptionalTopicName,
     Properties,
@@ -19,7 +20,6 @@ from walstream.config.field import (
     TopicTemplate,
 )
 
-Format = Literal["op", "event", "tungsten", "row"]
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
 Partitioner = Literal[
     "murmur2_random",
@@ -44,7 +44,9 @@ class MappedTopic(Section):
 
 class _Sink(Section):
     format: Format = Field(
-        default="op", description="How an op is written: op, event, tungsten or row."
+        default="op",
+        description="How an op is written: op, event, tungsten, row, or what an "
+        "installed package adds.",
     )
     topic: TopicTemplate = Field(
         default="{schema}.{table}",

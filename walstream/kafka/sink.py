@@ -10,7 +10,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
-from walstream.formats import ENCODERS
+from walstream.formats import encoder_of
 from walstream.formats.context import Context
 from walstream.formats.whole import Encode, whole_rows
 from walstream.kafka.outbox import Headers, Outbox
@@ -75,6 +75,7 @@ class KafkaSink:
         self._expected = list(expected)
         self._properties = producer
         self._partition = PARTITIONERS[rules.partitioner]
+        self._make_encoder = encoder_of(rules.format)
         self._outbox: Outbox | None = None
         self._limits = (0, 0)  # of the topics that the outbox was built for
         self._targets: dict[Table, _Target | None] = {}
@@ -183,7 +184,7 @@ class KafkaSink:
         target = None
         if route is not None:
             topic = self._topics.known.get(route.topic)
-            encoder = ENCODERS[self._rules.format](table, self._rules.context)
+            encoder = self._make_encoder(table, self._rules.context)
             encode = (
                 whole_rows(encoder.encode) if self._rules.strict else encoder.encode
             )

@@ -11,7 +11,7 @@ from itertools import repeat
 from operator import add
 
 from walstream.errors import RecordRefused
-from walstream.formats import ENCODERS, LineEncoder
+from walstream.formats import LineEncoder, encoder_of
 from walstream.formats.context import Context
 from walstream.lsn import Lsn, show
 from walstream.op import EPOCH_S, Kind, ReplicationOp
@@ -55,7 +55,7 @@ class Outlet:
         self._target = target
         self._chunk = chunk
         self._route: Route | None = target.router.route(table, target.context.origin)
-        self._encoder = ENCODERS[target.format](table, target.context)
+        self._encoder = encoder_of(target.format)(table, target.context)
         self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
