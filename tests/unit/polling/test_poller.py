@@ -34,6 +34,7 @@ class Table:
     ranges: list[Range] = field(default_factory=list)
     refused: int | None = None  # a key that no topic takes
     open_marks: list[int] = field(default_factory=list)
+    stopped: bool = False
     clock: int = 0
     connected: int = 0  # times
     at: float = 1_000_000.0
@@ -73,6 +74,8 @@ class Table:
 
     def run(self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]) -> bool:
         """Do what Spark and Kafka do; the last part is done first."""
+        if self.stopped:
+            return False
         for part in reversed(parts):
             self.ranges.append(part)
             on_done(self.read(part))
@@ -118,7 +121,7 @@ def made(
 ) -> Poller:
     rules = rules or Rules("t")
     progress = Progress(positions, rules.table, Bounds(timeout_s, most), table.now)
-    return Poller(rules, progress, table.connect, lambda *order: table.run(*order))
+    return Poller(rules, progress, table.connect, table.run)
 
 
 def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
@@ -348,6 +351,6 @@ def test_a_stop_does_not_forget_why_a_row_was_refused(
     poller = made(table, positions)
     with pytest.raises(RecordRefused):
         poller.poll()
-    table.run = lambda _parts, _done: False  # type: ignore[method-assign]
+    table.stopped = True
     poller.poll()
     assert poller.told["error"] == "too large"
