@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.gaps import Interval
+from walstream.intervals import Interval
 from walstream.polling.progress import Bounds, Progress
 from walstream.positions import LmdbPositions
 

@@ -8,22 +8,21 @@ timeout, and after the end of the transactions that were open when it was noted,
 the engine tells (its low-water mark has reached the gap's mark).
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self, cast
 
-Interval = tuple[int, int]  # the first and the last key
+from walstream.intervals import Interval, count_keys, missing, outside
 
 _PATIENCE: Final = 10  # a gap is due again after a tenth of its age
 _SETTLED_S: Final = 60.0  # a key may have been drawn before its transaction is seen
 _BLOCKS: Final = 1024  # more are joined, each with those noted about then
 _LAST_SECOND: Final = 253_402_300_800  # the year 10000
-_NEAR: Final = 50  # keys between two gaps: reading them costs less than a query
 
 
 class Forgotten(NamedTuple):
@@ -92,7 +91,7 @@ class GapLedger:
         self._gaps += [(low, high, block) for low, high in added]
         if not in_order:
             self._gaps.sort(key=itemgetter(0))
-        self._keys += _count(added)
+        self._keys += count_keys(added)
         self._blocks.append(block)
         if len(self._blocks) > self._joined_at and not self._due:
             self._join_blocks()
@@ -230,7 +229,7 @@ class GapLedger:
     def _keep(self, gaps: list[_Gap]) -> None:
         """Have these instead."""
         self._gaps = gaps
-        self._keys = _count(gaps)
+        self._keys = count_keys(gaps)
         counts = Counter(block for _, _, block in gaps)
         for block, count in counts.items():
             block.gaps = count
@@ -242,7 +241,7 @@ class GapLedger:
             [
                 (low, high, block)
                 for first, last, block in self._gaps
-                for low, high in _outside((first, last), cuts)
+                for low, high in outside((first, last), cuts)
             ]
         )
 
@@ -280,48 +279,6 @@ class GapLedger:
             heirs[block] = heir
         self._keep([(low, high, heirs[block]) for low, high, block in self._gaps])
         self._joined_at = max(_BLOCKS, 2 * len(self._blocks))
-
-
-def missing(low: int, high: int, keys: Sequence[int]) -> list[Interval]:
-    """Find what was not there of the keys in (low, high]; `keys` ascend in it."""
-    before, after = chain((low,), keys), chain(keys, (high + 1,))
-    return [
-        (one + 1, other - 1)
-        for one, other in zip(before, after, strict=True)
-        if other - one > 1
-    ]
-
-
-def ranges(intervals: Iterable[Interval], near: int = _NEAR) -> list[Interval]:
-    """Join neighbours, which are in order, with at most `near` keys between them.
-
-    For queries: what they return is to be filtered by the ledger again.
-    """
-    joined: list[Interval] = []
-    for low, high in intervals:
-        if joined and low - joined[-1][1] - 1 <= near:
-            joined[-1] = (joined[-1][0], high)
-        else:
-            joined.append((low, high))
-    return joined
-
-
-def _count(intervals: Iterable[tuple[Any, ...]]) -> int:
-    return sum(interval[1] - interval[0] + 1 for interval in intervals)
-
-
-def _outside(gap: Interval, cuts: Sequence[Interval]) -> Iterator[Interval]:
-    """Yield what is left of a gap without the cuts."""
-    low, high = gap
-    for i in range(bisect_left(cuts, low, key=itemgetter(1)), len(cuts)):
-        first, last = cuts[i]
-        if first > high:
-            break
-        if low < first:
-            yield low, first - 1
-        low = last + 1
-    if low <= high:
-        yield low, high
 
 
 def _read_block(written: object) -> Iterator[_Gap]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config
-from walstream.control import Answer, ControlServer
+from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
 from walstream.lock import FolderLock
 from walstream.worker_process import GRACE_S, WorkerProcess

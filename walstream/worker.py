@@ -21,7 +21,7 @@ import structlog
 
 from walstream import logs
 from walstream.config import Config, SqlSource
-from walstream.control import Answer
+from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options

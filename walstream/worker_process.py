@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config
-from walstream.control import Answer
+from walstream.control_server import Answer
 from walstream.errors import Transient
 from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE

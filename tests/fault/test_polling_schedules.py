@@ -20,7 +20,7 @@ import pytest
 from tests.committing import Crew, Written, create
 from tests.fix_mariadb import Mariadb
 from tests.waiting import wait_until
-from walstream.gaps import missing
+from walstream.intervals import missing
 from walstream.polling.look import Place
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Bounds, Progress

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.gaps import GapLedger, missing, ranges
+from walstream.gaps import GapLedger
+from walstream.intervals import missing, ranges
 
 TIMEOUT = 100.0
 SETTLED = 60.0

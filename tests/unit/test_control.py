@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from walstream.control import Answer, ControlServer, ask, ask_status, borrowed
+from walstream.control import ask, ask_status, borrowed
+from walstream.control_server import Answer, ControlServer
 from walstream.errors import ConfigError, Transient
 from walstream.lock import FolderLock
 

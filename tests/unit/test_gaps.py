@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from walstream.gaps import Forgotten, GapLedger, missing, ranges
+from walstream.gaps import Forgotten, GapLedger
 
 HOUR = 3600.0
 
@@ -17,30 +17,6 @@ def ledger(most: int = 1000) -> GapLedger:
 def rounds(gaps: GapLedger, now: float, low_water: int | None = None) -> Forgotten:
     gaps.due(now, low_water)
     return gaps.looked(now)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "keys", "expected"),
-    [
-        (0, 3, [1, 2, 3], []),
-        (0, 3, [], [(1, 3)]),
-        (0, 6, [2, 5], [(1, 1), (3, 4), (6, 6)]),
-        (-4, 1, [-2], [(-3, -3), (-1, 1)]),
-        (7, 7, [], []),
-        (0, 10**30, [5], [(1, 4), (6, 10**30)]),
-    ],
-)
-def test_missing_is_what_lies_between(
-    low: int, high: int, keys: list[int], expected: list[tuple[int, int]]
-) -> None:
-    assert missing(low, high, keys) == expected
-
-
-def test_neighbours_are_read_by_one_query() -> None:
-    assert ranges([(1, 2), (53, 53), (105, 106)]) == [(1, 53), (105, 106)]
-    assert ranges([(1, 1), (3, 3)], near=0) == [(1, 1), (3, 3)]
-    assert ranges([(1, 1), (2, 3)], near=0) == [(1, 3)]
-    assert ranges([]) == []
 
 
 def test_a_gap_is_due_at_once_and_then_less_and_less_often() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from walstream.errors import WalstreamError
-from walstream.gaps import Interval, missing, ranges
+from walstream.intervals import Interval, missing, ranges
 from walstream.metrics import HINT, TABLE
 from walstream.polling.progress import Progress
 from walstream.spark.chunk import ChunkDone

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from walstream.errors import RecordRefused, WalstreamError
 from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
-from walstream.gaps import Interval, missing
+from walstream.intervals import Interval, missing
 from walstream.partitioner import for_all
 from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.leash import Leash

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from walstream.errors import RecordRefused
-from walstream.gaps import missing
+from walstream.intervals import missing
 from walstream.polling import poller as pollers
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Bounds, Progress
