@@ -14,6 +14,7 @@ from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.reading import Reader
 from tests.running import Walstream
+from walstream.formats.op import decode
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,14 @@ def streamed(
     user: str = "",
     **options: Any,
 ) -> Iterator[Stream]:
-    """Stream a fresh database; `options` are fields of `Walstream`."""
+    """Stream a fresh database; `options` are fields of `Walstream`.
+
+    `decode` is how the reader reads values.
+    """
     prefix = options.pop("prefix", f"test_{token_hex(6)}.")
     with (
         temporary_database(server) as database,
-        Reader(kafka.bootstrap, prefix) as reader,
+        Reader(kafka.bootstrap, prefix, options.pop("decode", decode)) as reader,
     ):
         if callable(before):
             before(database)

@@ -6,6 +6,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from walstream.lsn import MAX
+from walstream.op import Kind, ReplicationOp, Table
 from walstream.pgoutput import (
     Begin,
     Column,
@@ -20,7 +21,7 @@ from walstream.pgoutput import (
     Type,
     Update,
 )
-from walstream.row import UNCHANGED, Value
+from walstream.row import OMITTED, UNCHANGED, Value, any_absent
 from walstream.testing import keepalive, transaction
 
 lsns: Final = st.integers(0, MAX)
@@ -88,6 +89,35 @@ messages: Final[st.SearchStrategy[Message]] = st.one_of(
         content=st.binary(max_size=20),
     ),
 )
+
+
+@st.composite
+def ops(draw: st.DrawFn) -> ReplicationOp:
+    """Draw any op, of texts."""
+    columns = tuple(draw(st.lists(names, min_size=1, max_size=4, unique=True)))
+    schema = draw(st.just("public") | names)
+    table = Table(schema=schema, name=draw(names), columns=columns)
+    absent = draw(st.sampled_from(([], [OMITTED, UNCHANGED])))
+    value = st.sampled_from([None, *absent]) | texts
+    row = st.lists(value, min_size=len(columns), max_size=len(columns))
+    kind = draw(st.sampled_from(Kind))
+    old = new = None
+    if kind in (Kind.UPDATE, Kind.DELETE):
+        old = draw(st.none() | row if kind is Kind.UPDATE else row)
+    if kind in (Kind.UPDATE, Kind.INSERT):
+        new = draw(row)
+    return ReplicationOp(
+        kind=kind,
+        table=table,
+        lsn=draw(lsns),
+        seq_id=draw(st.integers(0, 2**63)),
+        old=old,
+        new=new,
+        absent=any_absent(old) or any_absent(new),
+        snapshot=draw(st.booleans()) if kind is Kind.INSERT else False,
+        partitions=draw(st.integers(1, 100)) if kind is Kind.TRUNCATE else 0,
+        commit_time=draw(times),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ that moves its key takes two numbers.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from walstream.column_type import written_as
 from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory
 from walstream.lsn import Lsn, show
@@ -18,6 +19,7 @@ from walstream.pgoutput.messages import (
     Insert,
     Relation,
     Truncate,
+    Type,
     Update,
 )
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
@@ -41,6 +43,7 @@ class Assembler:
     def __init__(self, resume: Lsn) -> None:
         self._resume = resume
         self._shapes: dict[int, _Shape] = {}
+        self._types: dict[int, Type] = {}  # those that are not built in
         self._boundary: Lsn | None = None  # the next LSN at which some keys change
         self._lsn: Lsn = 0
         self._xid = 0
@@ -73,6 +76,14 @@ class Assembler:
                     old_rows_whole=shape.old_rows_whole,
                 )
 
+    def name_type(self, message: Type) -> None:
+        """Take the name of a type, which comes before the relation that needs it."""
+        self._types[message.oid] = message
+
+    def _written_as(self, oid: int) -> int:
+        named = self._types.get(oid)
+        return written_as(oid, named.namespace, named.name) if named else oid
+
     def describe(
         self, relation: Relation, history: KeyHistory, *, old_rows_whole: bool = True
     ) -> Table:
@@ -98,7 +109,9 @@ class Assembler:
             name=relation.name,
             columns=names,
             key=row_key,
-            type_oids=tuple(column.type_oid for column in relation.columns),
+            type_oids=tuple(
+                self._written_as(column.type_oid) for column in relation.columns
+            ),
         )
         self._shapes[relation.oid] = _Shape(
             relation=relation,

@@ -28,7 +28,8 @@ from walstream.polling import checks as polled_checks
 from walstream.polling.kept import Kept, kept_of
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
-from walstream.routers import Routers
+from walstream.routers import NotFull, Routers
+from walstream.routing import Unmapped
 from walstream.sink_checks import SinkChecks
 from walstream.sink_checks import Wanted as WantedTopics
 from walstream.state_check import Known
@@ -222,10 +223,14 @@ def _partition_keys(
     routers: Routers, tables: Iterable[TableFacts]
 ) -> Iterator[Finding]:
     for table, problem in routers.problems(tables):
+        subject = f"table {table.full_name}"
+        if isinstance(problem, NotFull):
+            yield Finding.of(problem, "strict", subject)
+            continue
         yield Finding.of(
             problem,
             "partition-key",
-            f"table {table.full_name}",
+            subject,
             "a record without its whole key would go to another partition than the"
             " rest of its row's records",
         )
@@ -241,7 +246,8 @@ def _topics(
             topic = routers[sink].topic(table.schema, table.name)
         except ConfigError as error:
             subject = f"table {table.full_name}"
-            findings.append(Finding.of(error, "topic-name", subject))
+            code = "strict" if isinstance(error, Unmapped) else "topic-name"
+            findings.append(Finding.of(error, code, subject))
         else:
             topics |= {topic} if topic is not None else set()
     return topics, findings

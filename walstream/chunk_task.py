@@ -75,6 +75,7 @@ def chunk_task(
     if not isinstance(found, PostgresSource):
         raise ConfigError(f"source {source!r} is no postgres source")
     routers = Routers(config, source)
+    origin = snapshot.source_header.decode().rpartition("/")[0]
     targets = []
     for name, sink in routers.configs.items():
         limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
@@ -97,6 +98,7 @@ def chunk_task(
                     topic.name: TopicShape(topic.partitions, topic.limit)
                     for topic in topics[name].values()
                 },
+                context=routers.context(name, origin),
                 transactions=""
                 if leash
                 else transactions(found.slot, name, snapshot.source_header),

@@ -17,22 +17,40 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypedDict
 
 import structlog
 
 from walstream.config import Config
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import (
+    ConfigError,
+    HistoryError,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
 from walstream.lock import FolderLock, holder
 
 _NAME: Final = "control.sock"
+_KINDS: Final[Mapping[int, type[WalstreamError]]] = {
+    kind.exit_code: kind
+    for kind in (ConfigError, HistoryError, PermissionLacking, Transient)
+}
 _PASSED_ON: Final = frozenset({"backfill", "poll"})
 LONGEST: Final = 4096  # bytes of a request
 _MOST: Final = 32  # connections at a time
 _ANSWER_S: Final = 3.0
+_SEND_S: Final = 0.5
 _RETRY_S: Final = 0.05
 _KILLED_S: Final = 15.0
 _log = structlog.get_logger()
+
+
+class Answer(TypedDict):
+    """What a worker says to a request."""
+
+    problem: str  # "" is done
+    exit_code: int  # that a problem stands for
 
 
 class Lender(Protocol):
@@ -44,8 +62,8 @@ class Lender(Protocol):
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
-    def answer(self, source: str, number: int) -> str | None:
-        """Give what a worker says to a request: "" or a problem; None: nothing yet."""
+    def answer(self, source: str, number: int) -> "Answer | None":
+        """Give what a worker says to a request; None: nothing yet."""
 
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""
@@ -197,10 +215,11 @@ class ControlServer:
         """Tell those who wait for a source, or its worker's answer, what they have."""
         for caller in list(self._callers):
             if caller.asked:
-                problem = self._lender.answer(*caller.asked)
-                if problem is not None:
-                    asked = {"error": problem} if problem else {"asked": caller.asked}
-                    self._answer(caller, asked)
+                answer = self._lender.answer(*caller.asked)
+                if answer is not None:
+                    problem = {"error": answer["problem"], **answer}
+                    done = {"asked": caller.asked}
+                    self._answer(caller, problem if answer["problem"] else done)
                     self._end(caller)
             elif (
                 caller.borrows
@@ -211,9 +230,11 @@ class ControlServer:
                 self._answer(caller, {"lent": caller.borrows})
 
     def _answer(self, caller: _Caller, answer: dict[str, Any]) -> None:
-        # small enough for the socket's buffer; who does not read it gets none
+        # who does not read what the socket's buffer cannot hold gets a part of it
         with contextlib.suppress(OSError):
+            caller.connection.settimeout(_SEND_S)
             caller.connection.sendall(json.dumps(answer).encode() + b"\n")
+            caller.connection.settimeout(0.0)
 
     def _end(self, caller: _Caller) -> None:
         self._callers.remove(caller)
@@ -276,7 +297,7 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
 def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] | None:
     """Ask a running instance for something; None: none runs.
 
-    Raises ConfigError with what it says against that.
+    Raises with what it says against that.
     """
     if holder(folder) is None:
         return None
@@ -287,7 +308,8 @@ def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] 
     with contextlib.closing(connection):
         answer = _call(connection, request)
     if "error" in answer:
-        raise ConfigError(
+        kind = _KINDS.get(answer.get("exit_code", ConfigError.exit_code), ConfigError)
+        raise kind(
             f"the running walstream refuses for source {request['source']!r}:"
             f" {answer['error']}"
         )

@@ -182,6 +182,10 @@ class GapLedger:
     def full(self) -> bool:
         return len(self._gaps) >= self._most
 
+    @property
+    def half_full(self) -> bool:
+        return len(self._gaps) * 2 >= self._most
+
     def document(self) -> list[Any]:
         """Write it as JSON can hold it; `of` reads it."""
         written: dict[_Block, list[Any]] = {

@@ -39,7 +39,7 @@ class Table:
     name: str
     columns: tuple[str, ...]  # in the row's order
     key: tuple[int, ...] = ()  # indexes into columns of the row key, in table order
-    type_oids: tuple[int, ...] = ()
+    type_oids: tuple[int, ...] = ()  # what texts are written as: `written_as`
 
     @property
     def full_name(self) -> str:

@@ -27,6 +27,7 @@ from walstream.pgoutput import (
     Relation,
     RowMessage,
     Truncate,
+    Type,
     decode,
 )
 from walstream.ports import Beside, Companion, Position, Sink, Source
@@ -233,8 +234,10 @@ class Pipeline:
                 )
             case Truncate():
                 self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
+            case Type():
+                self._assembler.name_type(message)
             case _:
-                pass  # Type, Origin and logical messages carry no op
+                pass  # Origin and logical messages carry no op
         return True
 
     def _keepalive(self, frame: bytes) -> None:

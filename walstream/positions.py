@@ -30,7 +30,8 @@ from walstream.lsn import Lsn, show
 from walstream.ports import Position
 
 _FORMAT: Final = 1
-_MAP_SIZE: Final = 256 << 20  # address space, not disk: the data are a few kilobytes
+# address space, not disk: the data are a few kilobytes, unless a million gaps are kept
+_MAP_SIZE: Final = 256 << 20
 _CHECKSUM_SIZE: Final = 4
 _DAMAGE: Final = (  # what no free space will cure
     lmdb.CorruptedError,
@@ -185,6 +186,13 @@ class LmdbPositions:
                         transaction.put(name.encode(), _wrap(document))
         except _DAMAGE as error:
             raise self._damaged(str(error)) from error
+        except lmdb.MapFullError as error:
+            raise Transient(
+                f"state folder {self._folder}: cannot write: the positions of this"
+                f" source are larger than the file may be, {_MAP_SIZE >> 20} MiB",
+                hint="lower max_gaps or gap_timeout of its tables: fewer missing keys"
+                " are remembered then",
+            ) from error
         except (lmdb.Error, OSError) as error:
             raise Transient(
                 f"state folder {self._folder}: cannot write: {error}",

@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from walstream.config import Config
+from walstream.config import Config, PostgresSource, dsn
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.errors import ConfigError, Repair
+from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
 from walstream.routing import Router, Rules, TopicMapping
+
+
+class NotFull(ConfigError):
+    """A table of which old rows are not whole, where they have to be."""
 
 
 class Routers:
     """The routers of one source, by sink."""
 
     def __init__(self, config: Config, source: str) -> None:
+        self._source = config.sources[source]
         self.configs: Mapping[str, KafkaSinkConfig] = {
             name: found
             for name in config.sources[source].sinks
@@ -24,6 +30,19 @@ class Routers:
 
     def __getitem__(self, sink: str) -> Router:
         return self._routers[sink]
+
+    def context(self, sink: str, origin: str) -> Context:
+        """Say what formats and keys are told; `origin` is system_identifier/database.
+
+        Raises ConfigError for a source that has none.
+        """
+        source = self._source
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"a {source.kind} source has no slot: a defect")
+        system, _, database = origin.partition("/")
+        host = dsn.host(dsn.parse(source.dsn)) or "unknown"
+        embed = frozenset(self.configs[sink].embed)
+        return Context(Origin(host, database, int(system), source.slot), embed)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
@@ -42,11 +61,14 @@ class Routers:
     def problems(
         self, captured: Iterable[TableFacts]
     ) -> Iterator[tuple[TableFacts, ConfigError]]:
-        """Name the partition keys that some record could not have."""
+        """Name what some record could not have: partition keys, whole old rows."""
+        strict = [name for name, config in self.configs.items() if config.strict]
         for table in captured:
             for column in self.partition_key(table.schema, table.name):
                 for problem in _partition_key_problems(table, column):
                     yield table, problem
+            if strict and not (table.full and table.old_rows_whole):
+                yield table, _not_full(table, strict[0])
 
 
 def _rules(config: KafkaSinkConfig) -> Rules:
@@ -61,6 +83,7 @@ def _rules(config: KafkaSinkConfig) -> Rules:
         template=config.topic,
         fallback=config.fallback_topic,
         key=config.key,
+        strict=config.strict,
     )
 
 
@@ -85,6 +108,15 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
             f"{subject} is not in the replica identity: deletes would not carry it",
             _make_full(table),
         )
+
+
+def _not_full(table: TableFacts, sink: str) -> ConfigError:
+    return NotFull(
+        f"table {table.full_name!r} is not under REPLICA IDENTITY FULL, and"
+        f" sinks.{sink}.strict is true",
+        hint="its readers know no old row that is not whole",
+        repair=Repair(sql=_make_full(table), then="walstream run"),
+    )
 
 
 def _make_full(table: TableFacts) -> str:

@@ -1,24 +1,23 @@
-"""Table -> topic, key columns -> key bytes, or drop: pure.
+"""Table -> topic and key columns, or drop: pure.
 
-A mapping by `schema.table`, or by the bare table name, comes first, then the sink's
-template, then its fallback topic; a table with none of them is dropped and counted.
+A mapping by `schema.table` comes first, then one by the bare table name, then the first
+pattern that matches, then the sink's template, then its fallback topic; a table with
+none of them is dropped and counted.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import orjson
-
 from walstream.errors import ConfigError, HistoryError
+from walstream.formats.context import Origin
+from walstream.key_form import KEY_FORMS, KeyForm
 from walstream.op import Table
-from walstream.row import Row
 
 _MAX_TOPIC: Final = 249  # Kafka's limit
+_WILD: Final = frozenset("*?")
 _ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
-
-KeyRenderer = Callable[[Row], bytes]
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -52,10 +51,11 @@ class TopicMapping:
 class Rules:
     """Where a sink's tables go."""
 
-    mappings: Mapping[str, TopicMapping]  # by `schema.table`, or by the bare table name
+    mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
     template: str  # with {source}, {schema}, {table}; "" = only mapped tables
     fallback: str  # "" = drop and count
-    key: str = "json"  # json | concat
+    key: str = "json"  # of KEY_FORMS
+    strict: bool = False  # every table must be mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Route:
     """Where the ops of one table go, and how their key is made of a row."""
 
     topic: str
-    key: KeyRenderer
-    table_key: bytes  # the key of ops without a row: Truncate
-    columns: tuple[int, ...] = ()  # of a row, those that its key is made of
-    around: tuple[bytes, bytes, bytes] = (b"", b"", b"")
-    """What a key has before, between and behind texts that need no escape."""
+    key: KeyForm
+
+
+class Unmapped(ConfigError):
+    """A table without a mapping, where each has to have one."""
 
 
 class Router:
@@ -76,21 +76,43 @@ class Router:
     def __init__(self, source: str, rules: Rules) -> None:
         self._source = source
         self._rules = rules
+        self._patterns = [
+            (_compile(key), "." in key, mapping)
+            for key, mapping in rules.mappings.items()
+            if not _WILD.isdisjoint(key)
+        ]
         self._owners: dict[str, tuple[str, str]] = {}  # of template topics
 
     def mapping(self, schema: str, name: str) -> TopicMapping | None:
-        """Find a table's own entry in the map."""
+        """Find a table's entry in the map: its full name, its bare name, a pattern.
+
+        Patterns are tried in their order; one without a dot is of bare names.
+        """
         mappings = self._rules.mappings
-        return mappings.get(f"{schema}.{name}") or mappings.get(name)
+        full_name = f"{schema}.{name}"
+        found = mappings.get(full_name) or mappings.get(name)
+        if found is None:
+            for pattern, is_full, mapping in self._patterns:
+                if pattern.fullmatch(full_name if is_full else name):
+                    return mapping
+        return found
 
     def topic(self, schema: str, name: str) -> str | None:
         """Name a table's topic; None: nothing takes it.
 
         Raises ConfigError when two tables would meet in one topic by their spelling,
-        or when a name is longer than Kafka allows.
+        or when a name is longer than Kafka allows; Unmapped where it has to be mapped.
         """
         if mapping := self.mapping(schema, name):
             return mapping.topic
+        if self._rules.strict:
+            full_name = f"{schema}.{name}"
+            raise Unmapped(
+                f"table {full_name!r} is published and has no mapping, and strict is"
+                " true",
+                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or take it"
+                " out of the publication",
+            )
         if not self._rules.template:
             return self._rules.fallback or None
         topic = self._rules.template.format(
@@ -118,7 +140,7 @@ class Router:
                 f" [sinks.NAME.topics.{full_name!r}]",
             )
 
-    def route(self, table: Table) -> Route | None:
+    def route(self, table: Table, origin: Origin) -> Route | None:
         """Find a table's topic and key; None: drop.
 
         Raises HistoryError when a column of its partition key is not in the table.
@@ -130,10 +152,7 @@ class Router:
         indexes = table.key
         if mapping and mapping.partition_key is not None:
             indexes = _indexes(table, mapping.partition_key)
-        render = _RENDERERS[self._rules.key]
-        key, table_key = render(table.full_name, indexes)
-        around = _AROUND[self._rules.key]
-        return Route(topic, key, table_key, indexes, around)
+        return Route(topic, KEY_FORMS[self._rules.key](table, indexes, origin))
 
 
 def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
@@ -144,26 +163,3 @@ def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
             hint="correct partition_key in the sink's topics, then: walstream run",
         )
     return tuple(sorted({table.columns.index(name) for name in names}))
-
-
-def _json(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, bytes]:
-    table_key = orjson.dumps([full_name])
-    if not indexes:
-        return (lambda _row: table_key), table_key
-    if len(indexes) == 1:
-        index = indexes[0]
-        return (lambda row: orjson.dumps((row[index],))), table_key
-    return (lambda row: orjson.dumps([row[index] for index in indexes])), table_key
-
-
-def _concat(full_name: str, indexes: tuple[int, ...]) -> tuple[KeyRenderer, bytes]:
-    table_key = full_name.encode()
-    if not indexes:
-        return (lambda _row: table_key), table_key
-    return (
-        lambda row: "".join(str(row[index] or "") for index in indexes).encode()
-    ), table_key
-
-
-_RENDERERS: Final = {"json": _json, "concat": _concat}
-_AROUND: Final = {"json": (b'["', b'","', b'"]'), "concat": (b"", b"", b"")}

@@ -80,6 +80,8 @@ class SinkSet:
                     on_truncate=config.on_truncate,
                     split_key_updates=config.split_key_updates,
                     source_header=header,
+                    context=self._routers.context(name, origin),
+                    strict=config.strict,
                 ),
                 router,
                 self.topics(name),

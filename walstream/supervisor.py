@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config
-from walstream.control import ControlServer
+from walstream.control import Answer, ControlServer
 from walstream.driver.keeper import Keeper
 from walstream.lock import FolderLock
 from walstream.worker_process import GRACE_S, WorkerProcess
@@ -118,10 +118,10 @@ class Supervisor:
             return _NO_SOURCE
         return worker.pass_on(word, request)
 
-    def answer(self, source: str, number: int) -> str | None:
-        """Give what a worker says to a request: "" or a problem; None: nothing yet."""
+    def answer(self, source: str, number: int) -> Answer | None:
+        """Give what a worker says to a request; None: nothing yet."""
         worker = self._worker(source)
-        return _NO_SOURCE if worker is None else worker.answer(number)
+        return None if worker is None else worker.answer(number)
 
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""

@@ -10,13 +10,11 @@ from typing import Any, Final, NamedTuple
 from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource, Source
 from walstream.config import risk as config_risk
 from walstream.errors import ConfigError
+from walstream.formats import encoder_of
 
 _BUILT: Final[dict[str, tuple[Any, ...]]] = {
-    "format": ("op", "row"),
-    "key": ("json", "concat"),
     "on_too_large": ("stop",),
     "tombstones": (False,),
-    "strict": (False,),
 }
 _WITHOUT_EFFECT: Final = {"detach_after"}
 
@@ -49,6 +47,8 @@ def unsupported(config: Config) -> Iterator[ConfigError]:
                 hint='only kind = "kafka" is delivered to yet',
             )
             continue
+        if sink.format != "row":
+            yield from _of_format(sink.format)
         for key, built in _BUILT.items():
             if getattr(sink, key) not in built:
                 yield ConfigError(
@@ -56,6 +56,13 @@ def unsupported(config: Config) -> Iterator[ConfigError]:
                     " version",
                     hint=f"write {key} = {' or '.join(map(repr, built))}",
                 )
+
+
+def _of_format(name: str) -> Iterator[ConfigError]:
+    try:
+        encoder_of(name)
+    except ConfigError as error:
+        yield error
 
 
 def _of_source(name: str, source: Source) -> Iterator[ConfigError]:

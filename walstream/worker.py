@@ -21,7 +21,8 @@ import structlog
 
 from walstream import logs
 from walstream.config import Config, SqlSource
-from walstream.errors import Restart, Transient, WalstreamError
+from walstream.control import Answer
+from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options
 from walstream.parent import die_with_parent
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
+_LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
+_WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
 _STARTING: Final = "it is only starting: ask again"
 _SAY_AGAIN_S: Final = 60.0
@@ -54,7 +57,7 @@ class Worker:
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
         self._part: StreamedSource | PolledSource | None = None
-        self.answers: dict[str, str] = {}  # "" or a problem, by the request's number
+        self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
 
@@ -165,7 +168,7 @@ class Worker:
     def backfill(self, request: dict[str, Any]) -> None:
         """Have tables read beside the stream; answer when that is on disk."""
         if isinstance(self._part, StreamedSource):
-            self.answer(request, self._part.backfill(request))
+            self.answer(request, self._part.backfill(request), ConfigError.exit_code)
         else:
             self.answer(request, _STARTING)
 
@@ -176,10 +179,13 @@ class Worker:
         else:
             self._part.ask(partial(self.answer, request))
 
-    def answer(self, request: dict[str, Any], problem: str) -> None:
+    def answer(
+        self, request: dict[str, Any], problem: str, exit_code: int = _WAITS
+    ) -> None:
         """Tell who asked: "" is done."""
         last = list(self.answers.items())[1 - _ANSWERS :]
-        self.answers = {**dict(last), str(request["number"]): problem}
+        answer: Answer = {"problem": problem, "exit_code": exit_code}
+        self.answers = {**dict(last), str(request["number"]): answer}
         self._stop.waker.wake()
 
 
@@ -212,16 +218,28 @@ def _obey(worker: Worker, stop: Stop) -> None:
 def _push(worker: Worker) -> None:
     """Write the state each second, and at once when it becomes another, or answers.
 
-    A supervisor that does not read misses it.
+    A supervisor that does not read keeps this thread waiting, and nothing else.
     """
-    os.set_blocking(sys.stdout.fileno(), False)
     while True:
         said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
         line = json.dumps(worker.report()) + "\n"
-        with contextlib.suppress(OSError):  # full, or closed: the control pipe tells
-            os.write(sys.stdout.fileno(), line.encode())
+        with contextlib.suppress(OSError):  # closed: the control pipe tells
+            left = line.encode()
+            while left:
+                left = left[os.write(sys.stdout.fileno(), left) :]
         while (worker.phase, worker.answers) == said and time.monotonic() < due:
             time.sleep(_LOOK_EVERY_S)
+
+
+def _end_in_time(stop: Stop) -> None:
+    """End after the drain's deadline, whatever server is still waited for."""
+    stop.event.wait()
+    while not stop.expired:
+        time.sleep(_LOOK_EVERY_S)
+    time.sleep(_LATE_S)
+    _log.warning("stopped before all was delivered: it will come again")
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def main() -> int:
@@ -238,6 +256,7 @@ def main() -> int:
     worker = Worker(config, name, Options(**order["options"]), stop)
     threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
     threading.Thread(target=_push, args=(worker,), daemon=True).start()
+    threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
     try:
         ended = worker.run()
     except WalstreamError as error:

@@ -13,6 +13,8 @@ from typing import Any, Final
 import structlog
 
 from walstream.config import Config
+from walstream.control import Answer
+from walstream.errors import Transient
 from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE
 from walstream.retry import Backoff
@@ -103,11 +105,14 @@ class WorkerProcess:
         self._tell(f"{word} {json.dumps(request)}")
         return ""
 
-    def answer(self, number: int) -> str | None:
-        """Give what it says to a request: "" or a problem; None: nothing yet."""
+    def answer(self, number: int) -> Answer | None:
+        """Give what it says to a request; None: nothing yet."""
         if self._process is None:
-            return "its worker ended meanwhile: ask again"
-        answer: str | None = self.state.get("answers", {}).get(str(number))
+            return {
+                "problem": "its worker ended meanwhile: ask again",
+                "exit_code": Transient.exit_code,
+            }
+        answer: Answer | None = self.state.get("answers", {}).get(str(number))
         return answer
 
     def lend(self) -> None:

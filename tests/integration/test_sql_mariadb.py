@@ -321,6 +321,17 @@ def test_locked_table_is_not_waited_for_for_ever(
             newest(connection, shape)
 
 
+def test_key_beyond_an_unsigned_bigint_is_refused(mariadb_database: Mariadb) -> None:
+    mariadb_database.execute("CREATE TABLE t (id decimal(20,0) PRIMARY KEY)")
+    mariadb_database.execute("INSERT INTO t VALUES (%s)", HIGHEST)
+    shape = looked(mariadb_database.url, "t")
+    with Database(mariadb_database.url).session() as connection:
+        assert newest(connection, shape) == HIGHEST
+        mariadb_database.execute("INSERT INTO t VALUES (%s)", HIGHEST + 1)
+        with pytest.raises(ConfigError, match=f"key id has the value {HIGHEST + 1}"):
+            newest(connection, shape)
+
+
 def test_page_leaves_neither_lock_nor_transaction_behind(
     mariadb_database: Mariadb,
 ) -> None:

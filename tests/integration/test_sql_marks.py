@@ -7,6 +7,7 @@ has settled.
 import random
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ from tests.waiting import wait_until
 from walstream.sql.engine import Database
 from walstream.sql.marks import Mark, Marks
 from walstream.sql.reading import newest, present, rows
-from walstream.sql.transactions import _MYSQL_TABLE
+from walstream.sql.transactions import _MYSQL_TABLE, Open, open_transactions
 
 
 class Writer(Protocol):
@@ -239,6 +240,39 @@ def test_list_that_is_old_because_others_read_it_settles_nothing(
     assert not looker.settles(noted)
     writer.commit()
     wait_until(lambda: looker.settles(noted), 10, "the writer has ended")
+
+
+def test_tables_of_a_server_do_not_take_fresh_lists_from_each_other(
+    mariadb_database: Mariadb, sessions: list[Writer]
+) -> None:
+    mariadb_database.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY)")
+    url, tables = mariadb_database.url, 12
+    shape, writer = looked(url, "t"), sessions[0]
+    together = threading.Barrier(tables, timeout=60)
+
+    def look_thrice(place: int) -> list[tuple[frozenset[str], frozenset[str]]]:
+        seen = []
+        with Database(url).session() as connection:
+            for _ in range(3):
+                together.wait()
+                before = open_transactions(connection, shape)
+                if together.wait() == 0:
+                    writer.cursor().execute("INSERT INTO t VALUES ()")
+                together.wait()
+                after = open_transactions(connection, shape)
+                assert isinstance(before, Open), place
+                assert isinstance(after, Open), place
+                assert before.fresh, place
+                assert after.fresh, place
+                seen.append((before.names, after.names))
+                if together.wait() == 0:
+                    writer.rollback()
+        return seen
+
+    with ThreadPoolExecutor(tables) as pool:
+        for seen in pool.map(look_thrice, range(tables)):
+            # what began before a look is in it, whoever took it
+            assert all(after - before for before, after in seen)
 
 
 def _watch(session: Writer, stop: threading.Event) -> None:

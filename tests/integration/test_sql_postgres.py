@@ -18,7 +18,7 @@ from tests.polling import looked, postgres_url, read
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.local.port import free_port
 from walstream.sql.engine import Database
-from walstream.sql.reading import newest, rows
+from walstream.sql.reading import ahead, newest, oldest, rows
 
 DIGITS = '{"a": ' + "9" * 5000 + "}"
 ID = "91b1a5fb-e5e3-11f1-9037-02fc00000001"
@@ -191,6 +191,26 @@ def test_key_of_decimals_is_whole_or_refused(database: Home) -> None:
     database.execute("INSERT INTO t VALUES ('NaN')")
     with pytest.raises(ConfigError, match="holds what is no integer"):
         read(url, "t")
+
+
+def test_key_beyond_a_bigint_is_refused_and_not_passed_over(database: Home) -> None:
+    database.execute("CREATE TABLE t (id numeric(20,0) PRIMARY KEY)")
+    database.execute("INSERT INTO t VALUES (5), (9223372036854775807)")
+    url, highest = postgres_url(database.dsn), (1 << 63) - 1
+    shape = looked(url, "t")
+    with Database(url).session() as connection:
+        assert newest(connection, shape) == ahead(connection, shape, 5, 9) == highest
+        database.execute("INSERT INTO t VALUES (9223372036854775808)")
+        said = f"table t: the key id has the value {highest + 1}"
+        with pytest.raises(ConfigError, match=said):
+            newest(connection, shape)
+        with pytest.raises(ConfigError, match=said):
+            ahead(connection, shape, highest, 1)
+        assert ahead(connection, shape, None, 2) == highest
+        database.execute("INSERT INTO t VALUES (-9223372036854775809)")
+        with pytest.raises(ConfigError, match="table t: the key id") as refused:
+            oldest(connection, shape)
+    assert "primary_key" in refused.value.hint
 
 
 @pytest.fixture

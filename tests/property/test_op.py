@@ -7,38 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import lsns, names, texts
+from tests.strategies import lsns, names, ops, texts
 from walstream.errors import WalstreamError
 from walstream.formats import op as op_format
 from walstream.op import Kind, ReplicationOp, Table, halves
-from walstream.row import OMITTED, UNCHANGED, NotSent, Row, any_absent
-
-
-@st.composite
-def ops(draw: st.DrawFn) -> ReplicationOp:
-    columns = tuple(draw(st.lists(names, min_size=1, max_size=4, unique=True)))
-    schema = draw(st.just("public") | names)
-    table = Table(schema=schema, name=draw(names), columns=columns)
-    absent = draw(st.sampled_from(([], [OMITTED, UNCHANGED])))
-    value = st.sampled_from([None, *absent]) | texts
-    row = st.lists(value, min_size=len(columns), max_size=len(columns))
-    kind = draw(st.sampled_from(Kind))
-    old = new = None
-    if kind in (Kind.UPDATE, Kind.DELETE):
-        old = draw(st.none() | row if kind is Kind.UPDATE else row)
-    if kind in (Kind.UPDATE, Kind.INSERT):
-        new = draw(row)
-    return ReplicationOp(
-        kind=kind,
-        table=table,
-        lsn=draw(lsns),
-        seq_id=draw(st.integers(0, 2**63)),
-        old=old,
-        new=new,
-        absent=any_absent(old) or any_absent(new),
-        snapshot=draw(st.booleans()) if kind is Kind.INSERT else False,
-        partitions=draw(st.integers(1, 100)) if kind is Kind.TRUNCATE else 0,
-    )
+from walstream.row import OMITTED, NotSent, Row, any_absent
 
 
 def known(row: Row | None) -> list[str | None] | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from walstream.assembler import Assembler
+from walstream.column_type import ARRAY
 from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory, KeySet
 from walstream.op import Kind, ReplicationOp
@@ -13,6 +14,7 @@ from walstream.pgoutput import (
     Insert,
     Relation,
     Truncate,
+    Type,
     Update,
 )
 from walstream.row import OMITTED, UNCHANGED, Value
@@ -62,6 +64,20 @@ def test_ops_are_named_by_commit_lsn_and_number() -> None:
     assert [name(op) for op in ops] == [(100, 0), (100, 1), (100, 2)]
     assert [op.row_lsn for op in ops] == [90, 91, 92]
     assert (ops[0].xid, ops[0].commit_time) == (5, 7)
+
+
+def test_a_type_that_is_not_built_in_is_known_by_its_name() -> None:
+    assembler = Assembler(0)
+    for oid, namespace, name_ in (
+        (16400, "pg_catalog", "int8"),  # a domain
+        (16401, "public", "mood"),
+        (16402, "public", "_mood"),
+    ):
+        assembler.name_type(Type(oid, namespace, name_))
+    oids = (23, 16400, 16401, 16402, 16403)
+    columns = [Column(False, f"c{oid}", oid, -1) for oid in oids]
+    table = assembler.describe(Relation(1, "public", "t", "d", columns), NO_KEYS)
+    assert table.type_oids == (23, 20, 16401, ARRAY, 16403)
 
 
 def test_each_transaction_counts_from_zero() -> None:

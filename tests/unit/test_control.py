@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_until
-from walstream.control import ControlServer, ask, ask_status, borrowed
+from walstream.control import Answer, ControlServer, ask, ask_status, borrowed
 from walstream.errors import ConfigError, Transient
 from walstream.lock import FolderLock
 
@@ -29,6 +29,9 @@ with borrowed(Path(sys.argv[1]), "app", 10.0) as running:
 """
 
 
+DONE: Answer = {"problem": "", "exit_code": 0}
+
+
 class Sources:
     """A supervisor of one source, whose worker ends when told."""
 
@@ -36,7 +39,7 @@ class Sources:
         self.lent: list[str] = []
         self.back: list[str] = []
         self.requests: list[dict[str, Any]] = []
-        self.said: str | None = ""
+        self.said: Answer | None = DONE
         self.ended = threading.Event()
         self.ended.set()
 
@@ -50,7 +53,7 @@ class Sources:
         self.requests.append(request)
         return ""
 
-    def answer(self, source: str, number: int) -> str | None:
+    def answer(self, source: str, number: int) -> Answer | None:
         assert source == "app"
         assert number == self.requests[-1]["number"]
         return self.said
@@ -220,7 +223,7 @@ def test_a_backfill_is_answered_when_the_worker_has_it(tmp_path: Path) -> None:
             asked = thread.submit(ask, tmp_path, BACKFILL, 5.0)
             wait_until(lambda: sources.requests, 5, "it is passed on")
             assert not asked.done()
-            sources.said = ""
+            sources.said = DONE
             assert asked.result(5)
         ask(tmp_path, BACKFILL, 5.0)
     assert sources.requests == [
@@ -230,8 +233,8 @@ def test_a_backfill_is_answered_when_the_worker_has_it(tmp_path: Path) -> None:
 
 def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
     with running(tmp_path) as sources:
-        sources.said = "the disk is full"
-        with pytest.raises(ConfigError, match="'app': the disk is full"):
+        sources.said = {"problem": "the disk is full", "exit_code": 5}
+        with pytest.raises(Transient, match="'app': the disk is full"):
             ask(tmp_path, BACKFILL, 5.0)
         with pytest.raises(ConfigError, match="no such source"):
             ask(tmp_path, {**BACKFILL, "source": "other"}, 5.0)

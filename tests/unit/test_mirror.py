@@ -42,6 +42,7 @@ WITHOUT = {
     "walstream/driver/__init__.py": "a docstring",
     "walstream/driver/__main__.py": _SERVERS,
     "walstream/driver/order.py": "records",
+    "walstream/formats/context.py": "records",
     "walstream/kafka/cluster.py": _SERVERS,
     "walstream/kafka/fencing.py": _SERVERS,
     "walstream/kafka/last.py": _SERVERS,

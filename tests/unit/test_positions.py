@@ -165,8 +165,10 @@ def test_more_than_the_map_holds_is_refused_and_nothing_lost(
     positions: LmdbPositions,
 ) -> None:
     positions.write({"a": 1})
-    with pytest.raises(Transient, match="cannot write"):
+    with pytest.raises(Transient, match="larger than the file may be") as refused:
         positions.write({"a": 2, "huge": "x" * (257 << 20)})
+    assert "max_gaps" in refused.value.hint
+    assert "free space" not in refused.value.hint
     assert positions.read("a") == 1
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from walstream.config import Config, load
+from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
-from walstream.routers import Routers
+from walstream.routers import NotFull, Routers
+from walstream.routing import Unmapped
 
 TEXT = """
 [sources.app]
@@ -17,6 +19,8 @@ sinks = ["one", "two", "log"]
 [sinks.one]
 kind = "kafka"
 topic = "one.{table}"
+format = "tungsten"
+embed = ["table"]
 [sinks.one.topics."public.t"]
 name = "mapped"
 partition_key = ["org"]
@@ -69,6 +73,19 @@ def test_each_kafka_sink_has_a_router_and_keys_are_joined(routers: Routers) -> N
     assert routers.partition_key("public", "x") == ()
 
 
+def test_formats_are_told_whose_ops_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(
+        TEXT.replace("host=/run/", "host=h.example sslmode=verify-full options=/")
+    )
+    routers = Routers(load(path, {}), "app")
+    origin = Origin("h.example", "a/b", 7, "walstream")
+    assert routers.context("one", "7/a/b") == Context(origin, frozenset({"table"}))
+    path.write_text(TEXT.replace("host=/run/postgresql", "dbname=x"))
+    routers = Routers(load(path, {}), "app")
+    assert routers.context("two", "7/x").origin.host == "unknown"
+
+
 def test_a_whole_old_row_carries_every_key(routers: Routers) -> None:
     assert sql(routers, TABLE) == []
     assert sql(routers, replace(TABLE, name="x", not_null=frozenset())) == []
@@ -96,6 +113,27 @@ def test_a_partitioned_table_is_altered_with_its_leaves(routers: Routers) -> Non
     first, second = sql(routers, table)
     assert first == second
     assert 'pg_partition_tree(\'"public"."t"\')' in first
+
+
+def test_under_strict_every_table_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(TEXT.replace('topic = "two.{table}"', "strict = true"))
+    routers = Routers(load(path, {}), "app")
+    assert not list(routers.problems([TABLE]))
+    keyed = replace(
+        TABLE, replica_identity="d", identity=("id", "org"), primary_key=("id", "org")
+    )
+    ((_, problem),) = routers.problems([keyed])
+    assert isinstance(problem, NotFull)
+    assert "sinks.two.strict" in str(problem)
+    full = 'ALTER TABLE "public"."t" REPLICA IDENTITY FULL;'
+    assert problem.repair.sql == full
+    root = replace(TABLE, kind="p", leaves_full=False, name="x")
+    ((_, problem),) = routers.problems([root])
+    assert "pg_partition_tree" in problem.repair.sql
+    with pytest.raises(Unmapped):
+        routers["two"].topic("public", "x")
+    assert routers["one"].topic("public", "x") == "one.x"
 
 
 def test_names_are_quoted(tmp_path: Path) -> None:

@@ -1,31 +1,29 @@
-"""Table to topic, row to key."""
+"""Table to topic and key columns."""
 
 import pytest
 
 from walstream.errors import ConfigError, HistoryError
+from walstream.formats.context import Origin
 from walstream.op import Table
-from walstream.routing import Router, Rules, TopicMapping, matches, topic_part
+from walstream.routing import (
+    Router,
+    Rules,
+    TopicMapping,
+    Unmapped,
+    matches,
+    topic_part,
+)
 
 TEMPLATE = "{schema}.{table}"
+ORIGIN = Origin()
 
 
 def router(
     mappings: dict[str, TopicMapping] | None = None,
     template: str = TEMPLATE,
     fallback: str = "",
-    key: str = "json",
 ) -> Router:
-    return Router("app", Rules(mappings or {}, template, fallback, key))
-
-
-def key(
-    row: list[str | None], indexes: tuple[int, ...], form: str = "json"
-) -> tuple[bytes, bytes]:
-    """Give the row's key, and the table's."""
-    table = Table("s", "t", ("a", "b", "c"), key=indexes)
-    route = router(key=form).route(table)
-    assert route is not None
-    return route.key(row), route.table_key
+    return Router("app", Rules(mappings or {}, template, fallback))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +76,63 @@ def test_mapping_by_full_name_beats_the_bare_name_and_the_template() -> None:
     assert mapped.topic("s", "u") == "s.u"
 
 
+def test_mappings_may_be_patterns() -> None:
+    mapped = router(
+        {
+            "audit_*": TopicMapping("bare"),
+            "s.?": TopicMapping("letter"),
+            "s.*": TopicMapping("schema"),
+            "Mixed": TopicMapping("mixed"),
+            "s.exact": TopicMapping("exact"),
+        }
+    )
+    found = {
+        name: mapped.topic("s", name)
+        for name in ("audit_log", "x", "xy", "Mixed", "exact", "a.b")
+    }
+    assert found == {
+        "audit_log": "bare",
+        "x": "letter",
+        "xy": "schema",
+        "Mixed": "mixed",
+        "exact": "exact",
+        "a.b": "schema",
+    }
+    assert mapped.topic("other", "audit_x") == "bare"
+    assert mapped.topic("audit_s", "t") == "audit_s.t"
+    assert mapped.topic("S", "x") == "S.x"
+    assert mapped.topic("other", "mixed") == "other.mixed"
+
+
+def test_a_table_with_a_star_in_its_name_has_a_mapping_of_its_own() -> None:
+    mapped = router({"s.*": TopicMapping("all"), "s.a*": TopicMapping("starred")})
+    assert mapped.topic("s", "a*") == "starred"
+    assert mapped.topic("s", "ab") == "all"
+
+
+def test_partition_keys_of_a_pattern_count_for_each_of_its_tables() -> None:
+    mapped = router({"s.*": TopicMapping("x", ("b",))})
+    route = mapped.route(Table("s", "t", ("a", "b"), key=(0,)), ORIGIN)
+    assert route is not None
+    assert route.key.columns == (1,)
+    with pytest.raises(HistoryError, match="no column"):
+        mapped.route(Table("s", "u", ("a",)), ORIGIN)
+
+
+def test_under_strict_every_table_has_to_be_mapped() -> None:
+    rules = Rules({"s.*": TopicMapping("x")}, TEMPLATE, "rest", strict=True)
+    strict = Router("app", rules)
+    assert strict.topic("s", "t") == "x"
+    with pytest.raises(Unmapped, match=r"'other\.t' is published and has no mapping"):
+        strict.topic("other", "t")
+    with pytest.raises(Unmapped):
+        strict.route(Table("other", "t", ("a",)), ORIGIN)
+
+
 def test_without_template_only_mapped_tables_and_the_fallback_count() -> None:
     assert router(template="", fallback="rest").topic("s", "t") == "rest"
     assert router(template="").topic("s", "t") is None
-    assert router(template="").route(Table("s", "t", ("a",))) is None
+    assert router(template="").route(Table("s", "t", ("a",)), ORIGIN) is None
     mapped = router({"t": TopicMapping("x")}, template="", fallback="rest")
     assert mapped.topic("s", "t") == "x"
 
@@ -126,33 +177,14 @@ def test_dots_alone_are_no_topic(name: str) -> None:
         router(template="{table}").topic("s", name)
 
 
-def test_json_key_is_an_array_of_the_key_columns() -> None:
-    assert key(["1", "x", None], (0,)) == (b'["1"]', b'["s.t"]')
-    assert key(["1", 'é"', None], (0, 1))[0] == '["1","é\\""]'.encode()
-
-
-def test_concat_key_joins_the_key_columns() -> None:
-    assert key(["1", "x", None], (0, 1), "concat") == (b"1x", b"s.t")
-    assert key(["1", "x", None], (0, 2), "concat")[0] == b"1"
-
-
-@pytest.mark.parametrize(
-    ("form", "expected"), [("json", b'["s.t"]'), ("concat", b"s.t")]
-)
-def test_table_without_key_columns_has_its_name_as_key(
-    form: str, expected: bytes
-) -> None:
-    assert key(["1", "x", None], (), form) == (expected, expected)
-
-
 def test_partition_key_beats_the_row_key_in_table_order() -> None:
     mapped = router({"s.t": TopicMapping("x", ("c", "a"))})
-    route = mapped.route(Table("s", "t", ("a", "b", "c"), key=(1,)))
+    route = mapped.route(Table("s", "t", ("a", "b", "c"), key=(1,)), ORIGIN)
     assert route is not None
-    assert route.key(["1", "2", "3"]) == b'["1","3"]'
+    assert route.key.columns == (0, 2)
 
 
 def test_partition_key_that_the_table_lacks_stops() -> None:
     mapped = router({"s.t": TopicMapping("x", ("gone",))})
     with pytest.raises(HistoryError, match="no column"):
-        mapped.route(Table("s", "t", ("a",)))
+        mapped.route(Table("s", "t", ("a",)), ORIGIN)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.extending import install
+from walstream import extension
 from walstream.config import Config, load
 from walstream.errors import ConfigError
 from walstream.supported import refuse_unsupported, risks, unsupported
@@ -41,11 +43,8 @@ def test_what_is_built_is_not_refused(tmp_path: Path) -> None:
     [
         ('encoding = "LATIN1"', "", "sources.app.encoding"),
         ('heartbeat = "10s"', "", "sources.app.heartbeat"),
-        ("", 'format = "event"', "sinks.kafka.format"),
-        ("", 'key = "pkey"', "sinks.kafka.key"),
         ("", 'on_too_large = "large"', "sinks.kafka.on_too_large"),
         ("", "tombstones = true", "sinks.kafka.tombstones"),
-        ("", "strict = true", "sinks.kafka.strict"),
     ],
 )
 def test_what_is_not_built_is_refused(
@@ -58,14 +57,31 @@ def test_what_is_not_built_is_refused(
 
 def test_all_that_is_not_built_is_named(tmp_path: Path) -> None:
     config = configured(
-        tmp_path, source='heartbeat = "1s"', sink='format = "event"\nstrict = true'
+        tmp_path,
+        source='heartbeat = "1s"',
+        sink='tombstones = true\non_too_large = "large"',
     )
     named = [str(error.args[0]).partition(":")[0] for error in unsupported(config)]
     assert named == [
         "sources.app.heartbeat is not in this version",
-        "sinks.kafka.format",
-        "sinks.kafka.strict",
+        "sinks.kafka.on_too_large",
+        "sinks.kafka.tombstones",
     ]
+
+
+def test_a_format_that_cannot_be_loaded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "raise ValueError('broken')\n"
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    install(folder, "walstream.formats", "own = broken_format:Encoder", text)
+    monkeypatch.syspath_prepend(folder)
+    extension.names.cache_clear()
+    (error,) = unsupported(configured(tmp_path, sink='format = "own"'))
+    assert "'own'" in str(error)
+    assert "ValueError: broken" in str(error)
+    extension.names.cache_clear()
 
 
 def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:

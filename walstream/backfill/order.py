@@ -20,6 +20,7 @@ class SnapshotOrder:
     topics: Mapping[str, Mapping[str, Topic]]  # as found, by sink
     chunks: Sequence[Chunk]
     lock: str
+    at_once: int | None = None
 
     def task(self, config: Config, leash: Leash | None) -> ChunkTask:
         return chunk_task(config, self.source, self.snapshot, self.topics, leash)

@@ -252,6 +252,7 @@ class Run:
                     number << CHUNK_BITS | index,
                     new=row,
                     absent=UNCHANGED in row,
+                    row_lsn=place - 1,
                     commit_time=chunk.read_at,
                     snapshot=True,
                 )

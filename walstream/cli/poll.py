@@ -1,5 +1,6 @@
 """`walstream poll`: each table once, for cron and its like."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from walstream import control, logs
 from walstream.cli.options import ConfigFile
 from walstream.config import Config, SqlSource, load
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.lock import holder
 from walstream.options import Options
 from walstream.run import run
@@ -47,13 +48,24 @@ def poll(
         )
     chosen = _choose(config, sources or [])
     if holder(Path(config.state)) is not None:
-        for name in chosen:
-            request = {"do": "poll", "source": name}
-            control.ask(Path(config.state), request, _LONGEST_S)
-            typer.echo(f"{name}: polled by the running walstream")
-        return
+        raise typer.Exit(_ask(config, chosen))
     alone = config.model_copy(update={"sources": chosen})
     raise typer.Exit(run(alone, Options(poll_once=True)))
+
+
+def _ask(config: Config, sources: Iterable[str]) -> int:
+    """Have the running instance poll them all; give the highest exit code."""
+    code = 0
+    for name in sources:
+        try:
+            request = {"do": "poll", "source": name}
+            control.ask(Path(config.state), request, _LONGEST_S)
+        except WalstreamError as error:
+            typer.echo(f"walstream: {config.secrets.scrub(str(error))}", err=True)
+            code = max(code, error.exit_code)
+        else:
+            typer.echo(f"{name}: polled by the running walstream")
+    return code
 
 
 def _choose(config: Config, names: list[str]) -> dict[str, SqlSource]:

@@ -4,13 +4,13 @@ All defaults live in `model`, `source` and `sink`. Every failure is a ConfigErro
 names the keys and never shows a secret.
 """
 
+from walstream.config.field import Format
 from walstream.config.load import load
 from walstream.config.model import Config, Http, Spark
 from walstream.config.render import mask, schema
 from walstream.config.secret import Secrets
 from walstream.config.sink import (
     DiscardSink,
-    Format,
     KafkaSink,
     KeyForm,
     LogSink,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from walstream.config import client, tls, topology
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
-from walstream.config.sink import KafkaSink, Sink
+from walstream.config.sink import EMBEDDED, KafkaSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
@@ -86,6 +86,11 @@ def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
                 ("sinks", name, "topics", table, "name"),
                 f'"{mapped.name}" is the fallback_topic too: give the table its own',
             )
+    if sink.format != "tungsten" and sink.embed != EMBEDDED:
+        yield Problem(
+            ("sinks", name, "embed"),
+            f'says nothing of format "{sink.format}", only of "tungsten": leave it out',
+        )
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSink):
         yield from client.check_sink(name, sink)

@@ -137,6 +137,11 @@ def servers(
     return [(host, port or "5432") for host, port in zip(hosts, ports, strict=True)]
 
 
+def host(parameters: Mapping[str, str]) -> str:
+    """Name the server as a DSN names it; "" where a file or a variable does."""
+    return parameters.get("host") or parameters.get("hostaddr") or ""
+
+
 def is_local(host: str) -> bool:
     """Tell whether no wire leads there: a loopback address or a socket's folder."""
     if not host or host.startswith(("/", "@")):

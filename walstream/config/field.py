@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -22,13 +22,17 @@ from pydantic import (
     model_validator,
 )
 
+from walstream import extension
 from walstream.config import dsn, engine
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
+
+_Name = TypeVar("_Name", bound=str)
 
 IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
 INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without identity
 TOPIC_LENGTH: Final = 249
 HIGHEST_PORT: Final = 65535
+FORMATS: Final = ("op", "event", "tungsten", "row")
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
 _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{(?:source|schema|table)\})*")
@@ -151,12 +155,21 @@ def _not_empty(names: list[str] | None) -> list[str] | None:
     return names and _distinct(names)
 
 
-def _distinct(names: list[str]) -> list[str]:
+def _distinct(names: list[_Name]) -> list[_Name]:
     if "" in names:
         _refuse("has an empty name in it: leave it out")
     if len(set(names)) < len(names):
         _refuse("names one twice: write each once")
     return names
+
+
+def _format(name: str) -> str:
+    added = extension.names(extension.FORMATS)
+    if name not in {*FORMATS, *added}:
+        last = f"{', '.join(added)} or" if added else "or"
+        known = ", ".join(FORMATS)
+        _refuse(f"is no format: write {known}, {last} one that a package adds")
+    return name
 
 
 def _start(written: str) -> str:
@@ -231,6 +244,10 @@ TableName = Annotated[str, StringConstraints(min_length=1)]
 StartKey = Annotated[str, AfterValidator(_start)]
 Names = Annotated[list[str], AfterValidator(_not_empty)]
 DistinctNames = Annotated[list[str], AfterValidator(_distinct)]
+Format = Annotated[str, AfterValidator(_format)]
+Embedded = Annotated[
+    list[Literal["schema", "table", "committime"]], AfterValidator(_distinct)
+]
 OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]

@@ -103,18 +103,33 @@ def _read_topics_files(tables: Mapping[str, Any]) -> list[Problem]:
         if not isinstance(file, str) or not isinstance(topics, dict):
             continue
         try:
-            written = json.loads(document.read_text(FilePath(file)))
-        except ConfigError as error:
+            text = document.read_text(FilePath(file))
+            written = json.loads(text, object_pairs_hook=_distinct)
+        except (ConfigError, _NamedTwice) as error:
             problems.append(Problem(("sinks", name, "topics_file"), str(error)))
             continue
         except (ValueError, RecursionError):
             written = None
         if isinstance(written, dict):
-            sink["topics"] = {**written, **topics}
+            # its own also come first: patterns are tried in their order
+            sink["topics"] = {**topics, **written, **topics}
         else:
             complaint = f'{file}: write a JSON object, as {{"orders": {{"name": "t"}}}}'
             problems.append(Problem(("sinks", name, "topics_file"), complaint))
     return problems
+
+
+class _NamedTwice(Exception):
+    """An object of JSON has two fields of one name."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in fields:
+            raise _NamedTwice(f'names "{key}" twice: write each once')
+        fields[key] = value
+    return fields
 
 
 def _secrets(tables: Mapping[str, Any], interpolation: Interpolation) -> frozenset[str]:

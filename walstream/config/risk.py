@@ -9,6 +9,16 @@ RISKS: Final[Mapping[str, str]] = {
 }
 
 
+_SCATTERED: Final = (
+    "a row's records go to several partitions: readers see them in any order"
+)
+
+
 def risks(part: object) -> dict[str, str]:
     """Say what a source or a sink gave up, by the key that says so."""
-    return {key: what for key, what in RISKS.items() if getattr(part, key, False)}
+    found = {key: what for key, what in RISKS.items() if getattr(part, key, False)}
+    if getattr(part, "key", "") == "event":
+        found["key"] = _SCATTERED
+    if getattr(part, "partitioner", "") == "random":
+        found["partitioner"] = _SCATTERED
+    return found

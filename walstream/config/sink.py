@@ -4,11 +4,13 @@ All kinds route and encode; `log` prints what a Kafka sink would send, and `disc
 throws it away.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from walstream.config.field import (
+    Embedded,
+    Format,
     OptionalNames,
     OptionalTopicName,
     Properties,
@@ -18,7 +20,6 @@ from walstream.config.field import (
     TopicTemplate,
 )
 
-Format = Literal["op", "event", "tungsten", "row"]
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
 Partitioner = Literal[
     "murmur2_random",
@@ -30,6 +31,7 @@ Partitioner = Literal[
     "crc32",
     "random",
 ]
+EMBEDDED: Final[Embedded] = ["schema", "table", "committime"]
 
 
 class MappedTopic(Section):
@@ -42,7 +44,9 @@ class MappedTopic(Section):
 
 class _Sink(Section):
     format: Format = Field(
-        default="op", description="How an op is written: op, event, tungsten or row."
+        default="op",
+        description="How an op is written: op, event, tungsten, row, or what an "
+        "installed package adds.",
     )
     topic: TopicTemplate = Field(
         default="{schema}.{table}",
@@ -54,7 +58,8 @@ class _Sink(Section):
         description='Topic of what has none; "" drops and counts it.',
     )
     topics: dict[str, MappedTopic] = Field(
-        default={}, description="Topics by table, as schema.table or the bare name."
+        default={},
+        description="Topics by table: schema.table, the bare name, or a pattern.",
     )
     topics_file: str = Field(
         default="",
@@ -69,6 +74,10 @@ class _Sink(Section):
         default="json",
         description="How a record's key is written: json, concat, event, pkey, "
         "pkeyus, tspkey or tspkeyus.",
+    )
+    embed: Embedded = Field(
+        default=EMBEDDED,
+        description="What a record of the format tungsten names beside its row.",
     )
     on_truncate: Literal["send", "skip", "stop"] = Field(
         default="send", description="What a TRUNCATE does: send, skip or stop."

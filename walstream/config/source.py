@@ -120,7 +120,7 @@ class PolledTable(Section):
     max_gaps: int = Field(
         default=100_000,
         ge=1,
-        le=10_000_000,
+        le=1_000_000,
         description="Gaps between keys that are looked into, at most; while there are "
         "more, no new rows are read.",
     )

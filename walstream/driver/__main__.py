@@ -30,6 +30,7 @@ from walstream.spark import session
 from walstream.spark.leash import Leash
 from walstream.spark.session import Spark
 
+_ALL: Final = 1 << 20
 _LOOK_S: Final = 0.5
 _IDLE_S: Final = 20.0
 _REFUSE_S: Final = 1.0
@@ -98,7 +99,11 @@ class Service:
             if select.select([connection], [], [], 0)[0]:
                 raise _Left
 
-        spark = replace(self._spark, pool=order.source)
+        spark = replace(
+            self._spark,
+            pool=order.source,
+            connections=min(order.at_once or _ALL, self._spark.connections),
+        )
         with contextlib.ExitStack() as stack:
             leash = None
             if spark.local:

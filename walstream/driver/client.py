@@ -11,7 +11,7 @@ from walstream.driver import wire
 from walstream.driver.order import Failed, Message, Order
 from walstream.errors import Transient
 
-_END_S: Final = 15.0  # for what runs to be cancelled
+_END_S: Final = 5.0  # for what runs to be cancelled
 
 
 class Driver:

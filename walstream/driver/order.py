@@ -24,6 +24,10 @@ class Order(Protocol):
     @property
     def chunks(self) -> Sequence[Any]: ...
 
+    @property
+    def at_once(self) -> int | None:
+        """How many chunks may run at a time; None: as many as Spark may."""
+
     def task(self, config: Config, leash: Leash | None) -> Callable[[Any], Any]:
         """Make the task; with a leash it runs on this machine."""
 

@@ -1,15 +1,23 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
 from collections.abc import Callable
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
+from walstream import extension
+from walstream.formats.context import Context
+from walstream.formats.event import EventEncoder
 from walstream.formats.op import OpEncoder
+from walstream.formats.tungsten import TungstenEncoder
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 
+__all__ = ["ENCODERS", "Context", "Encoder", "LineEncoder", "MakeEncoder", "encoder_of"]
+
 
 class Encoder(Protocol):
-    """Encodes the ops of one table."""
+    """Encodes the ops of one table; made of that, and of what the sink says."""
+
+    truncates: ClassVar[bool]  # has the format a form for a Truncate?
 
     def encode(self, op: ReplicationOp) -> bytes: ...
 
@@ -22,4 +30,18 @@ class LineEncoder(Encoder, Protocol):
         """None where COPY or JSON writes a value with a backslash, but for a null."""
 
 
-ENCODERS: Final[dict[str, Callable[[Table], Encoder]]] = {"op": OpEncoder}
+MakeEncoder = Callable[[Table, Context], Encoder]
+ENCODERS: Final[dict[str, MakeEncoder]] = {
+    "op": lambda table, _: OpEncoder(table),
+    "event": EventEncoder,
+    "tungsten": TungstenEncoder,
+}
+
+
+def encoder_of(name: str) -> MakeEncoder:
+    """Find a format: one of these, or one that an installed package adds.
+
+    Raises ConfigError where that cannot be loaded.
+    """
+    made: MakeEncoder = ENCODERS.get(name) or extension.load(extension.FORMATS, name)
+    return made

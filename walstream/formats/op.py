@@ -8,7 +8,7 @@ the row), `partitions` (of a Truncate). docs/formats.md has the whole of it.
 """
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import orjson
 
@@ -34,6 +34,8 @@ _PARTITIONS_LIMIT: Final = 100_000  # more than Kafka bears
 
 class OpEncoder:
     """Encodes the ops of one table; what is the same for all rows is rendered once."""
+
+    truncates: ClassVar = True
 
     def __init__(self, table: Table) -> None:
         self._table = table

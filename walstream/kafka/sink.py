@@ -10,10 +10,13 @@ from typing import Any, Final
 import structlog
 
 from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
-from walstream.formats import ENCODERS, Encoder
+from walstream.formats import encoder_of
+from walstream.formats.context import Context
+from walstream.formats.whole import Encode, whole_rows
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
+from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
 from walstream.lsn import show
 from walstream.metrics import SINK, TABLE
@@ -38,6 +41,8 @@ class SinkRules:
     on_truncate: str  # send | skip | stop
     split_key_updates: bool
     source_header: bytes  # system_identifier/database/epoch
+    context: Context
+    strict: bool = False  # an old row that is not whole is an error
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +50,10 @@ class _Target:
     """What is the same for all ops of one table: routed and rendered once."""
 
     route: Route
-    encoder: Encoder
     topic: Topic | None  # None: not known yet
+    key: KeyRenderer
+    encode: Encode
+    truncates: bool  # has the format a form for a Truncate?
 
 
 class KafkaSink:
@@ -68,6 +75,7 @@ class KafkaSink:
         self._expected = list(expected)
         self._properties = producer
         self._partition = PARTITIONERS[rules.partitioner]
+        self._make_encoder = encoder_of(rules.format)
         self._outbox: Outbox | None = None
         self._limits = (0, 0)  # of the topics that the outbox was built for
         self._targets: dict[Table, _Target | None] = {}
@@ -76,7 +84,7 @@ class KafkaSink:
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = time.monotonic() + _REFRESH_S
-        self.dropped: dict[str, int] = {}  # ops without a topic, by table
+        self.dropped: dict[str, int] = {}  # ops without a topic or a form, by table
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -126,7 +134,7 @@ class KafkaSink:
         self._topics.close()
         for table, count in self.dropped.items():
             _log.info(
-                "ops without a topic were dropped",
+                "ops were dropped",
                 **{TABLE: table, SINK: self._rules.name},
                 count=count,
             )
@@ -158,7 +166,7 @@ class KafkaSink:
         except KeyError:
             target = self._aim(op.table)
         if target is None:
-            self._drop(op.table)
+            self._drop(op.table, "table has no topic: its ops are")
         elif target.topic is None:
             transaction.undelivered += 1
             outbox.hold(partial(self._send_later, target, op, transaction))
@@ -174,20 +182,26 @@ class KafkaSink:
     def _aim(self, table: Table) -> _Target | None:
         if len(self._targets) >= _MAX_TARGETS:
             self._targets.clear()
-        route = self._router.route(table)
+        route = self._router.route(table, self._rules.context.origin)
         target = None
         if route is not None:
             topic = self._topics.known.get(route.topic)
-            target = _Target(route, ENCODERS[self._rules.format](table), topic)
+            encoder = self._make_encoder(table, self._rules.context)
+            encode = (
+                whole_rows(encoder.encode) if self._rules.strict else encoder.encode
+            )
+            target = _Target(
+                route, topic, route.key.render, encode, truncates=encoder.truncates
+            )
         self._targets[table] = target
         return target
 
-    def _drop(self, table: Table) -> None:
+    def _drop(self, table: Table, what: str) -> None:
         count = self.dropped.get(table.full_name, 0)
         self.dropped[table.full_name] = count + 1
         if not count:
             _log.warning(
-                "table has no topic: its ops are dropped and counted",
+                f"{what} dropped and counted",
                 **{TABLE: table.full_name, SINK: self._rules.name},
             )
 
@@ -224,12 +238,17 @@ class KafkaSink:
                 " on_truncate is 'stop'",
                 hint="set on_truncate to send or skip, then: walstream run",
             )
-        value = target.encoder.encode(replace(op, partitions=topic.partitions))
+        if not target.truncates:
+            self._drop(
+                op.table, f"a TRUNCATE has no form in {self._rules.format}: it is"
+            )
+            return
+        value = target.encode(replace(op, partitions=topic.partitions))
         for partition in range(topic.partitions):
             outbox.put(
                 topic.name,
                 value,
-                target.route.table_key,
+                target.route.key.table_key,
                 partition,
                 self._timestamp_ms(op, topic),
                 transaction,
@@ -246,8 +265,8 @@ class KafkaSink:
         topic = target.topic
         if topic is None:
             return
-        key = target.route.key(op.new or op.old or ())
-        value = target.encoder.encode(op)
+        key = target.key(op)
+        value = target.encode(op)
         size = len(value) + len(key) + _RECORD_OVERHEAD
         if size > topic.limit:
             self._refuse(topic, size, op)

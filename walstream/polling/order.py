@@ -26,6 +26,7 @@ class PollOrder:
     topics: Mapping[str, Topic]  # the table's, by sink
     chunks: Sequence[Range]
     lock: str
+    at_once: int
 
     def task(self, config: Config, leash: Leash | None) -> PollTask:
         source = config.sources[self.source]

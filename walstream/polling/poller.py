@@ -116,11 +116,10 @@ class Poller:
                 return
         if late is not None and self._refused is None:
             self._looked()
-        if not self._hold():
-            self._catch_up(high)
+        ended = not self._hold() and self._catch_up(high)
         if self._refused is not None:
             raise self._refused
-        if self._progress.error:
+        if ended and self._progress.error:
             self._progress.error = ""
             self._store()
 
@@ -140,7 +139,8 @@ class Poller:
             progress.key = newest or 0
             if newest is not None:
                 # of transactions that run now
-                low = newest - _JUST_BELOW
+                first = look.oldest() or 0
+                low = max(newest - _JUST_BELOW, min(0, first - 1))
                 found = look.present([(low + 1, newest)])
                 self._note(missing(low, newest, found))
         else:
@@ -201,32 +201,33 @@ class Poller:
             return None
         return look.ahead(key, limit) if limit else look.newest()
 
-    def _catch_up(self, high: int | None) -> None:
-        """Read what is above the position."""
+    def _catch_up(self, high: int | None) -> bool:
+        """Read what is above the position; False: not all that was to be read."""
         progress, rules = self._progress, self._rules
         if progress.key is None or high is None or high <= progress.key:
-            return
+            return True
         most, before = rules.limit or _ENDLESS, progress.rows
         if high - progress.key > _MANY:
             self._look_back()
         while progress.key < high and self._refused is None and not self._hold():
             left = most - (progress.rows - before)
             if left <= 0:  # rows came between that were not counted
-                return
+                return True
             if rules.parallelism > 1 and high - progress.key > _MANY:
-                ended = self._run_side_by_side(progress.key, high)
+                ended = self._run_side_by_side(progress.key, high, left)
             else:
                 part = Ahead(progress.key, high, min(left, RANGE_ROWS))
                 ended = self._run([self._range(part)], self._advance)
             if not ended:
-                return
+                return False
             if progress.key < high:
                 self._look_back()
+        return progress.key >= high
 
     def _look_back(self) -> None:
         """See up to which key every transaction has ended, before more is read.
 
-        Old holes need no look again: a table may have as many of them as rows.
+        Old holes need no look again: a table may have more of them than are kept.
         """
         now, horizon = self._progress.now(), self._horizon
         with self._connect() as look:
@@ -242,11 +243,11 @@ class Poller:
             self._settled = horizon.key
         self._horizon = _Horizon(newest, mark.next, now)
 
-    def _run_side_by_side(self, low: int, high: int) -> bool:
+    def _run_side_by_side(self, low: int, high: int, most: int) -> bool:
         """Read in parallel ranges; the position moves over what is done in a row."""
         parts = self._rules.parallelism * _PARTS_EACH
         with self._connect() as look:
-            end = look.ahead(low, RANGE_ROWS * parts)
+            end = look.ahead(low, min(most, RANGE_ROWS * parts))
             high = min(high, end or high)
             cuts = [*look.cuts(low, high, parts), high]
         done: dict[int, RangeDone] = {}
@@ -286,8 +287,8 @@ class Poller:
         self._store()
 
     def _open(self, gaps: Sequence[Interval]) -> list[Interval]:
-        """Leave out what can come no more."""
-        if self._settled is None:
+        """Leave out what can come no more, where there is little room."""
+        if self._settled is None or not self._progress.gaps.half_full:
             return list(gaps)
         least = self._settled + 1
         return [(max(low, least), high) for low, high in gaps if high >= least]

@@ -24,7 +24,7 @@ from walstream.polling.order import PollOrder
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Progress, bounds_of
 from walstream.polling.runner import Line, Runner
-from walstream.polling.table import TableThread
+from walstream.polling.table import TableHeld, TableThread
 from walstream.polling.topics import topics_of
 from walstream.polling.visit import wish_of
 from walstream.ports import Positions
@@ -43,8 +43,8 @@ _LOOK_EVERY_S: Final = 0.05
 _REFRESH_S: Final = 60.0
 _log = structlog.get_logger()
 
-Answer = Callable[[str], None]
-"""Hears "" when what was asked is done, or why it is not."""
+Answer = Callable[[str, int], None]
+"""Hears "" when what was asked is done; or why it is not, and its exit code."""
 
 
 class PolledSource:
@@ -152,7 +152,15 @@ class PolledSource:
         targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
 
         def order(parts: Sequence[Range]) -> PollOrder:
-            return PollOrder(self._name, name, shape, targets, parts, str(self._lock))
+            return PollOrder(
+                self._name,
+                name,
+                shape,
+                targets,
+                parts,
+                str(self._lock),
+                rules.parallelism,
+            )
 
         runner = Runner(self._line, order, self._stop, failed)
         marks = Marks(shape)
@@ -187,15 +195,22 @@ class PolledSource:
             self._leave(failed)
         self.ended = self._options.poll_once and not self._stop.requested
         self._line.close()
-        if self.ended:
-            self._raise_refusal()
+        if self.ended and (setback := self._setback()) is not None:
+            raise setback
         return not any(table.cut_short for table in self._tables)
 
-    def _raise_refusal(self) -> None:
-        """Let who polls once hear of a row that cannot be sent."""
+    def _setback(self) -> WalstreamError | None:
+        """Tell why a table did not go on in its last poll."""
         for table in self._tables:
             if table.refused is not None:
-                raise table.refused
+                return table.refused
+            if table.held:
+                return TableHeld(
+                    f"table {table.table!r}: no new rows were read: too many keys are"
+                    " missing below them",
+                    hint="poll again later; or raise max_gaps, or lower gap_timeout",
+                )
+        return None
 
     def _leave(self, failed: threading.Event) -> None:
         """End all threads; raise what ended one of them."""
@@ -211,7 +226,7 @@ class PolledSource:
         errors.sort(key=lambda error: error.retryable)
         for error in errors:
             for _, answer in self._awaited:
-                answer(str(error.args[0]))
+                answer(str(error.args[0]), error.exit_code)
             self._awaited.clear()
             raise error
 
@@ -239,8 +254,11 @@ class PolledSource:
         for numbers, answer in list(self._awaited):
             if all(table.done >= number for table, number in numbers.items()):
                 self._awaited.remove((numbers, answer))
-                refusals = [table.refused for table in numbers if table.refused]
-                answer(str(refusals[0].args[0]) if refusals else "")
+                setback = self._setback()
+                if setback is None:
+                    answer("", 0)
+                else:
+                    answer(str(setback.args[0]), setback.exit_code)
 
     def report(self) -> dict[str, Any]:
         """Tell how far the tables are, and whether Kafka is there."""

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 
@@ -15,6 +15,12 @@ from walstream.rate import Rate
 
 _SAY_AGAIN_S: Final = 60.0
 _log = structlog.get_logger()
+
+
+class TableHeld(WalstreamError):
+    """A single poll read no new rows: too many keys are missing below them."""
+
+    exit_code: ClassVar[int] = 5
 
 
 class TableThread(threading.Thread):
@@ -49,6 +55,11 @@ class TableThread(threading.Thread):
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
 
     @property
+    def held(self) -> bool:
+        """Tell whether it reads no new rows, since too many keys are missing."""
+        return self._poller.held
+
+    @property
     def cut_short(self) -> bool:
         return self._runner.cut_short
 
@@ -70,7 +81,7 @@ class TableThread(threading.Thread):
                 self._begun += 1
                 self._poll()
                 self.done = self._begun
-                if self._interval_s is None:
+                if self._interval_s is None and not self._wake.is_set():
                     return
                 if not self._leaving:
                     self._wake.wait(self._interval_s)

@@ -11,11 +11,12 @@ from itertools import repeat
 from operator import add
 
 from walstream.errors import RecordRefused
-from walstream.formats import ENCODERS, LineEncoder
+from walstream.formats import LineEncoder, encoder_of
+from walstream.formats.context import Context
 from walstream.lsn import Lsn, show
 from walstream.op import EPOCH_S, Kind, ReplicationOp
 from walstream.partitioner import for_all
-from walstream.routing import KeyRenderer, Route, Router
+from walstream.routing import Route, Router
 from walstream.row import Row
 from walstream.spark.chunk import Chunk, transactional_id
 from walstream.spark.copy_text import plain_keys, rows
@@ -39,6 +40,7 @@ class Target:
     partitioner: str
     router: Router
     topics: Mapping[str, TopicShape]  # those of the tables that are read
+    context: Context
     transactions: str = ""  # a chunk is one transaction: what their names begin with
 
 
@@ -52,8 +54,8 @@ class Outlet:
         table = chunk.relation.table
         self._target = target
         self._chunk = chunk
-        self._route: Route | None = target.router.route(table)
-        self._encoder = ENCODERS[target.format](table)
+        self._route: Route | None = target.router.route(table, target.context.origin)
+        self._encoder = encoder_of(target.format)(table, target.context)
         self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
@@ -100,8 +102,8 @@ class Outlet:
         if isinstance(encoder, LineEncoder):
             lines = encoder.encode_lines(block, op.lsn, seq_id)
             if lines is not None:
-                keys = plain_keys(block, route.columns, route.around)
-                return lines, keys or _keys(route.key, rows(block, width))
+                keys = plain_keys(block, route.key.columns, route.key.around)
+                return lines, keys or self._keys(route, rows(block, width))
         op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
         table = rows(block, width)
         values = []
@@ -109,7 +111,15 @@ class Outlet:
             op.new = row
             op.seq_id = number
             values.append(encoder.encode(op))
-        return values, _keys(route.key, table)
+        return values, self._keys(route, table)
+
+    def _keys(self, route: Route, table: Iterable[Row]) -> list[bytes]:
+        op, keys = self._op, []
+        for op.new in table:
+            # a copy of the right size: what orjson made is a kilobyte, cut short, and
+            # costs four times as much when it is kept
+            keys.append(b"%b" % route.key.render(op))
+        return keys
 
     def _check_sizes(
         self, values: Sequence[bytes], keys: Sequence[bytes], index: int
@@ -143,9 +153,3 @@ class Outlet:
         """Give up what is in flight."""
         if self._sender is not None:
             self._sender.abandon()
-
-
-def _keys(render: KeyRenderer, table: Iterable[Row]) -> list[bytes]:
-    # a copy of the right size: what orjson made is a kilobyte, cut short, and costs
-    # four times as much when it is kept
-    return [b"%b" % render(row) for row in table]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from walstream.column_type import written_as
 from walstream.errors import ConfigError, PermissionLacking, Repair
 from walstream.op import Table
 from walstream.spark.chunk import Relation
@@ -19,8 +20,17 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _GENERATED_SENT_FROM: Final = 180000
 _TABLE: Final = """
 SELECT c.oid::bigint, c.relkind, to_jsonb(ARRAY(SELECT json_build_array(
-    a.attname, a.atttypid::bigint, a.attgenerated <> '')
-  FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    a.attname, a.attgenerated <> '', a.atttypid::bigint, named.nspname, named.typname)
+  FROM pg_attribute a CROSS JOIN LATERAL (
+    WITH RECURSIVE below AS (
+      SELECT t.* FROM pg_type t WHERE t.oid = a.atttypid
+      UNION ALL
+      SELECT t.* FROM below JOIN pg_type t ON t.oid = below.typbasetype
+      WHERE below.typtype = 'd'
+    ) SELECT s.nspname, below.typname FROM below
+    JOIN pg_namespace s ON s.oid = below.typnamespace WHERE below.typtype <> 'd'
+  ) AS named
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   ORDER BY a.attnum))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'm', 'v', 'f')
@@ -136,8 +146,8 @@ def look(
     # the view lists generated columns also where the server never sends them
     sent = connection.info.server_version >= _GENERATED_SENT_FROM
     shown = [
-        (name, kind)
-        for name, kind, generated in columns
+        (name, written_as(*kind))
+        for name, generated, *kind in columns
         if names is None or (name in names and (sent or not generated))
     ]
     table = Table(

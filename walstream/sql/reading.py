@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from walstream.errors import ConfigError
 from walstream.sql.keys import ascending, whole, wholes
 from walstream.sql.page import Block, Pages
 from walstream.sql.shape import Shape
@@ -27,11 +28,16 @@ from walstream.sql.shape import Shape
 _RANGES: Final = 100  # that one statement asks for
 _PICKED: Final = 500  # keys, likewise
 _HIGHEST: Final = (1 << 63) - 1  # that fits into a BIGINT
+_LOWEST: Final = -1 << 63
+_HIGHEST_UNSIGNED: Final = (1 << 64) - 1
 _UNSIGNED: Final = frozenset({"mysql", "mariadb"})  # which have greater ones
 
 
 def newest(connection: Connection, shape: Shape) -> int | None:
-    """Give the highest key; None: the table is empty."""
+    """Give the highest key; None: the table is empty.
+
+    As all that gives one key: ConfigError if it is beyond those that can be polled.
+    """
     return _one(connection, shape, select(func.max(_key(shape))))
 
 
@@ -139,10 +145,19 @@ def _between(
 def _bound(connection: Connection, key: int) -> ColumnElement[int]:
     """Write a key so that an index on any type of integer is used for it."""
     if connection.dialect.name not in _UNSIGNED:
-        key = max(min(key, _HIGHEST), -_HIGHEST - 1)  # beyond it there is none
+        key = max(min(key, _HIGHEST), _LOWEST)  # a row beyond it is refused
     return literal(key, BigInteger)
 
 
 def _one(connection: Connection, shape: Shape, statement: Select[Any]) -> int | None:
     with connection.begin():
-        return whole(connection.execute(statement).scalar(), shape)
+        key = whole(connection.execute(statement).scalar(), shape)
+    unsigned = connection.dialect.name in _UNSIGNED
+    highest = _HIGHEST_UNSIGNED if unsigned else _HIGHEST
+    if key is not None and not _LOWEST <= key <= highest:
+        raise ConfigError(
+            f"table {shape.name}: the key {shape.key.name} has the value {key}, and"
+            f" only {_LOWEST} to {highest} can be polled",
+            hint="delete or correct such rows, or name another column as primary_key",
+        )
+    return key

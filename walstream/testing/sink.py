@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from walstream.formats import ENCODERS
+from walstream.formats.context import Context, Origin
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, halves
@@ -98,18 +99,17 @@ class MemorySink:
         return self._has_room
 
     def _send(self, op: ReplicationOp, transaction: Transaction) -> None:
-        route = self._router.route(op.table)
+        route = self._router.route(op.table, Origin())
         if route is None:
             self.dropped.append(op)
             return
-        row = op.new if op.new is not None else op.old
-        if op.kind is Kind.TRUNCATE or row is None:
+        if op.kind is Kind.TRUNCATE:
             op = replace(op, partitions=self._partitions)
-            key, partitions = route.table_key, list(range(self._partitions))
+            key, partitions = route.key.table_key, list(range(self._partitions))
         else:
-            key = route.key(row)
+            key = route.key.render(op)
             partitions = [PARTITIONERS["murmur2"](key, self._partitions)]
-        value = ENCODERS["op"](op.table).encode(op)
+        value = ENCODERS["op"](op.table, Context()).encode(op)
         for partition in partitions:
             record = Record(route.topic, partition, key, value, op.lsn, op.seq_id)
             self.sent.append(record)

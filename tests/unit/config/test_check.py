@@ -21,6 +21,21 @@ Complain = Callable[..., str]
             'sinks.log.topics."a.b".name: "f" is the fallback_topic too',
         ),
         (
+            '[sinks.log]\nkind = "log"\nformat = "event"\nembed = ["table"]',
+            'sinks.log.embed: says nothing of format "event"',
+        ),
+        (
+            '[sinks.log]\nkind = "log"\nformat = "tungsten"\nembed = ["x"]',
+            "sinks.log.embed[0]: ",
+        ),
+        (
+            (
+                '[sinks.log]\nkind = "log"\nformat = "tungsten"\n'
+                'embed = ["table", "table"]'
+            ),
+            "sinks.log.embed: names one twice",
+        ),
+        (
             '[sinks.log]\nkind = "log"\nformat = "row"\ntombstones = true',
             "sinks.log.tombstones: says nothing of rows",
         ),

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from walstream.config import Config, load, schema
+from walstream.supported import unsupported
 
 ROOT: Final = Path(__file__).parents[3]
 SHIPPED: Final = ROOT / "walstream.toml"
@@ -100,6 +101,19 @@ def test_the_document_holds_every_key_default_and_sentence() -> None:
             for key, field in sections[name].items()
         }
         assert set(rows) == expected, heading
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_replaces_an_older_tool_is_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    text = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?ms)^```toml\n(.*?)^```$", text)
+    assert len(blocks) == 3
+    (tmp_path / "topics.json").write_text('{"t": {"name": "x"}}')
+    (tmp_path / "walstream.toml").write_text(blocks[number], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert not list(unsupported(load(None, {})))
 
 
 def test_every_section_is_documented() -> None:

@@ -133,6 +133,21 @@ def test_hostaddr_decides_where_libpq_connects() -> None:
     assert dsn.servers(parameters, {}) == [("127.0.0.1", "5432"), ("::1", "5432")]
 
 
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [
+        ("postgresql://u:p@db.example.org:5433/shop", "db.example.org"),
+        ("host=db.example.org hostaddr=10.0.0.1", "db.example.org"),
+        ("hostaddr=10.0.0.1", "10.0.0.1"),
+        ("postgresql:///db?host=/run/postgresql", "/run/postgresql"),
+        ("postgresql://h1:1,h2:2/db", "h1,h2"),
+        ("dbname=shop", ""),
+    ],
+)
+def test_the_host_is_named_as_it_is_written(written: str, host: str) -> None:
+    assert dsn.host(dsn.parse(written)) == host
+
+
 def test_libpqs_environment_decides_where_the_dsn_is_silent() -> None:
     environment = {"PGHOST": "db", "PGPORT": "5433"}
     assert dsn.servers({}, environment) == [("db", "5433")]

@@ -220,7 +220,22 @@ def test_topics_are_read_from_a_file_beside_those_written_here(
     topics = sink(config).topics
     assert (topics["a"].name, topics["a"].partition_key) == ("x", ["k"])
     assert topics["b"].name == "z"
+    assert list(topics) == ["b", "a"]  # patterns are tried in this order
     assert load_text(mask(config)) == config
+
+
+def test_the_map_of_the_rust_library_is_read_as_it_stands(
+    valid: str, load_text: Load, tmp_path: Path
+) -> None:
+    file = tmp_path / "topics.json"
+    file.write_text(
+        '{"inventory_table":'
+        '{"name":"inventory_topic","partition_key":["organization_id"]}}'
+    )
+    config = load_text(f'{valid}topics_file = "{file}"\nstrict = true')
+    (mapped,) = sink(config).topics.values()
+    assert mapped.name == "inventory_topic"
+    assert mapped.partition_key == ["organization_id"]
 
 
 @pytest.mark.parametrize(
@@ -229,6 +244,8 @@ def test_topics_are_read_from_a_file_beside_those_written_here(
         (None, "No such file"),
         ("", "write a JSON object"),
         ("[]", "write a JSON object"),
+        ('{"a": {"name": "x"}, "a": {"name": "y"}}', 'names "a" twice'),
+        ('{"a": {"name": "x", "name": "y"}}', 'names "name" twice'),
         ("[" * 100_000, "write a JSON object"),
         ('{"a": {"name": "a b"}}', 'sinks.kafka.topics.a.name: "a b" is no topic name'),
         ('{"a": 5}', "sinks.kafka.topics.a: is 5: write a table"),

@@ -46,6 +46,7 @@ def test_what_has_no_default_is_demanded(written: dict[str, Any]) -> None:
         (SQL, "tables", {"t": {"primary_key": "id", "parallelism": 0}}),
         (SQL, "tables", {"t": {"primary_key": "id", "parallelism": 65}}),
         (SQL, "tables", {"t": {"primary_key": "id", "max_gaps": 0}}),
+        (SQL, "tables", {"t": {"primary_key": "id", "max_gaps": 1_000_001}}),
         (SQL, "tables", {"t": {"primary_key": "id", "gap_timeout": 5}}),
         (KAFKA, "topics", []),
         (KAFKA, "group", ""),

@@ -25,6 +25,7 @@ class Nothing:
     source: str = "app"
     lock: str = ""
     chunks: tuple[int, ...] = ()
+    at_once: int | None = None
 
     def task(self, _config: Config, _leash: Leash | None) -> type[ChunkDone]:
         return ChunkDone

@@ -3,7 +3,8 @@
 import pytest
 
 from walstream.errors import WalstreamError
-from walstream.formats import ENCODERS
+from walstream.formats import ENCODERS, LineEncoder
+from walstream.formats.context import Context
 from walstream.formats.op import OpEncoder, decode
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, NotSent, Row
@@ -196,4 +197,7 @@ def test_anything_else_is_refused_without_its_values(record: bytes) -> None:
 
 
 def test_format_is_registered_by_its_name() -> None:
-    assert ENCODERS["op"] is OpEncoder
+    encoder = ENCODERS["op"](T, Context())
+    assert isinstance(encoder, OpEncoder)
+    assert isinstance(encoder, LineEncoder)
+    assert encoder.truncates

@@ -34,6 +34,7 @@ class Table:
     ranges: list[Range] = field(default_factory=list)
     refused: int | None = None  # a key that no topic takes
     open_marks: list[int] = field(default_factory=list)
+    stopped: bool = False
     clock: int = 0
     connected: int = 0  # times
     at: float = 1_000_000.0
@@ -73,6 +74,8 @@ class Table:
 
     def run(self, parts: Sequence[Range], on_done: Callable[[ChunkDone], None]) -> bool:
         """Do what Spark and Kafka do; the last part is done first."""
+        if self.stopped:
+            return False
         for part in reversed(parts):
             self.ranges.append(part)
             on_done(self.read(part))
@@ -331,3 +334,23 @@ def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
     assert sorted(table.sent) == list(range(1, 1001))
     spans = [part.span for part in table.ranges]
     assert all(isinstance(one, Ahead) and one.high - one.low <= 10 for one in spans)
+
+
+def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
+    positions: MemoryPositions,
+) -> None:
+    poller = made(Table({1, 2, 5}), positions, Rules("t", start="end"))
+    poller.poll()
+    assert poller.told["missing_keys"] == 2  # 3 and 4
+
+
+def test_a_stop_does_not_forget_why_a_row_was_refused(
+    positions: MemoryPositions,
+) -> None:
+    table = Table({1, 2}, refused=2)
+    poller = made(table, positions)
+    with pytest.raises(RecordRefused):
+        poller.poll()
+    table.stopped = True
+    poller.poll()
+    assert poller.told["error"] == "too large"

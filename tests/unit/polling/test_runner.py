@@ -29,7 +29,8 @@ class Played:
         self.listener = wire.listen()
         self.says: queue.SimpleQueue[Sequence[Message]] = queue.SimpleQueue()
         self.connections: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def _accept(self) -> None:
         while True:
@@ -52,6 +53,9 @@ class Played:
             connection.close()
 
     def close(self) -> None:
+        # a close alone would leave the thread to accept on the descriptor's next owner
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self.listener.close()
         for connection in self.connections:
             connection.close()

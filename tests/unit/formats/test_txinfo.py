@@ -1,0 +1,44 @@
+"""What is said of a transaction is that of docs/formats.md."""
+
+import json
+
+from tests.vectors import TUNGSTEN, TXINFO
+from walstream.formats.txinfo import RowCounts, with_info
+from walstream.op import Table
+
+MSG = Table("msg", "msg", ("id",))
+SUB = Table("msg", "msgsub", ("id",))
+
+
+def counted() -> RowCounts:
+    counts = RowCounts()
+    counts.add(MSG)
+    counts.add(SUB)
+    counts.add(Table("msg", "msgsub", ("id", "later")))
+    return counts
+
+
+def test_a_transaction_has_a_record_of_its_own() -> None:
+    assert counted().record(4865) == TXINFO
+    assert counted().rows == 3
+
+
+def test_each_record_of_a_transaction_may_carry_it() -> None:
+    value = with_info(TUNGSTEN % b"INSERT", counted().render())
+    assert value.endswith(
+        b'"_optype":"INSERT","txinfo":{"txinfo_rowcount":"3",'
+        b'"txinfo_rowcount_msg.msg":"1","txinfo_rowcount_msg.msgsub":"2"}}'
+    )
+    assert json.loads(value)["txinfo"] == json.loads(TXINFO)["txinfo"]
+
+
+def test_rows_may_be_counted_in_bulk_and_names_are_escaped() -> None:
+    counts = RowCounts()
+    counts.add(Table('s"', "t", ()), 10_000)
+    assert counts.render() == (
+        b'{"txinfo_rowcount":"10000","txinfo_rowcount_s\\".t":"10000"}'
+    )
+
+
+def test_a_transaction_without_rows_counts_none() -> None:
+    assert RowCounts().render() == b'{"txinfo_rowcount":"0"}'

@@ -1,0 +1,34 @@
+"""What installed packages add, by the entry point groups of their metadata."""
+
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from walstream.errors import ConfigError
+
+FORMATS: Final = "walstream.formats"
+
+
+@lru_cache
+def names(group: str) -> tuple[str, ...]:
+    """Name what is added to a group, in alphabetical order."""
+    return tuple(sorted(entry_points(group=group).names))
+
+
+@lru_cache
+def load(group: str, name: str) -> Any:
+    """Import what an installed package adds; raise ConfigError where that fails."""
+    (entry, *_) = [*entry_points(group=group, name=name), None]
+    if entry is None:
+        raise ConfigError(
+            f"no installed package adds {name!r} to the group {group!r}",
+            hint="install it where walstream is installed",
+        )
+    try:
+        return entry.load()
+    except Exception as error:  # noqa: BLE001 - a stranger's code
+        raise ConfigError(
+            f"{name!r} of the group {group!r} cannot be imported from {entry.value!r}:"
+            f" {type(error).__name__}: {error}",
+            hint="mend the package that adds it, or leave it out",
+        ) from None

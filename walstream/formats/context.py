@@ -1,0 +1,27 @@
+"""What an encoder is told beside its table: whose ops they are, and the sink's options.
+
+The format `op` needs none of it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+EMBEDDED: Final = frozenset({"schema", "table", "committime"})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a source's ops come from."""
+
+    host: str = "unknown"  # as its connection string names it
+    database: str = ""
+    system_identifier: int = 0
+    slot: str = ""  # the source's own, also while a copy of it is read
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The same for all tables of a source, in one sink."""
+
+    origin: Origin = Origin()
+    embed: frozenset[str] = EMBEDDED  # what `tungsten` writes of these

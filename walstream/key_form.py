@@ -1,0 +1,99 @@
+"""How a record's key is written: one function a form, by name; pure.
+
+A key is made of a row's key columns: those of the new row, of a deleted one those of
+the old. What has no such columns has a key of its own in each form.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import orjson
+
+from walstream.formats.context import Origin
+from walstream.formats.event import ACTIONS
+from walstream.op import Kind, ReplicationOp, Table
+
+KeyRenderer = Callable[[ReplicationOp], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyForm:
+    """The keys of one table."""
+
+    render: KeyRenderer
+    table_key: bytes  # of ops without a row: Truncate
+    columns: tuple[int, ...] = ()  # of a row, those that its key is made of
+    around: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+    """What a key has before, between and behind texts that need no escape."""
+
+
+def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
+    """`["1","x"]`: an array of the columns' texts."""
+    table_key = orjson.dumps([table.full_name])
+    if not indexes:
+        return KeyForm(lambda _op: table_key, table_key)
+    around = (b'["', b'","', b'"]')
+    if len(indexes) == 1:
+        index = indexes[0]
+        return KeyForm(
+            lambda op: orjson.dumps(((op.new or op.old or ())[index],)),
+            table_key,
+            indexes,
+            around,
+        )
+
+    def render(op: ReplicationOp) -> bytes:
+        row = op.new or op.old or ()
+        return orjson.dumps([row[index] for index in indexes])
+
+    return KeyForm(render, table_key, indexes, around)
+
+
+def _concat(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
+    """`1x`: the texts alone; two keys can collide."""
+    table_key = table.full_name.encode()
+    if not indexes:
+        return KeyForm(lambda _op: table_key, table_key)
+    return _joined(table, indexes, "", "")
+
+
+def _tungsten(
+    table: Table, indexes: tuple[int, ...], _: Origin, *, separator: str, named: bool
+) -> KeyForm:
+    """`1_x` or `schema_table_1_x`, with or without the `_`; else the commit LSN."""
+    if not indexes:
+        return KeyForm(lambda op: b"%d" % op.lsn, table.full_name.encode())
+    names = (table.schema, table.name, "") if named else ()
+    return _joined(table, indexes, separator.join(names), separator)
+
+
+def _joined(
+    table: Table, indexes: tuple[int, ...], before: str, separator: str
+) -> KeyForm:
+    def render(op: ReplicationOp) -> bytes:
+        row = op.new or op.old or ()
+        texts = separator.join([str(row[index] or "") for index in indexes])
+        return f"{before}{texts}".encode()
+
+    around = (before.encode(), separator.encode(), b"")
+    return KeyForm(render, table.full_name.encode(), indexes, around)
+
+
+def _event(table: Table, _: tuple[int, ...], origin: Origin) -> KeyForm:
+    """`Host:Database:Table:Action`: one row's records go to several partitions."""
+    start = f"{origin.host}:{origin.database}:{table.name}:"
+    keys = {kind: f"{start}{action}".encode() for kind, action in ACTIONS.items()}
+    return KeyForm(lambda op: keys[op.kind], keys[Kind.TRUNCATE])
+
+
+KEY_FORMS: Final[dict[str, Callable[[Table, tuple[int, ...], Origin], KeyForm]]] = {
+    "json": _json,
+    "concat": _concat,
+    "event": _event,
+    "pkey": partial(_tungsten, separator="", named=False),
+    "pkeyus": partial(_tungsten, separator="_", named=False),
+    "tspkey": partial(_tungsten, separator="", named=True),
+    "tspkeyus": partial(_tungsten, separator="_", named=True),
+}
