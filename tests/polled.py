@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
-
-from psycopg.conninfo import conninfo_to_dict
 
 from tests.reading import Reader
 from tests.running import _COMMAND, Walstream, toml
@@ -91,20 +88,6 @@ def sql_source(url: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, A
         "sinks": ["rows"],
         "tables": found,
     }
-
-
-def postgres_url(dsn: str) -> str:
-    """Write a DSN as SQLAlchemy reads it."""
-    parts = conninfo_to_dict(dsn)
-    login = ":".join(
-        quote(str(parts[part]), safe="")
-        for part in ("user", "password")
-        if part in parts
-    )
-    server: dict[str, object] = {
-        part: parts[part] for part in ("host", "port") if part in parts
-    }
-    return f"postgresql+psycopg://{login}@/{parts['dbname']}?{urlencode(server)}"
 
 
 def rows_of(reader: Reader) -> list[PolledRow]:

@@ -12,7 +12,8 @@ import pytest
 from tests.fix_kafka import KafkaServer
 from tests.fix_mariadb import Mariadb
 from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.polled import Polled, postgres_url, rows_of, sql_source
+from tests.polled import Polled, rows_of, sql_source
+from tests.polling import postgres_url
 from tests.reading import Reader, Record
 from walstream.formats.row import decode
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import psycopg
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tests.fix_mariadb import Mariadb, OwnMariadb, RemoteMariadb
 from tests.fix_postgres import Database as Home
@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 from walstream.sql.engine import Database
 from walstream.sql.marks import Mark, Marks
 from walstream.sql.reading import newest, present, rows
-from walstream.sql.transactions import Open, open_transactions
+from walstream.sql.transactions import _MYSQL_TABLE, Open, open_transactions
 
 
 class Writer(Protocol):
@@ -295,6 +295,18 @@ def test_keys_that_innodb_does_not_give_are_never_settled(
     with Database(mariadb_database.url).session() as connection:
         assert marks.look(connection) is None
     assert said in marks.lacking
+
+
+def test_look_at_a_table_of_mariadb_opens_no_other(
+    mariadb_database: Mariadb, open_looker: LookerOf
+) -> None:
+    mariadb_database.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY)")
+    looker = open_looker(mariadb_database.url)
+    asked = {"schema": "", "name": "t", "key": "id"}
+    with looker.connection.begin():
+        plan = looker.connection.execute(text(f"EXPLAIN {_MYSQL_TABLE}"), asked).all()
+    assert plan
+    assert not any("Scanned all databases" in str(step) for step in plan)
 
 
 def test_missing_right_names_the_statement_that_gives_it(

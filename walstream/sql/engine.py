@@ -7,6 +7,7 @@ the same row is written.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from walstream.errors import ConfigError
-from walstream.sql import psycopg2_text, psycopg_text
+from walstream.sql import psycopg2_text, psycopg_text, pymysql_tls
 from walstream.sql.driver import place, resolve
 from walstream.sql.page import ROWS
 from walstream.sql.refusal import translate
@@ -103,10 +104,11 @@ class Database:
             yield connection
 
 
+@lru_cache(maxsize=64)
 def open_engine(url: str) -> Engine:
     """Make an engine, which connects to nothing yet; ConfigError if it cannot be made.
 
-    It keeps no connection: each session is one, closed at its end.
+    It keeps no connection, so one does for all: each session is one, closed at its end.
     """
     target = resolve(url)
     isolation = _ISOLATION.get(target.get_backend_name())
@@ -124,6 +126,8 @@ def open_engine(url: str) -> Engine:
     event.listen(engine, "connect", _Prepare(engine))
     if engine.dialect.driver == "psycopg":
         event.listen(engine, "before_cursor_execute", _before_psycopg)
+    if engine.dialect.driver == "pymysql":
+        event.listen(engine, "do_connect", pymysql_tls.connect)
     return engine
 
 

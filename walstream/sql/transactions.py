@@ -112,12 +112,14 @@ def _ask_postgres(connection: Connection, shape: Shape) -> Open | Lacking:
     return Open(frozenset(names))
 
 
+# a join of the two would look at every table of the server
 _MYSQL_TABLE: Final = text("""
-SELECT t.engine, c.extra FROM information_schema.tables t
-JOIN information_schema.columns c
-  ON c.table_schema = t.table_schema AND c.table_name = t.table_name
-WHERE t.table_schema = CASE :schema WHEN '' THEN DATABASE() ELSE :schema END
-  AND t.table_name = :name AND c.column_name = :key
+SELECT
+  (SELECT engine FROM information_schema.tables WHERE table_name = :name
+    AND table_schema = CASE :schema WHEN '' THEN DATABASE() ELSE :schema END),
+  (SELECT extra FROM information_schema.columns WHERE table_name = :name
+    AND table_schema = CASE :schema WHEN '' THEN DATABASE() ELSE :schema END
+    AND column_name = :key)
 """)
 _MYSQL_SERVER: Final = text("""
 SHOW GLOBAL VARIABLES WHERE Variable_name IN
@@ -221,7 +223,7 @@ def _mysql_lacks(connection: Connection, shape: Shape) -> str:
     engine, extra = connection.execute(_MYSQL_TABLE, _asked(shape)).one()
     if engine != "InnoDB":
         return f"{engine} does not tell which transactions are open"
-    if "auto_increment" not in extra.lower():
+    if "auto_increment" not in (extra or "").lower():
         return f"{shape.key.name} is not AUTO_INCREMENT"
     for name, value in connection.execute(_MYSQL_SERVER):
         if value.upper() not in _MYSQL_PLAIN[name.lower()]:
