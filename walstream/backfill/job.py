@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -113,7 +114,7 @@ class Job:
 
     def _drive(self, stop: Stop) -> WalstreamError | None:
         """Have the driver run what is left; give the error that ended it."""
-        with Driver(self._driver) as driver:
+        with closing(Driver(self._driver)) as driver:
             driver.order(replace(self._order, chunks=list(self._left.values())))
             while not stop.requested:
                 self._look()

@@ -4,8 +4,7 @@ import contextlib
 import select
 import socket
 import threading
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from walstream.driver import wire
 from walstream.driver.order import Failed, Message, Order
@@ -15,7 +14,7 @@ _END_S: Final = 5.0  # for what runs to be cancelled
 
 
 class Driver:
-    """A connection to the driver; what it ordered ends with it."""
+    """A connection to the driver; what it ordered ends when that is closed."""
 
     def __init__(self, where: str) -> None:
         """`where` is the keeper's address."""
@@ -61,14 +60,3 @@ class Driver:
                 while self._connection.recv(1 << 16):
                     pass
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

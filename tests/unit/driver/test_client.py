@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -38,7 +39,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_outcomes_are_heard_in_their_order(listener: socket.socket) -> None:
-    with Driver(wire.address(listener)) as driver:
+    with closing(Driver(wire.address(listener))) as driver:
         theirs, _ = listener.accept()
         with theirs:
             driver.order(Nothing())
@@ -53,7 +54,7 @@ def test_outcomes_are_heard_in_their_order(listener: socket.socket) -> None:
 def test_a_driver_that_ends_is_heard_as_a_failure_that_passes(
     listener: socket.socket,
 ) -> None:
-    with Driver(wire.address(listener)) as driver:
+    with closing(Driver(wire.address(listener))) as driver:
         theirs, _ = listener.accept()
         driver.order(Nothing())
         theirs.close()

@@ -3,6 +3,7 @@
 import selectors
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_a_driver_starts_when_it_is_wanted_and_its_refusal_is_heard(
         turn(keeper, selector)
         assert keeper.pid is None
         for _ in range(2):  # the first one's end brings the second
-            with Driver(keeper.address) as driver:
+            with closing(Driver(keeper.address)) as driver:
                 driver.order(Nothing())
                 heard, deadline = None, time.monotonic() + LONG_S
                 while heard is None and time.monotonic() < deadline:
