@@ -104,7 +104,6 @@ WITHOUT = {
     "walstream/source_state.py": _SERVERS,
     "walstream/worker_process.py": "starts processes: tests/fault",
     "walstream/streamed.py": _SERVERS,
-    "walstream/worker.py": "is a process: tests/fault",
 }
 _SERVED = ("walstream/demo/",)  # run as a whole
 
