@@ -1,6 +1,7 @@
 """What every test gets: a clean environment, the servers, and skips that show."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,25 @@ _MARKED_BY = {
 }
 
 
+# what takes long, and says little of a server's version: on 15 by `make fault` alone
+_LONG_ON_15 = {
+    "test_a_chunk_that_fails_each_time_is_named_with_its_cause",
+    "test_a_failing_read_is_said_kept_and_tried_again",
+    "test_after_a_lost_slot_the_printed_repair_makes_it_stream",
+    "test_after_damage_the_epoch_is_another",
+    "test_an_idle_slot_follows_while_another_database_writes",
+    "test_an_older_copy_of_the_state_is_noticed",
+    "test_before_while_and_after_a_run",
+    "test_secrets_show_nowhere",
+    "test_sigkill_at_every_step_applies_each_op_once",
+    "test_sigkill_at_random_moments_loses_nothing",
+    "test_sigterm_repeats_nothing",
+    "test_what_cannot_come_in_beside_is_refused",
+    "test_what_is_printed_fits_its_published_schema",
+}
+_ON_15 = re.compile(r"\[(pg)?15[-\]]")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(skips.Watch(Path(__file__).with_name("may_skip.txt")))
     for name in list(os.environ):
@@ -33,8 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
             del os.environ[name]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if getattr(item, "originalname", "") in _LONG_ON_15 and _ON_15.search(
+            item.name
+        ):
+            item.add_marker(pytest.mark.fault_long)
         names = set(getattr(item, "fixturenames", ()))
         for marker, fixtures in _MARKED_BY.items():
             if names & fixtures:

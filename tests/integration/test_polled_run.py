@@ -79,6 +79,7 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
     assert polled.terminate() == 0
 
 
+@pytest.mark.fault_long
 def test_who_polls_once_hears_of_a_row_that_no_topic_takes(
     polled: Polled, tmp_path: Path
 ) -> None:
