@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,23 +223,30 @@ def idle(place: Place, program: Program) -> float:
     return (program.used_s() - used) / polls * 1e3
 
 
-def agree(place: Place, *topics: str) -> None:
+def agree(place: Place, first: str, *others: str) -> None:
     """See on some rows that the records are the same."""
-    found = [hashes(place, topic) for topic in topics]
-    for other in found[1:]:
-        both = found[0].keys() & other.keys()
-        if not both or any(found[0][key] != other[key] for key in both):
-            raise SystemExit("the records are not the same")
+    size = min(_SAMPLE, place.rows // place.partitions // 2)
+    expected = hashes(place, first, lambda found: len(found) >= size)
+    for other in others:
+        found = hashes(place, other, lambda found: expected.keys() <= found.keys())
+        if any(found[key] != expected[key] for key in expected):
+            raise SystemExit(f"the records of {other} are not those of {first}")
 
 
-def hashes(place: Place, topic: str) -> dict[bytes, str]:
+def hashes(
+    place: Place, topic: str, enough: Callable[[dict[bytes, str]], bool]
+) -> dict[bytes, str]:
+    """Read a partition until `enough` is found, which may stand anywhere in it."""
     settings = {"bootstrap.servers": place.kafka.bootstrap, "group.id": "bench"}
     consumer = Consumer(settings)
     with closing(consumer):
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: dict[bytes, str] = {}
-        while len(found) < min(_SAMPLE, place.rows // place.partitions // 2):
-            for message in consumer.consume(_SAMPLE, timeout=5.0):
+        while not enough(found):
+            messages = consumer.consume(_SAMPLE, timeout=5.0)
+            if not messages:
+                raise SystemExit(f"rows are missing in {topic}")
+            for message in messages:
                 found[message.key() or b""] = decode(message.value() or b"").hash
     return found
 
