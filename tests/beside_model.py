@@ -15,7 +15,7 @@ from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Progress
 from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
-from walstream.ledger import Transaction
+from walstream.ledger import Shares, Transaction
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.row import OMITTED, UNCHANGED, Value
 from walstream.testing import MemoryPositions
@@ -297,7 +297,7 @@ class Stream:
         if ops:
             transaction = Transaction(self._place - 1)
             self._sent(transaction)
-            self.backfill.sent(transaction)
+            self.backfill.sent(Shares([transaction]))
 
     def _send(self, op: ReplicationOp) -> None:
         for half in halves(op) if op.key_changed else (op,):

@@ -50,6 +50,7 @@ class Walstream:
     prefix: str
     source: Mapping[str, Any] = field(default_factory=dict)
     sink: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # sinks
     top: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # of `walstream run`, when used as a context
@@ -79,14 +80,19 @@ class Walstream:
         producer = {"bootstrap.servers": self.bootstrap}
         sink = {"kind": "kafka", "topic": self.prefix + "{schema}.{table}"}
         source = {"kind": "postgres", "dsn": self.dsn, "slot": self.slot}
+        fed = [SINK, *self.others]
+        others = {
+            name: {"kind": "kafka", "producer": producer, **other}
+            for name, other in self.others.items()
+        }
         return {
             "state": str(self.folder / "state"),
             "http": {"listen": ""},
             **self.top,
             "sources": {
-                SOURCE: {**source, "backfill": "never", "sinks": [SINK], **self.source}
+                SOURCE: {**source, "backfill": "never", "sinks": fed, **self.source}
             },
-            "sinks": {SINK: {**sink, "producer": producer, **self.sink}},
+            "sinks": {SINK: {**sink, "producer": producer, **self.sink}, **others},
         }
 
     def start(self, *flags: str) -> Self:

@@ -6,7 +6,6 @@ to be backfilled: a start that was cut short at any point is gone on with by the
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
@@ -27,10 +26,9 @@ from walstream.postgres.holder import Holder
 from walstream.postgres.server import Server
 from walstream.postgres.start import Decision, Step, decide
 from walstream.spark.table import published
-from walstream.stored import stored_of
+from walstream.stored import PUBLICATIONS, stored_of
 
 _log = structlog.get_logger()
-PUBLICATIONS: Final = "publications"
 
 
 @dataclass(slots=True)

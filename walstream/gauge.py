@@ -5,7 +5,7 @@ runs: it only looks at plain numbers.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import structlog
@@ -83,23 +83,19 @@ class Gauge:
         self._current_at: float = kept.get("current_at", 0.0)
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
-        self._sinks: Sequence[KafkaSink] = ()
         self._read_rate, self._delivered_rate = Rate(), Rate()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
 
-    def attach(
-        self, pipeline: Pipeline, source: Received, sinks: Sequence[KafkaSink]
-    ) -> None:
+    def attach(self, pipeline: Pipeline, source: Received) -> None:
         """Follow a new stream."""
         self.detach()
-        self._pipeline, self._source, self._sinks = pipeline, source, sinks
+        self._pipeline, self._source = pipeline, source
 
     def detach(self) -> None:
         """Keep the figures of a stream that ended."""
         if self._pipeline is not None:
             self._ops, self._delivered = self.ops, self.delivered
         self._pipeline = self._source = None
-        self._sinks = ()
 
     @property
     def streaming(self) -> bool:
@@ -172,6 +168,7 @@ class Gauge:
                     "in_flight": sink.in_flight,
                     "dropped": sum(sink.dropped.values()),
                 }
-                for sink in self._sinks
+                for sink in (pipeline.sinks if pipeline else ())
+                if isinstance(sink, KafkaSink)
             },
         }

@@ -6,30 +6,33 @@ below until they are delivered. The stream goes on when all of them are sent.
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from walstream.errors import HistoryError
-from walstream.ledger import Ledger, Transaction
+from walstream.lanes import Lanes
+from walstream.ledger import Shares
 from walstream.lsn import Lsn
-from walstream.op import EPOCH_S, ReplicationOp, Table
-from walstream.ports import Beside, Sink
+from walstream.op import EPOCH_S, ReplicationOp
+from walstream.ports import Beside
 
 
 class Inset:
     """What one pipeline lets in; without `beside`, nothing."""
 
-    def __init__(
-        self, ledger: Ledger, sinks: Sequence[Sink], beside: Beside | None
-    ) -> None:
-        self._ledger = ledger
-        self._sinks = sinks
+    def __init__(self, lanes: Lanes, beside: Beside | None) -> None:
+        self._lanes = lanes
         self._beside = beside
         self._ops: deque[ReplicationOp] = deque()
-        self._transaction: Transaction | None = None
+        self._transaction: Shares | None = None
         self._place: Lsn = 0
         self._due = False
         self.moved = False  # was anything let in in this turn?
         self.note: Callable[[ReplicationOp], None] | None = None  # of the ops to come
+
+    @property
+    def open(self) -> bool:
+        """Tell whether anybody gives rows."""
+        return self._beside is not None
 
     @property
     def waiting(self) -> bool:
@@ -51,28 +54,21 @@ class Inset:
             return True
         self._due = False
         if self._transaction is None:
-            self._ops.extend(beside.rows(place, self._known))
+            self._ops.extend(beside.rows(place, self._lanes.knows))
             self.note = beside.note
             if not self._ops:
                 return True
             now = int((time.time() - EPOCH_S) * 1_000_000)
-            self._transaction = self._ledger.begin(place - 1, now)
+            self._transaction = self._lanes.begin(place - 1, now)
             self._place = place
         self.moved = True
         return self._send(beside, self._transaction)
 
-    def _known(self, table: Table) -> bool:
-        # a list: each sink is asked, whatever another says
-        return all([sink.knows(table) for sink in self._sinks])  # noqa: C419
-
-    def _send(self, beside: Beside, transaction: Transaction) -> bool:
+    def _send(self, beside: Beside, transaction: Shares) -> bool:
         room = True
         try:
             while self._ops and room:
-                op = self._ops.popleft()
-                for sink in self._sinks:
-                    if not sink.send(op, transaction):
-                        room = False
+                room = self._lanes.put(self._ops.popleft())
         except HistoryError as error:
             self.abandon()
             beside.refused(error)
@@ -89,5 +85,5 @@ class Inset:
             self._close()
 
     def _close(self) -> None:
-        self._ledger.commit(self._place)  # no ops of the stream
+        self._lanes.commit(self._place)  # no ops of the stream
         self._transaction = None

@@ -7,6 +7,7 @@ flight and no transaction is open, ever moves the position.
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 from walstream.lsn import Lsn
 
@@ -22,6 +23,29 @@ class Transaction:
         self.end_lsn: Lsn | None = None  # set by its commit
         self.ops = 0  # set by its commit
         self.undelivered = 0  # records handed to a sink, no delivery reported yet
+
+
+class Shares:
+    """One transaction as several ledgers have it: delivered when all say so."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[Transaction]) -> None:
+        self._parts = parts
+
+    @property
+    def lsn(self) -> Lsn:
+        return self._parts[0].lsn
+
+    @property
+    def end_lsn(self) -> Lsn | None:
+        """Where it ends; None while it is open somewhere, or was left open."""
+        ends = [part.end_lsn for part in self._parts]
+        return None if None in ends else ends[0]
+
+    @property
+    def undelivered(self) -> int:
+        return sum(part.undelivered for part in self._parts)
 
 
 class Ledger:

@@ -16,4 +16,5 @@ class Options:
     accept_partitions: bool = False
     driver: str = ""  # the address of who runs Spark; the supervisor's word
     poll_once: bool = False  # poll each table once, and end
+    sink: str = ""  # stream to this one alone: it is detached from its source
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further

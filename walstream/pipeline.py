@@ -8,18 +8,17 @@ confirmed to PostgreSQL.
 import select
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final, cast
-
-import structlog
 
 from walstream.assembler import Assembler
 from walstream.errors import WalstreamError
 from walstream.inset import Inset
-from walstream.ledger import Ledger, Transaction
-from walstream.lsn import Lsn
+from walstream.keeping import Confirming, Keeping
+from walstream.lanes import Lanes
+from walstream.ledger import Shares
+from walstream.lsn import NEVER, Lsn
 from walstream.op import ReplicationOp
 from walstream.pgoutput import (
     Begin,
@@ -30,7 +29,13 @@ from walstream.pgoutput import (
     Type,
     decode,
 )
-from walstream.ports import Beside, Companion, Position, Sink, Source
+from walstream.ports import (
+    Beside,
+    Companion,
+    Membership,
+    Sink,
+    Source,
+)
 from walstream.position_writer import PositionWriter
 from walstream.stop import Stop, Waker
 
@@ -41,24 +46,10 @@ _ROW_TAGS: Final = frozenset(b"IUD")
 _KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
 
-NEVER: Final[Lsn] = 1 << 64  # beyond every LSN
 _IDLE_S: Final = 0.5
 _IN_FLIGHT_S: Final = 0.001
 _STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
 _STUCK_AFTER_S: Final = 0.5
-_STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
-_STORE_KEEPALIVE_EVERY_S: Final = 1.0
-
-_log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Confirming:
-    """How far the confirmed LSN stays behind the position."""
-
-    position: Position  # from where the stream was asked for
-    retain_bytes: int = 0
-    slot_start: Lsn = 0  # the slot's confirmed LSN at start: never below
 
 
 class Pipeline:
@@ -73,26 +64,20 @@ class Pipeline:
         confirming: Confirming,
     ) -> None:
         self._source = source
-        self._sinks = sinks
         self._companion = companion
-        self._writer = writer
-        self._confirming = confirming
+        self._keeping = Keeping(writer, confirming, source)
         resume = confirming.position.resume
-        self._ledger = Ledger(resume)
+        self._lanes = Lanes(sinks, resume)
         self._assembler = Assembler(resume)
-        self._transaction: Transaction | None = None
+        self._transaction: Shares | None = None
         self._frames: deque[bytes] = deque()  # read, not yet processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
-        self._inset = Inset(self._ledger, sinks, None)
+        self._inset = Inset(self._lanes, None)
+        self._beside: Callable[[], Beside] | None = None  # while nothing is let in
         self._place = resume  # up to where all was read, while no transaction is open
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
-        self._submitted = resume
-        self._confirmed: Lsn = 0
-        self._stored_at = 0.0
-        self._next_store = 0.0  # when the position that is due may be stored
-        self._write_failed = False
         self._progress_at = 0.0
         self._in_flight_seen = 0
         self._until = NEVER
@@ -101,12 +86,12 @@ class Pipeline:
     @property
     def undelivered(self) -> int:
         """Records that will come again if the pipeline ends now."""
-        return self._ledger.undelivered
+        return self._lanes.undelivered
 
     @property
     def confirmed(self) -> Lsn:
         """The position that is stored, and confirmed but for what is retained."""
-        return self._confirmed
+        return self._keeping.confirmed
 
     @property
     def ops_read(self) -> int:
@@ -116,16 +101,32 @@ class Pipeline:
     @property
     def ops_delivered(self) -> int:
         """Numbers of transactions that every sink delivered whole."""
-        return self._ledger.delivered_ops
+        return self._lanes.delivered_ops
 
     @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest transaction under way was committed; None: none is."""
-        return self._ledger.oldest_commit_time
+        return self._lanes.oldest_commit_time
 
-    def let_in(self, beside: Beside) -> None:
-        """Let rows in between transactions; before `run`."""
-        self._inset = Inset(self._ledger, self._sinks, beside)
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """Those that are sent to now; from any thread."""
+        return self._lanes.sinks
+
+    def let_in(self, beside: Callable[[], Beside]) -> None:
+        """Let rows in between transactions; before `run`.
+
+        Only while every sink takes them: else it is asked for anew when all are back.
+        """
+        self._beside = beside
+
+    def share(self, membership: Membership, detach_after_s: float) -> None:
+        """Let sinks leave and come; before `run`."""
+        self._lanes.share(membership, detach_after_s)
+
+    def end_at(self, until: Lsn) -> None:
+        """End as `run` says of its `until`; from any thread."""
+        self._until = until
 
     def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
         """Stream until `stop`, then drain; False: its deadline came first.
@@ -134,23 +135,23 @@ class Pipeline:
         `until` ends it too, and then `reached` is set: every transaction with a commit
         LSN below it was delivered, and none from it on was sent.
         """
-        self._until = until
-        # stored, though the slot may not have heard of it before a crash
-        self._confirm(self._confirming.position.resume)
+        if until != NEVER:
+            self._until = until
+        self._keeping.begin()
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
         self._inset.abandon()
+        self._lanes.close()
         while self._transaction is not None and not stop.expired:
             self._turn(stop.waker, until_commit=True)
         return self._transaction is None and self._drain(stop)
 
     def _drain(self, stop: Stop) -> bool:
         while not stop.expired:
-            for sink in self._sinks:
-                sink.ready()
-            self._stored_at = 0.0  # store at once: nothing more will share the fsync
+            self._lanes.ready()
+            self._keeping.hurry()
             self._advance()
-            if self._ledger.idle and self._confirmed >= self._ledger.advance():
+            if self._lanes.idle and self.confirmed >= self._lanes.advance():
                 return True
             self._companion.tick(paused=True)
             self._source.still_paused()
@@ -159,8 +160,9 @@ class Pipeline:
         return False
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
-        # each sink is asked: asking serves its delivery reports
-        room = all([sink.ready() for sink in self._sinks])  # noqa: C419
+        room = self._lanes.ready()
+        if not until_commit:
+            self._look_at_lanes()
         worked = room and self._work(until_commit=until_commit)
         self._advance()
         self._companion.tick(paused=not room)
@@ -170,6 +172,15 @@ class Pipeline:
         if not reading:
             self._source.still_paused()
         self._wait(waker, readable=reading, worked=worked)
+
+    def _look_at_lanes(self) -> None:
+        """Let sinks leave and come, and rows in while none is away."""
+        ended = None if self._transaction or self._inset.waiting else self._place
+        self._lanes.look(ended, self._ops_read)
+        if self._beside is not None and self._lanes.whole != self._inset.open:
+            self._inset.abandon()
+            beside = self._beside() if self._lanes.whole else None
+            self._inset = Inset(self._lanes, beside)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process what is there, as far as the sinks have room; tell if any was."""
@@ -215,14 +226,14 @@ class Pipeline:
                     self.reached = True
                     return False
                 self._assembler.begin(message)
-                self._transaction = self._ledger.begin(
+                self._transaction = self._lanes.begin(
                     message.final_lsn, message.commit_time
                 )
                 self._xid = message.xid
             case Commit():
                 count = self._assembler.count
                 self._ops_read += count
-                self._ledger.commit(message.end_lsn, count)
+                self._lanes.commit(message.end_lsn, count)
                 self._last_commit = self._place = message.end_lsn
                 self._transaction = None
             case Relation():
@@ -243,7 +254,7 @@ class Pipeline:
     def _keepalive(self, frame: bytes) -> None:
         wal_end, _, reply = _KEEPALIVE(frame)
         if self._transaction is None:
-            self._ledger.keepalive(wal_end)
+            self._lanes.keepalive(wal_end)
             self.reached = wal_end >= self._until
             self._place = max(self._place, wal_end)
         if reply:
@@ -251,8 +262,7 @@ class Pipeline:
 
     def _send(self, op: ReplicationOp) -> bool:
         """Hand an op to every sink; False: no more for now."""
-        transaction = self._transaction
-        if transaction is None:
+        if self._transaction is None:
             raise WalstreamError(
                 f"a row of {op.table.full_name!r} came outside of a transaction",
                 hint="nothing was confirmed; report this with the server's version",
@@ -262,11 +272,7 @@ class Pipeline:
             return False
         if self._inset.note is not None:
             self._inset.note(op)
-        room = True
-        for sink in self._sinks:
-            if not sink.send(op, transaction):
-                room = False
-        return room
+        return self._lanes.send(op)
 
     def _flush_ops(self) -> bool:
         """Send ops that had to wait; False: some still have to."""
@@ -281,56 +287,16 @@ class Pipeline:
 
     def _advance(self) -> None:
         """Store how far all is delivered, confirm what is stored."""
-        resume = self._ledger.advance()
-        now = time.monotonic()
-        if resume > self._submitted and not self._writer.busy:
-            by_commit = resume <= self._last_commit
-            interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
-            self._next_store = self._stored_at + interval_s
-            if now >= self._next_store:
-                self._submit(resume, now)
-        self._note_write_error(now)
-        stored = self._writer.stored
-        if stored is not None:
-            self._confirm(stored.resume)
-
-    def _confirm(self, resume: Lsn) -> None:
-        """Confirm a stored position, less what is retained; never goes back."""
-        if resume > self._confirmed:
-            self._confirmed = resume
-            lsn = resume - self._confirming.retain_bytes
-            if lsn > self._confirming.slot_start:
-                self._source.confirm(lsn)
-
-    def _note_write_error(self, now: float) -> None:
-        """After a failed write say so once, and try again each second."""
-        error = self._writer.error
-        if error is None:
-            if self._write_failed:
-                self._write_failed = False
-                _log.info("positions are stored again")
-        elif not error.retryable:
-            raise error
-        elif not self._writer.busy:
-            if not self._write_failed:
-                self._write_failed = True
-                _log.error("positions cannot be stored", error=str(error))
-            if now >= self._stored_at + _STORE_KEEPALIVE_EVERY_S:
-                self._submit(self._ledger.advance(), now)
-
-    def _submit(self, resume: Lsn, now: float) -> None:
-        self._submitted = resume
-        self._stored_at = now
-        self._writer.submit(replace(self._confirming.position, resume=resume))
+        self._keeping.advance(self._lanes.advance(), self._last_commit)
 
     def _wait(self, waker: Waker, *, readable: bool, worked: bool) -> None:
         """Sleep until there is something to do, at most until the next timer."""
         if worked:
             return
-        in_flight = self._writer.busy or any(sink.in_flight for sink in self._sinks)
-        timeout = self._busy_wait() if in_flight else _IDLE_S
-        if not in_flight and self._submitted < self._ledger.advance():
-            timeout = max(0.0, min(_IDLE_S, self._next_store - time.monotonic()))
+        if self._keeping.busy or self._lanes.in_flight:
+            timeout = self._busy_wait()
+        else:
+            timeout = min(_IDLE_S, self._keeping.due_s(self._lanes.advance()))
         waiting = select.poll()  # not select: it ends at descriptor 1023
         waiting.register(waker, select.POLLIN)
         if readable:
@@ -341,7 +307,7 @@ class Pipeline:
 
     def _busy_wait(self) -> float:
         """Look often while deliveries come in, seldom while Kafka is stuck."""
-        in_flight = sum(sink.in_flight for sink in self._sinks)
+        in_flight = self._lanes.in_flight
         now = time.monotonic()
         if in_flight != self._in_flight_seen:
             self._in_flight_seen = in_flight

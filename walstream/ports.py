@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory
-from walstream.ledger import Transaction
+from walstream.ledger import Shares, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.pgoutput.messages import Relation
@@ -45,6 +45,10 @@ class Source(Protocol):
 class Sink(Protocol):
     """Takes ops in order, reports each record's delivery to its transaction."""
 
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+
     def ready(self) -> bool:
         """Tell whether `send` may be called; serve delivery reports on the way.
 
@@ -69,6 +73,23 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Give up what is in flight. Its deliveries are reported no more."""
+
+
+class Membership(Protocol):
+    """Who sees to it that a source's sinks leave and come; nothing blocks."""
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether no sink is away, or on its way."""
+
+    def release(self, sink: Sink, resume: Lsn, why: str) -> None:
+        """Close a sink that was sent its last; have somebody go on from `resume`."""
+
+    def gone(self, sink: Sink) -> bool:
+        """Tell whether its `resume` is somebody else's to keep now."""
+
+    def arriving(self, place: Lsn) -> Sink | None:
+        """Give a sink that is to be sent everything from `place` on; None: nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +129,7 @@ class Beside(Protocol):
         some row never, when it is too late to leave it out.
         """
 
-    def sent(self, transaction: Transaction) -> None:
+    def sent(self, transaction: Shares) -> None:
         """Hear that all of the last went out, counted in this transaction."""
 
     def refused(self, error: WalstreamError) -> None:

@@ -8,43 +8,45 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
 
+from walstream.away.copied import Home
+from walstream.away.membership import Members
 from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
-from walstream.beginning import PUBLICATIONS, Beginning, Begun, tell_of_waiting
+from walstream.beginning import Beginning, Begun, tell_of_waiting
 from walstream.beside.backfill import Backfill as BesideBackfill
 from walstream.beside.progress import Progress
 from walstream.beside.threads import Threads
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
+from walstream.flow import Course, Flow
 from walstream.gauge import Gauge
 from walstream.kafka.sink import KafkaSink
 from walstream.ledger import Transaction
-from walstream.lsn import Lsn, show
+from walstream.lsn import NEVER, Lsn, show
 from walstream.metrics import LSN, SLOT
 from walstream.op import Table, snapshot_truncate
 from walstream.options import Options
-from walstream.pipeline import NEVER, Confirming, Pipeline
+from walstream.pipeline import Pipeline
 from walstream.ports import Position
-from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
+from walstream.postgres.companion import KeyBook
 from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step
-from walstream.postgres.stream import open_stream
 from walstream.sinks import SinkSet
 from walstream.spark.keyset import KeysetReader
 from walstream.spark.reader import Database
 from walstream.stop import Stop
+from walstream.stored import PUBLICATIONS
 
-_CLOSE_WAIT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
 
@@ -109,6 +111,7 @@ class Session:
             self._site, positions, options, self._capture, self._backfill
         )
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
+        self.members: Members | None = None
         self.pipeline: Pipeline | None = None
         self.ended = False  # there is nothing left to do, now or later
 
@@ -165,7 +168,39 @@ class Session:
         self._sinks.check(captured.values())
         for schema, name in self._backfill.places:
             self._sinks.expect(schema, name)
-        return self._sinks.open(server.origin, captured.values(), stack)
+        away = self._settle(stack)
+        open_ = partial(self._sinks.open, server.origin, captured.values(), stack)
+        sinks = open_(names=set(self._sinks.names) - away)
+        if self.members is not None:
+            self.members.opens(lambda name: open_(names={name})[0])
+        return sinks
+
+    def _settle(self, stack: ExitStack) -> set[str]:
+        """Name the sinks that are not in the stream, since they were detached."""
+        given_up = [
+            name
+            for name in self._source.sinks
+            if self._site.config.sinks[name].on_failure == "drop"
+        ]
+        home = Home(
+            self._name,
+            self._source.dsn,
+            self._source.slot,
+            Path(self._site.config.state) / self._name,
+        )
+        members = Members(
+            home, self._positions, self._stop.waker.wake, given_up=given_up
+        )
+        stack.callback(members.close)
+        away = members.settle(self._source.sinks)
+        if away and self._backfill.pending:
+            raise ConfigError(
+                f"sink {min(away)!r} is detached, and would get none of the rows of the"
+                " backfill that is wanted",
+                hint="let it come back first: walstream run",
+            )
+        self.members = members
+        return away
 
     def _run_only(self) -> bool:
         """Backfill without a stream, and without a slot that stays; then end."""
@@ -266,59 +301,31 @@ class Session:
 
     def _stream(self, stage: _Stage, until: Lsn = NEVER) -> bool:
         position = self._stored()
-        timelines = [position.timeline]
-        source = open_stream(
-            self._source.dsn,
+        course = Course(
+            self._name,
+            self._source,
             stage.server,
             position,
-            source=self._name,
-            publications=sorted(self._capture.remembered),
-            report=timelines.append,
-        )
-        position = replace(position, timeline=timelines[-1])
-        gauge = self._gauge
-        writer = PositionWriter(
-            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
-            self._stop.waker.wake,
-        )
-        companion = SessionCompanion(
-            Watched(
-                self._source.dsn,
-                position.slot,
-                self._capture,
-                read_toast=self._source.toast_on_key_change == "read",
-                tell=gauge.see,
-            ),
+            stage.slot_start,
+            self._source.retain,
+            self._capture,
             stage.keys,
             stage.facts,
-            self._stop.waker.wake,
-        )
-        self.pipeline = Pipeline(
-            source,
             stage.sinks,
-            companion,
-            writer,
-            Confirming(position, self._source.retain, slot_start=stage.slot_start),
         )
+        flow = Flow(course, self._positions, self._gauge, self._stop)
+        self.pipeline = flow.pipeline
         threads = Threads(self._stop.waker.wake)
-        gauge.attach(self.pipeline, source, stage.sinks)
         said = {SLOT: position.slot, LSN: show(position.resume)}
         if until == NEVER:
-            self.pipeline.let_in(self._beside(threads, source.ask))
+            self.pipeline.let_in(partial(self._beside, threads, flow.source.ask))
+            if self.members is not None:
+                self.pipeline.share(self.members, self._source.detach_after)
             _log.info("streaming", **said)
         else:
             _log.info("catching up with a new snapshot", **said, until=show(until))
-        wait_s = 0.0
-        try:
-            drained = self.pipeline.run(self._stop, until)
-            wait_s = _CLOSE_WAIT_S if drained else 0.0
-        finally:
-            source.close(wait_s=wait_s)
-            companion.close()
-            threads.close()
-            writer.close()
-            gauge.detach()
-        return drained
+        with closing(threads):
+            return flow.run(until)
 
     def _beside(self, threads: Threads, ask: Callable[[], None]) -> BesideBackfill:
         """Make what reads tables beside the stream."""

@@ -1,6 +1,6 @@
 """A source's sinks, composed as configured: routers, topics, producers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
 import structlog
@@ -57,10 +57,20 @@ class SinkSet:
         epoch = (self._positions.read("epoch") or {}).get("number", 0)
         return f"{origin}/{epoch}".encode()
 
+    @property
+    def names(self) -> list[str]:
+        """Those of the source, in the configuration's order."""
+        return list(self._routers.configs)
+
     def open(
-        self, origin: str, captured: Iterable[TableFacts], stack: ExitStack
+        self,
+        origin: str,
+        captured: Iterable[TableFacts],
+        stack: ExitStack,
+        *,
+        names: Collection[str] | None = None,
     ) -> list[KafkaSink]:
-        """Make the sinks; `origin` is system_identifier/database.
+        """Make the sinks, or those of `names`; `origin` is system_identifier/database.
 
         Each closes with `stack`, and looks at its topics before the first record.
         """
@@ -68,6 +78,8 @@ class SinkSet:
         tables = list(captured)
         sinks = []
         for name, config in self._routers.configs.items():
+            if names is not None and name not in names:
+                continue
             router = self._routers[name]
             # a backlog may hold tables that are gone: their topics count for the limits
             seen = self._seen_topics.setdefault(name, set())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from walstream.away.note import Note, notes_of
 from walstream.backfill.record import DOCUMENT as BACKFILL
 from walstream.beside.progress import DOCUMENT as BESIDE
 from walstream.beside.progress import stored
@@ -30,6 +31,7 @@ class Kept:
     error: dict[str, Any] | None = None
     backfill: dict[str, Any] | None = None
     beside: dict[str, Any] | None = None
+    away: dict[str, Note] = field(default_factory=dict)  # by sink
     problem: WalstreamError | None = None
 
 
@@ -46,6 +48,7 @@ def kept_of(folder: Path) -> Kept:
                 positions.read("error"),
                 positions.read(BACKFILL),
                 positions.read(BESIDE),
+                notes_of(positions),
             )
     except WalstreamError as error:
         return Kept(problem=error)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from walstream.away.seen import sights
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
@@ -42,7 +43,7 @@ class LastError:
 class SinkStatus:
     name: str
     kind: str
-    state: str  # delivering | waiting | stopped
+    state: str  # delivering | waiting | stopped | detached | dropped
     in_flight: int | None  # records
     dropped: int | None  # ops without a topic, since the stream began
     risks: list[str] = field(default_factory=list)
@@ -100,6 +101,7 @@ class Status:
     sources: list[SourceStatus]
 
 
+_GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
 _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 SCHEMA: Final = TypeAdapter(Status)
 
@@ -113,9 +115,12 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     state = Path(config.state)
     running = ask_status(state)
     told = running["sources"] if running else {}
+    away = running.get("away", {}) if running else {}
     mute = holder(state) if running is None else None
     sources = [
-        _look_at(config, name, source, _mute(mute) if mute else told.get(name, {}), at)
+        _look_at(
+            config, name, source, _mute(mute) if mute else _of(name, told, away), at
+        )
         for name, source in sorted(config.sources.items())
         if not isinstance(source, KafkaSource)
     ]
@@ -126,6 +131,11 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
         exit_code=max((source.exit_code for source in sources), default=0),
         sources=sources,
     )
+
+
+def _of(name: str, told: Told, away: Told) -> dict[str, Any]:
+    """Give what is told of a source; nothing, when it is not known there."""
+    return {**told[name], "workers_away": away} if name in told else {}
 
 
 def _mute(pid: str) -> dict[str, Any]:
@@ -146,10 +156,12 @@ def _look_at(
     health, unreachable = health_of(source)
     seen = SourceState(source, kept, told, health, unreachable)
     state, exit_code = seen.state()
-    if seen.alarm:
+    away = sights(source, name, kept.away, told.get("workers_away", {}))
+    if seen.alarm or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
     problems = [*seen.problems(state), *map(config.command, given_up)]
+    problems += [sight.problem(sink) for sink, sight in away.items()]
     return SourceStatus(
         name=name,
         kind=source.kind,
@@ -168,7 +180,10 @@ def _look_at(
         backfill=backfill_status(kept.backfill, seen.told.get("backfill")),
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        sinks=[
+            _sink(config, sink, away[sink].state if sink in away else state, told)
+            for sink in source.sinks
+        ],
         beside={
             table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
             for table, how in seen.beside.items()
@@ -233,7 +248,7 @@ def _last_error(config: Config, error: Told | None) -> LastError | None:
 def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
     sink = config.sinks[name]
     figures = told.get("sinks", {}).get(name, {})
-    state = "stopped"
+    state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
     if figures.get("waiting") and source_state in {"streaming", "starting"}:

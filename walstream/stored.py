@@ -1,6 +1,7 @@
 """What the state folder says of a source: for the start table, and for a rewind."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from walstream.keys import KeyHistory
 from walstream.lsn import Lsn
@@ -9,6 +10,9 @@ from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Stored
 from walstream.shown import ShownLsn
+
+PUBLICATIONS: Final = "publications"
+"""The document that says what they were when they were last looked at."""
 
 
 def stored_of(positions: LmdbPositions, slot: str) -> Stored:

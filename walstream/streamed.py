@@ -82,7 +82,12 @@ class StreamedSource:
             )
 
     def report(self) -> dict[str, Any]:
-        return {**self._gauge.report(), "beside": self._progress.report()}
+        members = self._session.members if self._session else None
+        return {
+            **self._gauge.report(),
+            "beside": self._progress.report(),
+            "away": members.report() if members else {},
+        }
 
     def backfill(self, request: dict[str, Any]) -> str:
         """Have tables read beside the stream; "" when that is on disk."""

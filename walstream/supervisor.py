@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import structlog
 
+from walstream.away.note import AWAY
 from walstream.config import Config
 from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
@@ -47,10 +48,12 @@ class Supervisor:
         self._watch = watch
         self._selector = selectors.DefaultSelector()
         self._keeper = Keeper(config, self._selector)
-        options = {**options, "driver": self._keeper.address}
+        self._options = {**options, "driver": self._keeper.address}
         self.workers = [
-            WorkerProcess(config, name, options) for name in sorted(config.sources)
+            WorkerProcess(config, name, self._options)
+            for name in sorted(config.sources)
         ]
+        self._away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
         self._signals = 0  # received
         self._passed_on = 0  # told to the workers
         self._stop_deadline = 0.0
@@ -70,18 +73,42 @@ class Supervisor:
         self._control.open()
         try:
             with self._signals_held():
-                while any(worker.exit_code is None for worker in self.workers):
+                while self._goes_on:
                     self._turn()
         finally:
-            for worker in self.workers:
+            for worker in self._everyone:
                 worker.kill()
             self._keeper.close()
             self._control.close()
             lock.release()
         return max((worker.exit_code or 0 for worker in self.workers), default=0)
 
-    def _turn(self) -> None:
+    @property
+    def _everyone(self) -> list[WorkerProcess]:
+        return [*self.workers, *self._away.values()]
+
+    def _follow_sinks(self) -> None:
+        """Have a worker for each sink that is detached, as the sources' own say."""
         for worker in self.workers:
+            for sink, told in worker.state.get("away", {}).items():
+                own = WorkerProcess(self._config, worker.source, self._options, sink)
+                if told["phase"] == AWAY:
+                    self._away.setdefault(own.name, own)
+        for name, own in list(self._away.items()):
+            if own.exit_code is not None and own.pid is None:
+                del self._away[name]  # if the sink is still away, it is started again
+
+    @property
+    def _goes_on(self) -> bool:
+        """Tell whether a source is left; or, once told to stop, anybody who drains."""
+        if any(worker.exit_code is None for worker in self.workers):
+            return True
+        return bool(self._signals and any(one.pid for one in self._away.values()))
+
+    def _turn(self) -> None:
+        if not self._signals:
+            self._follow_sinks()
+        for worker in self._everyone:
             if not self._signals and worker.start_if_due():
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
@@ -89,7 +116,7 @@ class Supervisor:
         self._keeper.tick()
         for key, _ in self._selector.select(_TICK_S):
             key.data()
-        for worker in self.workers:
+        for worker in self._everyone:
             stdout = worker.stdout
             worker.reap(stopping=bool(self._signals))
             if stdout is not None and worker.stdout is None:
@@ -99,7 +126,7 @@ class Supervisor:
         self._watch({worker.name: worker.state for worker in self.workers})
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
-            for worker in self.workers:
+            for worker in self._everyone:
                 worker.give_up()
 
     def status(self) -> dict[str, Any]:
@@ -109,6 +136,7 @@ class Supervisor:
             "started_at": self._started_at,
             "stopping": bool(self._signals),
             "sources": {worker.name: worker.report() for worker in self.workers},
+            "away": {name: worker.report() for name, worker in self._away.items()},
         }
 
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
@@ -130,18 +158,21 @@ class Supervisor:
             return _NO_SOURCE
         if self._signals:
             return "it is stopping"
-        worker.lend()
+        for one in self._everyone:
+            if one.source == source:
+                one.lend()
         return ""
 
     def is_lent(self, source: str) -> bool:
         """Tell whether the worker that was asked to end has."""
-        worker = self._worker(source)
-        return worker is not None and worker.lent and worker.pid is None
+        own = [one for one in self._everyone if one.source == source]
+        return bool(own) and all(one.lent and one.pid is None for one in own)
 
     def take_back(self, source: str) -> None:
         """Start the worker again."""
-        if (worker := self._worker(source)) is not None:
-            worker.take_back(stopping=bool(self._signals))
+        for worker in self._everyone:
+            if worker.source == source:
+                worker.take_back(stopping=bool(self._signals))
 
     def _worker(self, source: str) -> WorkerProcess | None:
         return next((one for one in self.workers if one.name == source), None)
@@ -172,5 +203,5 @@ class Supervisor:
         drain_s = self._config.shutdown_timeout + GRACE_S
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = self._signals
-        for worker in self.workers:
+        for worker in self._everyone:
             worker.stop(now=at_once)

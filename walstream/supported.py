@@ -16,7 +16,6 @@ _BUILT: Final[dict[str, tuple[Any, ...]]] = {
     "on_too_large": ("stop",),
     "tombstones": (False,),
 }
-_WITHOUT_EFFECT: Final = {"detach_after"}
 
 
 class Risk(NamedTuple):
@@ -92,8 +91,3 @@ def risks(config: Config) -> Iterator[Risk]:
         for name, part in parts.items():
             for key, what in config_risk.risks(part).items():
                 yield Risk(f"{section}.{name}.{key}", what)
-            for key in sorted(_WITHOUT_EFFECT & part.model_fields_set):
-                yield Risk(
-                    f"{section}.{name}.{key}",
-                    "this key has no effect in this version",
-                )

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream import logs
+from walstream.away.note import folder_of
+from walstream.away.stream import AwaySink
 from walstream.config import Config, SqlSource
 from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
@@ -33,6 +35,8 @@ from walstream.streamed import StreamedSource
 
 if TYPE_CHECKING:
     from walstream.polling.source import PolledSource
+
+    Part = StreamedSource | AwaySink | PolledSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -56,7 +60,7 @@ class Worker:
         self._backoff = Backoff()
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
-        self._part: StreamedSource | PolledSource | None = None
+        self._part: Part | None = None
         self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
@@ -67,6 +71,8 @@ class Worker:
         Raises what trying again would not cure.
         """
         folder = Path(self._config.state) / self._name
+        if self._options.sink:
+            folder = folder_of(folder, self._options.sink)
         ended = False
         while not (ended or self._stop.requested):
             try:
@@ -86,10 +92,12 @@ class Worker:
             self._error["final"] = False
             positions.write({"error": self._error})
 
-    def _part_of(self, positions: LmdbPositions) -> "StreamedSource | PolledSource":
+    def _part_of(self, positions: LmdbPositions) -> "Part":
         """Make what this kind of source needs."""
         needs = self._config, self._name, positions, self._options, self._stop
-        if isinstance(self._config.sources[self._name], SqlSource):
+        if self._options.sink:
+            self._part = AwaySink(*needs)
+        elif isinstance(self._config.sources[self._name], SqlSource):
             from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
 
             self._part = source.PolledSource(*needs)
@@ -112,7 +120,7 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, part: "StreamedSource | PolledSource") -> bool:
+    def _sessions(self, part: "Part") -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
@@ -174,7 +182,7 @@ class Worker:
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        if self._part is None or isinstance(self._part, StreamedSource):
+        if self._part is None or isinstance(self._part, StreamedSource | AwaySink):
             self.answer(request, _STARTING)
         else:
             self._part.ask(partial(self.answer, request))
@@ -248,12 +256,14 @@ def main() -> int:
     die_with_parent(order["parent"])
     config = Config.from_json(order["config"])
     name = order["source"]
-    logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: name})
+    options = Options(**order["options"])
+    said = f"{name}/{options.sink}" if options.sink else name
+    logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: said})
     stop = Stop(Waker(), config.shutdown_timeout)
     # the supervisor decides: a terminal's Ctrl-C reaches the whole group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
-    worker = Worker(config, name, Options(**order["options"]), stop)
+    worker = Worker(config, name, options, stop)
     threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
     threading.Thread(target=_push, args=(worker,), daemon=True).start()
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()

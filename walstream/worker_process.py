@@ -31,14 +31,19 @@ _log = structlog.get_logger()
 class WorkerProcess:
     """A child process, and what it last said."""
 
-    def __init__(self, config: Config, name: str, options: dict[str, Any]) -> None:
-        self.name = name
+    def __init__(
+        self, config: Config, source: str, options: dict[str, Any], sink: str = ""
+    ) -> None:
+        """With a `sink` it streams to that one alone, which is detached."""
+        self.source = source
+        self.sink = sink
+        self.name = f"{source}/{sink}" if sink else source
         self.state: dict[str, Any] = {}
         self.heard_at = 0.0  # monotonic
         self.exit_code: int | None = None  # final: it is not started again
         self.lent = False  # to another command, which uses the source's state
         self._config = config
-        self._options = options
+        self._options = {**options, "sink": sink}
         self._process: subprocess.Popen[bytes] | None = None
         self._backoff = Backoff(0.2, 30.0)
         self._started_at = 0.0
@@ -74,7 +79,7 @@ class WorkerProcess:
             json.dumps(
                 {
                     "parent": os.getpid(),
-                    "source": self.name,
+                    "source": self.source,
                     "config": self._config.to_json(),
                     "log_level": self._config.log_level,
                     "options": self._options,
@@ -184,7 +189,7 @@ class WorkerProcess:
         lived_s = time.monotonic() - self._started_at
         if self.lent:
             return
-        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S:
+        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S and not self.sink:
             folder = Path(self._config.state) / self.name
             _log.error(
                 f"worker died by signal {-code}: the state in {folder} may be damaged",
@@ -194,7 +199,7 @@ class WorkerProcess:
             self.exit_code = _HISTORY
         elif code == ALL_DONE:
             self.exit_code = 0
-        elif code in _NEEDS_OPERATOR or (stopping and code >= 0):
+        elif (code in _NEEDS_OPERATOR and not self.sink) or (stopping and code >= 0):
             self.exit_code = code
         elif stopping:
             self.exit_code = 1

@@ -17,7 +17,9 @@ from tests.reading import Record
 from walstream.backfill.record import Record as Left
 from walstream.errors import Transient
 from walstream.formats.op import decode
+from walstream.keeping import Confirming
 from walstream.ledger import Transaction
+from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pgoutput import (
     Column,
@@ -28,7 +30,7 @@ from walstream.pgoutput import (
     Truncate,
     Update,
 )
-from walstream.pipeline import NEVER, Confirming, Pipeline
+from walstream.pipeline import Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.row import UNCHANGED

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import Stream, streams
+from walstream.keeping import Confirming
 from walstream.keys import KeyHistory, KeySet
 from walstream.ledger import Ledger
 from walstream.pgoutput import Begin, Commit, Delete, Insert, Truncate, Update, decode
-from walstream.pipeline import Confirming, Pipeline
+from walstream.pipeline import Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.stop import Stop, Waker

@@ -21,6 +21,7 @@ class Stream:
         self.ops_read = 0
         self.ops_delivered = 0
         self.oldest_commit_time: int | None = None
+        self.sinks: list[object] = []
 
     def ask(self) -> None:
         self.asked += 1
@@ -36,7 +37,7 @@ def gauge(kept: dict[str, float] | None = None, limit: int = 100) -> Gauge:
 
 def attached(stream: Stream, **kept: float) -> Gauge:
     made = gauge(kept)
-    made.attach(stream, stream, [])  # type: ignore[arg-type]  # what it looks at
+    made.attach(stream, stream)  # type: ignore[arg-type]  # what it looks at
     return made
 
 
@@ -72,7 +73,7 @@ def test_figures_go_on_over_streams_and_restarts() -> None:
     stream.ops_read, stream.ops_delivered = 3, 2
     assert (found.ops, found.delivered) == (13, 11)
     found.detach()
-    found.attach(Stream(), Stream(), [])  # type: ignore[arg-type]
+    found.attach(Stream(), Stream())  # type: ignore[arg-type]
     assert (found.ops, found.delivered) == (13, 11)
     kept = found.kept()
     assert (kept["ops"], kept["delivered"], kept["current_at"]) == (13, 11, 5.0)

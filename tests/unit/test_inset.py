@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from walstream.errors import RecordRefused, WalstreamError
 from walstream.inset import Inset
-from walstream.ledger import Ledger, Transaction
+from walstream.lanes import Lanes
+from walstream.ledger import Shares
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.testing import Delivery, MemorySink, Reject, faulty
 
@@ -22,7 +23,7 @@ class Given:
 
     def __init__(self, rows: int) -> None:
         self.left = rows
-        self.out: list[Transaction] = []
+        self.out: list[Shares] = []
         self.errors: list[WalstreamError] = []
         self.noted: list[ReplicationOp] = []
         self.note = self.noted.append
@@ -33,7 +34,7 @@ class Given:
         rows, self.left = self.left, 0
         return [row(place, index) for index in range(rows)]
 
-    def sent(self, transaction: Transaction) -> None:
+    def sent(self, transaction: Shares) -> None:
         self.out.append(transaction)
 
     def refused(self, error: WalstreamError) -> None:
@@ -46,9 +47,9 @@ def turn(inset: Inset, place: int, *, closed: bool = False) -> bool:
 
 
 def test_the_position_stays_below_until_they_are_delivered() -> None:
-    ledger, given = Ledger(100), Given(2)
+    given = Given(2)
     sink = MemorySink(delivery=Delivery.ON_COMMAND)
-    inset = Inset(ledger, [sink], given)
+    inset = Inset(ledger := Lanes([sink], 100), given)
     assert turn(inset, 200)
     assert [record.lsn for record in sink.sent] == [199, 199]
     (transaction,) = given.out
@@ -60,9 +61,9 @@ def test_the_position_stays_below_until_they_are_delivered() -> None:
 
 
 def test_rows_without_room_go_on_before_all_else() -> None:
-    ledger, given = Ledger(100), Given(3)
+    given = Given(3)
     sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
-    inset = Inset(ledger, [sink], given)
+    inset = Inset(Lanes([sink], 100), given)
     waiting = []
     for place in (200, 300, 300):  # the place that they were given for counts
         assert not turn(inset, place)
@@ -76,7 +77,7 @@ def test_rows_without_room_go_on_before_all_else() -> None:
 def test_they_come_in_once_a_turn_and_not_in_a_drain() -> None:
     given = Given(1)
     sink = MemorySink()
-    inset = Inset(Ledger(100), [sink], given)
+    inset = Inset(Lanes([sink], 100), given)
     assert turn(inset, 200, closed=True)
     assert sink.sent == []
     assert turn(inset, 200)
@@ -88,9 +89,9 @@ def test_they_come_in_once_a_turn_and_not_in_a_drain() -> None:
 
 
 def test_what_is_abandoned_is_not_called_sent() -> None:
-    ledger, given = Ledger(100), Given(3)
+    given = Given(3)
     sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
-    inset = Inset(ledger, [sink], given)
+    inset = Inset(ledger := Lanes([sink], 100), given)
     turn(inset, 200)
     inset.abandon()
     assert not inset.waiting
@@ -102,9 +103,9 @@ def test_what_is_abandoned_is_not_called_sent() -> None:
 
 def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     error = RecordRefused("too large")
-    ledger, given = Ledger(100), Given(3)
+    given = Given(3)
     sink = faulty(MemorySink(), send=[None, Reject(error)])
-    inset = Inset(ledger, [sink], given)
+    inset = Inset(ledger := Lanes([sink], 100), given)
     turn(inset, 200)
     assert given.errors == [error]
     assert given.out == []
@@ -114,7 +115,7 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
 def test_every_sink_knows_the_table_before_its_rows_come() -> None:
     first, second = MemorySink(), MemorySink()
     second.unknown.add("public.t")
-    inset = Inset(Ledger(100), [first, second], Given(1))
+    inset = Inset(Lanes([first, second], 100), Given(1))
     assert turn(inset, 200)
     assert not inset.waiting
     assert first.sent == []
@@ -124,7 +125,7 @@ def test_every_sink_knows_the_table_before_its_rows_come() -> None:
 
 
 def test_without_anything_beside_there_is_always_room() -> None:
-    inset = Inset(Ledger(100), [MemorySink()], None)
+    inset = Inset(Lanes([MemorySink()], 100), None)
     assert turn(inset, 200)
     assert inset.note is None
     inset.abandon()

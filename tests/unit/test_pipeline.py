@@ -9,7 +9,9 @@ import pytest
 
 from tests.waiting import wait_until
 from walstream.errors import StateDamaged, Transient, WalstreamError
-from walstream.ledger import Transaction
+from walstream.keeping import Confirming
+from walstream.ledger import Shares
+from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pgoutput import (
     Column,
@@ -22,7 +24,7 @@ from walstream.pgoutput import (
     Type,
     Update,
 )
-from walstream.pipeline import NEVER, Confirming, Pipeline
+from walstream.pipeline import Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
 from walstream.row import UNCHANGED
@@ -453,7 +455,7 @@ class OldRows:
             for index, key in enumerate(keys)
         ]
 
-    def sent(self, transaction: Transaction) -> None:
+    def sent(self, transaction: Shares) -> None:
         self.heard.append(f"sent at {transaction.end_lsn}")
 
     def refused(self, error: WalstreamError) -> None:
@@ -465,7 +467,7 @@ def test_old_rows_come_in_between_transactions_and_every_op_is_heard() -> None:
     frames = [*rows(1000, "1", "2"), *rows(1100, "3"), *rows(1200, "4")]
     live = Running(MemorySource(frames), sink)
     beside = OldRows(1100, "7", "8")
-    live.pipeline.let_in(beside)
+    live.pipeline.let_in(lambda: beside)
     live.start()
     live.until(lambda: len(sink.delivered) == 6, "all is delivered")
     assert live.finish()
@@ -483,7 +485,7 @@ def test_old_rows_wait_for_the_end_of_an_open_transaction() -> None:
     sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1, on_ready=_deliver_all)
     frames = [*rows(1000, "1"), *rows(1100, "2", "3")]
     live = Running(MemorySource(frames, batches=[3, 1, 1, 1, 1, 1, 1, 1]), sink)
-    live.pipeline.let_in(OldRows(1000, "7", "8"))
+    live.pipeline.let_in(lambda: OldRows(1000, "7", "8"))
     live.start()
     live.until(lambda: len(sink.delivered) == 5, "all is delivered")
     assert live.finish()

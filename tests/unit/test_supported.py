@@ -104,12 +104,11 @@ def test_no_source_is_refused() -> None:
 def test_what_was_given_up_is_named_by_its_key(tmp_path: Path) -> None:
     config = configured(
         tmp_path,
-        source='insecure = true\ndetach_after = "1min"',
+        source="insecure = true",
         sink="at_most_once = true",
     )
     assert [risk.key for risk in risks(config)] == [
         "sources.app.insecure",
-        "sources.app.detach_after",
         "sinks.kafka.at_most_once",
     ]
 

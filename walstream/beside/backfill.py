@@ -17,7 +17,7 @@ from walstream.beside.progress import Progress, Wish
 from walstream.beside.run import Reader, Run
 from walstream.beside.threads import Submit
 from walstream.errors import Restart, WalstreamError
-from walstream.ledger import Transaction
+from walstream.ledger import Shares
 from walstream.lsn import Lsn
 from walstream.metrics import ERROR, HINT, REPAIR, TABLE
 from walstream.op import ReplicationOp, Table
@@ -42,7 +42,7 @@ class Threads(Protocol):
 class _Sent:
     """Rows on their way, and how far the table is when they are delivered."""
 
-    transaction: Transaction
+    transaction: Shares
     name: str
     wish: Wish
 
@@ -117,7 +117,7 @@ class Backfill:
         self._wait(run, place)
         return ops
 
-    def sent(self, transaction: Transaction) -> None:
+    def sent(self, transaction: Shares) -> None:
         """Hear that all of the last rows went out, in this transaction."""
         if self._run is not None:
             self._sent.append(_Sent(transaction, self._run.name, self._run.wish))

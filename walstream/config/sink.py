@@ -86,6 +86,11 @@ class _Sink(Section):
         default=True,
         description="Send an update that changes the key as a delete and an insert.",
     )
+    on_failure: Literal["detach", "drop"] = Field(
+        default="detach",
+        description="What befalls one of several sinks that fails for good, or lags "
+        "too long: detach gives it a copy of the slot, drop gives it up.",
+    )
     tombstones: bool = Field(
         default=False,
         description="Follow each delete by a null value, for compacted topics.",

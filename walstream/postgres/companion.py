@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 
@@ -37,6 +37,21 @@ _NO_TABLE: Final = "42P01"
 
 PartitionKeys = Callable[[str, str], tuple[str, ...]]
 """(schema, table) -> the partition key columns of all sinks"""
+
+
+class Keys(Protocol):
+    """What decides the keys of a source's tables, and from where on."""
+
+    def history(self, full_name: str) -> KeyHistory | None:
+        """Give a table's; None: it was not learned yet."""
+
+    def learn(
+        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
+    ) -> None:
+        """Take what counts for these tables from `flush_lsn` on."""
+
+    def learn_unknown(self, relation: Relation) -> None:
+        """Settle the keys of a table that the catalog no longer has."""
 
 
 class KeyBook:
@@ -112,7 +127,7 @@ class SessionCompanion:
     def __init__(
         self,
         watched: Watched,
-        keys: KeyBook,
+        keys: Keys,
         facts: Mapping[str, TableFacts],
         wake: Callable[[], None],
     ) -> None:

@@ -16,6 +16,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, connect, session, translate
 
+MAX_NAME: Final = 63  # bytes of a slot's name
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000
 _HAS_CONFLICTING: Final = 160000
@@ -131,6 +132,26 @@ def drop(connection: Connection, name: str) -> None:
         connection.execute("SELECT pg_drop_replication_slot(%s)", (name,))
 
 
+def copy(connection: Connection, name: str, to: str) -> None:
+    """Make another slot that begins where this one is confirmed, which may be read.
+
+    Raises Transient when there is no room for one more.
+    """
+    query = "SELECT pg_copy_logical_replication_slot(%s, %s)"
+    try:
+        connection.execute(query, (name, to))
+    except psycopg.errors.ConfigurationLimitExceeded as error:
+        raise no_room(to, error) from error
+
+
+def no_room(name: str, error: psycopg.Error) -> Transient:
+    """Make the error of a server that has no slot left."""
+    return Transient(
+        f"creating slot {name!r}: {error.diag.message_primary}",
+        hint="drop a slot that nobody needs, or raise max_replication_slots",
+    )
+
+
 def quoted(name: str) -> str:
     """Quote a name for a replication command, which takes no parameters."""
     return sql.Identifier(name).as_string(None)
@@ -211,10 +232,7 @@ def _refused(result: PGresult | None, name: str) -> WalstreamError:
         return Transient(f"creating slot {name!r}: the connection broke")
     error = psycopg.errors.error_from_result(result)
     if error.sqlstate == _TOO_MANY:
-        return Transient(
-            f"creating slot {name!r}: {error.diag.message_primary}",
-            hint="drop a slot that nobody needs, or raise max_replication_slots",
-        )
+        return no_room(name, error)
     return translate(error, f"creating slot {name!r}")
 
 

@@ -60,6 +60,7 @@ class MemorySink:
         self._partitions = partitions
         self._delivery = delivery
         self._limit = limit
+        self.name = "memory"
         self._on_ready = on_ready
         self._pending: dict[int, deque[tuple[Record, Transaction]]] = {}
         self._failure: Exception | None = None

@@ -17,7 +17,7 @@ from walstream.errors import (
     TopicLost,
     Transient,
 )
-from walstream.ledger import Transaction
+from walstream.ledger import Shares, Transaction
 from walstream.op import ReplicationOp, Table
 from walstream.testing import MemoryPositions
 
@@ -65,7 +65,7 @@ class Beside:
             transaction = Transaction(place - 1)
             transaction.end_lsn, transaction.undelivered = place, 1
             self.sent.append(transaction)
-            self.backfill.sent(transaction)
+            self.backfill.sent(Shares([transaction]))
         return ops
 
     def turns(self, count: int = 10, place: int = PLACE) -> list[ReplicationOp]:

@@ -1,0 +1,107 @@
+"""One of several sinks fails: the others go on, and it comes back when it can."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.fix_walstream import Runs
+from tests.reading import Reader, TopicAdmin
+from tests.running import Walstream
+from tests.verbs import as_json
+from tests.waiting import wait_until
+
+LARGE = "x" * 5000
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    with temporary_database(postgres) as fresh:
+        fresh.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        yield fresh
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source with two sinks, and what reached both; the second one can fail."""
+
+    walstream: Walstream
+    first: Reader
+    second: Reader
+    admin: TopicAdmin
+    topic: str  # of the second
+    copy: str  # the slot of the second, when it is detached
+
+    def takes(self, size: int) -> None:
+        """Let the second one's topic take records of so many bytes."""
+        self.admin.configure(self.topic, "max.message.bytes", str(size))
+
+    def source(self) -> dict[str, Any]:
+        """Ask `status`."""
+        configuration = self.walstream.configuration
+        (found,) = as_json(configuration, "status", "status")["sources"]
+        return found  # type: ignore[no-any-return]  # of JSON
+
+    def sink_state(self) -> str:
+        sinks = {sink["name"]: sink["state"] for sink in self.source()["sinks"]}
+        return str(sinks["other-one"])
+
+    def same(self, count: int) -> None:
+        """Claim that both got the same, in order, and nothing twice."""
+        expected = [record.name for record in self.first.count(count)]
+        assert [record.name for record in self.second.count(count)] == expected
+        assert expected == sorted(set(expected))
+
+
+@pytest.fixture
+def pair(
+    kafka: KafkaServer, runs: Runs, database: Database, reader: Reader
+) -> Iterator[Pair]:
+    prefix = f"other_{runs.prefix}"
+    admin, topic = TopicAdmin(kafka.bootstrap), f"{prefix}public.t"
+    admin.create(topic, 1, max_message_bytes="2000")
+    others = {"other-one": {"topic": prefix + "{schema}.{table}"}}
+    walstream = runs(database.dsn, others=others, source={"detach_after": "2s"})
+    copy = f"{walstream.slot}_other_one"
+    with Reader(kafka.bootstrap, prefix) as second:
+        yield Pair(walstream, reader, second, admin, topic, copy)
+
+
+def insert(database: Database, first: int, last: int, text: str = "x") -> None:
+    query = "INSERT INTO t SELECT i, %s FROM generate_series(%s::int, %s::int) i"
+    database.execute(query, text, first, last)
+
+
+def slots(database: Database) -> list[str]:
+    query = "SELECT slot_name FROM pg_replication_slots WHERE database = %s ORDER BY 1"
+    return [name for (name,) in database.fetch(query, database.name)]
+
+
+def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
+    database: Database, pair: Pair
+) -> None:
+    walstream = pair.walstream.start().streaming()
+    insert(database, 1, 3)
+    pair.same(3)
+
+    insert(database, 4, 4, LARGE)
+    pair.first.count(4)
+    walstream.until("streaming to a detached sink")
+    assert slots(database) == [walstream.slot, pair.copy]
+    insert(database, 5, 20)
+    pair.first.count(20)
+    problems = pair.source()["problems"]
+    assert any("other-one" in said and pair.copy in said for said in problems)
+    assert pair.sink_state() == "detached"
+    assert len(pair.second.read()) == 3
+
+    pair.takes(200_000)
+    walstream.until("sink is back in the source's stream", 60)
+    insert(database, 21, 25)
+    pair.same(25)
+    wait_until(lambda: slots(database) == [walstream.slot], 20, "the copy is dropped")
+    assert pair.source()["problems"] == []
+    assert walstream.terminate() == 0

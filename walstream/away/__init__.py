@@ -1,0 +1,1 @@
+"""Sinks that left their source's stream: kept, streamed to from a copied slot, back."""

@@ -1,0 +1,66 @@
+"""A copy of a source's slot, and the state of who streams from it."""
+
+import contextlib
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from walstream.away.note import Note, folder_of, slot_of
+from walstream.errors import Transient
+from walstream.kafka import kept
+from walstream.lock import FolderLock
+from walstream.positions import LmdbPositions, discard
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import session
+
+_TAKEN_ALONG = ("publications", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The source that a sink leaves, and comes back to."""
+
+    source: str
+    dsn: str
+    slot: str
+    folder: Path  # of its state
+
+    def copy_of(self, sink: str) -> str:
+        """Name the copy of its slot."""
+        return slot_of(self.slot, sink)
+
+
+def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
+    """Copy the slot; keep for the sink what the source knows, and its own resume.
+
+    What an attempt before left is dropped. The copy begins where the source's slot is
+    confirmed, which no sink of it has not passed.
+    """
+    with session(home.dsn) as connection:
+        slots.drop(connection, note.slot)
+        slots.copy(connection, home.slot, note.slot)
+    position = positions.position()
+    if position is None:
+        raise Transient(f"source {home.source!r} has no position yet")
+    names = [*_TAKEN_ALONG, *positions.names(kept.document_name(sink, ""))]
+    documents: dict[str, Any] = {name: positions.read(name) for name in names}
+    own = replace(position, resume=note.resume, slot=note.slot)
+    folder = folder_of(home.folder, sink)
+    discard(folder)
+    with LmdbPositions(folder) as theirs:
+        theirs.store(own, documents)
+
+
+def drop(home: Home, sink: str, note: Note) -> None:
+    """Drop the copy, and forget what was kept of it; none there is fine."""
+    with session(home.dsn) as connection:
+        slots.drop(connection, note.slot)
+    folder = folder_of(home.folder, sink)
+    if folder.is_dir():
+        lock = FolderLock(folder)
+        lock.acquire()
+        discard(folder)
+        lock.release()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)

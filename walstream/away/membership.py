@@ -1,0 +1,335 @@
+"""Has sinks leave a source's stream, and come back: what a loop may not wait for.
+
+Leaving: the sink is closed, the slot copied, and the sink's state made, before anybody
+else sends to it; until then the source's position stays where the sink is. Coming back:
+the source's stream keeps what it has for the sink, the other worker streams up to there
+and ends, and who holds its state then, under its lock, knows that nothing else sends.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import structlog
+
+from walstream.away import copied
+from walstream.away.copied import Home
+from walstream.away.note import (
+    AWAY,
+    BACK,
+    COPYING,
+    DROPPED,
+    Note,
+    document,
+    folder_of,
+    join_document,
+    joins,
+    notes_of,
+)
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.joining import JoiningSink
+from walstream.lock import FolderLock, holder
+from walstream.lsn import NEVER, Lsn, show
+from walstream.metrics import ERROR, HINT, LSN, SINK, SLOT
+from walstream.ports import Sink
+from walstream.positions import LmdbPositions
+
+_AGAIN_S: Final = 5.0
+_LOOK_EVERY_S: Final = 1.0
+_JOIN_WITHIN_S: Final = 15.0
+_LOCK_EVERY_S: Final = 0.05
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Leaving:
+    """A sink whose copy is being made."""
+
+    sink: Sink
+    note: Note
+    work: Future[None]
+    again_at: float = 0.0
+    said: str = ""
+
+
+@dataclass(slots=True)
+class _Joining:
+    """A sink on its way back; who first decides whether it comes."""
+
+    sink: str
+    place: Lsn
+    deadline: float  # monotonic
+    work: "Future[Lsn] | None" = None
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    decided: bool | None = None  # does it come?
+
+    def decide(self, *, comes: bool) -> bool:
+        """Settle it, unless it is; tell whether it comes."""
+        with self.guard:
+            if self.decided is None:
+                self.decided = comes
+            return self.decided
+
+
+class Members:
+    """The sinks of one source's stream. Methods are called by its loop alone."""
+
+    def __init__(
+        self,
+        home: Home,
+        positions: LmdbPositions,
+        wake: Callable[[], None],
+        *,
+        given_up: Collection[str] = (),
+    ) -> None:
+        """Sinks of `given_up` are dropped where others get a copy of the slot."""
+        self._home = home
+        self._positions = positions
+        self._wake = wake
+        self._given_up = given_up
+        self._threads = ThreadPoolExecutor(3, thread_name_prefix="members")
+        self._notes: dict[str, Note] = {}
+        self._leaving: dict[str, _Leaving] = {}
+        self._near: Future[str | None] | None = None
+        self._next_look = 0.0
+        self._before: Lsn = NEVER  # where the stream was at the last look
+        self._joining: _Joining | None = None
+        self._open: Callable[[str], Sink] | None = None
+
+    def settle(self, sinks: Iterable[str]) -> set[str]:
+        """Tidy up what a start before left; name those that are not in the stream."""
+        wanted = set(sinks)
+        for sink in joins(self._positions):
+            self._positions.write(join_document(sink, None))
+        for sink, note in notes_of(self._positions).items():
+            if note.phase in {COPYING, BACK} or sink not in wanted:
+                if note.phase != DROPPED:
+                    copied.drop(self._home, sink, note)
+                self._positions.write(document(sink, None))
+            else:
+                self._notes[sink] = note
+                _log.warning(
+                    "sink is given up: it gets nothing"
+                    if note.phase == DROPPED
+                    else "sink is detached: it streams from a copy of the slot",
+                    **{SINK: sink, ERROR: note.why},
+                )
+        if wanted and wanted <= self._notes.keys():
+            raise ConfigError(
+                f"no sink of source {self._home.source!r} is in its stream: each was"
+                " detached, or given up",
+                hint="give it one more; or, to begin anew with all of them:"
+                f" walstream positions reset {self._home.source}",
+            )
+        return set(self._notes)
+
+    def opens(self, open_sink: Callable[[str], Sink]) -> None:
+        """Let sinks come back, each as `open_sink` makes it."""
+        self._open = open_sink
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether no sink is away, or on its way; those given up count no more."""
+        gone = any(note.phase != DROPPED for note in self._notes.values())
+        return not (gone or self._leaving or self._joining)
+
+    def report(self) -> dict[str, dict[str, Any]]:
+        """Say which are not in the stream; from any thread."""
+        leaving = {name: one.note for name, one in dict(self._leaving).items()}
+        return {
+            name: {
+                "phase": note.phase,
+                "slot": note.slot,
+                "since": note.since,
+                "why": note.why,
+                "waits": one.said if (one := self._leaving.get(name)) else "",
+            }
+            for name, note in {**self._notes, **leaving}.items()
+        }
+
+    # leaving
+
+    def release(self, sink: Sink, resume: Lsn, why: str) -> None:
+        """Close a sink that was sent its last; have somebody go on from `resume`."""
+        drops = sink.name in self._given_up
+        slot = self._home.copy_of(sink.name)
+        note = Note(DROPPED if drops else COPYING, slot, time.time(), why, resume)
+        said = {SINK: sink.name, ERROR: why, LSN: show(resume)}
+        if drops:
+            _log.error(
+                "sink is given up, as its on_failure says: it gets nothing from here",
+                **said,
+            )
+        else:
+            _log.error(
+                "sink is detached: it gets a copy of the slot",
+                **said,
+                **{SLOT: slot, HINT: "it comes back by itself when it can be sent to"},
+            )
+        work = self._do(self._release, sink, note)
+        self._leaving[sink.name] = _Leaving(sink, note, work)
+
+    def gone(self, sink: Sink) -> bool:
+        """Tell whether its `resume` is somebody else's to keep now."""
+        leaving = self._leaving.get(sink.name)
+        if leaving is None:
+            return True
+        if not leaving.work.done():
+            return False
+        error = leaving.work.exception()
+        if error is None:
+            phase = DROPPED if leaving.note.phase == DROPPED else AWAY
+            self._notes[sink.name] = replace(leaving.note, phase=phase)
+            del self._leaving[sink.name]
+            return True
+        self._release_again(leaving, error)
+        return False
+
+    def _release_again(self, leaving: _Leaving, error: BaseException) -> None:
+        """Say what is waited for, once, and try again: the source keeps its WAL."""
+        if not isinstance(error, WalstreamError):
+            raise error
+        now = time.monotonic()
+        if leaving.said != str(error.args[0]):
+            leaving.said = str(error.args[0])
+            _log.error(
+                "sink cannot get a copy of the slot: the source's position waits",
+                **{SINK: leaving.sink.name, ERROR: leaving.said, HINT: error.hint},
+            )
+            leaving.again_at = now + _AGAIN_S
+        elif now >= leaving.again_at:
+            leaving.again_at = now + _AGAIN_S
+            leaving.work = self._do(self._release, leaving.sink, leaving.note)
+
+    def _release(self, sink: Sink, note: Note) -> None:
+        self._positions.write(document(sink.name, note))
+        # first: what is in flight may arrive later than what the other one sends
+        sink.close()
+        if note.phase == DROPPED:
+            return
+        copied.make(self._home, self._positions, sink.name, note)
+        self._positions.write(document(sink.name, replace(note, phase=AWAY)))
+
+    # coming back
+
+    def arriving(self, place: Lsn) -> Sink | None:
+        """Give a sink that is to be sent everything from `place` on; None: nobody."""
+        if self._joining is not None or self._open is None:
+            return None
+        if self._near is None:
+            away = [name for name, note in self._notes.items() if note.phase == AWAY]
+            if away and time.monotonic() >= self._next_look:
+                self._near = self._do(self._find_near, away, self._before)
+                self._before = place
+            return None
+        if not self._near.done():
+            return None
+        near, self._near = self._near, None
+        self._next_look = time.monotonic() + _LOOK_EVERY_S
+        # what cannot be read now may be read later
+        name = None if near.exception() else near.result()
+        if name is None:
+            return None
+        deadline = time.monotonic() + _JOIN_WITHIN_S
+        self._joining = joining = _Joining(name, place, deadline)
+        joining.work = self._do(self._join, joining)
+        return JoiningSink(self._open(name), self._ended, self._not_coming)
+
+    def _find_near(self, names: Iterable[str], before: Lsn) -> str | None:
+        """Name a sink whose own worker runs, and is where the source was before."""
+        for name in names:
+            folder = folder_of(self._home.folder, name)
+            if holder(folder) is None:
+                continue
+            with LmdbPositions.beside(folder) as theirs:
+                position = theirs.position() if theirs else None
+            if position is not None and position.resume >= before:
+                return name
+        return None
+
+    def _join(self, joining: _Joining) -> Lsn:
+        """Have the other worker stream to `place` and end; give where it ended."""
+        self._positions.write(join_document(joining.sink, joining.place))
+        while joining.decided is None and time.monotonic() < joining.deadline:
+            if (place := self._take(joining)) is not None:
+                return place
+            time.sleep(_LOCK_EVERY_S)
+        self._positions.write(join_document(joining.sink, None))
+        joining.decide(comes=False)
+        raise Transient("its own worker did not come near in time")
+
+    def _take(self, joining: _Joining) -> Lsn | None:
+        """Take the sink over from a worker that ended where it should; None: not yet.
+
+        Under the lock of its state: nobody else sends to it then, now or later.
+        """
+        folder = folder_of(self._home.folder, joining.sink)
+        lock = FolderLock(folder)
+        try:
+            lock.acquire(0.0)
+        except ConfigError:
+            return None
+        try:
+            with LmdbPositions.beside(folder) as theirs:
+                position = theirs.position() if theirs else None
+            if position is None or position.resume < joining.place:
+                return None  # it died on its way: it is started again
+            if not joining.decide(comes=True):
+                return None
+            note = replace(self._notes[joining.sink], phase=BACK)
+            self._positions.write(
+                {**document(joining.sink, note), **join_document(joining.sink, None)}
+            )
+            return position.resume
+        finally:
+            lock.release()
+
+    def _ended(self) -> Lsn | None:
+        """Give the LSN below which the other worker delivered all, when it has."""
+        joining = self._joining
+        if joining is None or joining.work is None:
+            raise Transient("it is not coming")
+        if not joining.work.done():
+            return None
+        place = joining.work.result()
+        note = self._notes.pop(joining.sink)
+        _log.info(
+            "sink is back in the source's stream",
+            **{SINK: joining.sink, LSN: show(place)},
+        )
+        self._joining = None
+        self._do(self._tidy, joining.sink, replace(note, phase=BACK))
+        return place
+
+    def _not_coming(self, error: WalstreamError | None) -> bool:
+        """Hear why a sink will not join; False: it is too late for that."""
+        joining = self._joining
+        if joining is None or joining.decide(comes=False):
+            return False
+        self._joining = None
+        self._next_look = time.monotonic() + _AGAIN_S
+        if error is not None:
+            _log.warning(
+                "sink could not come back, and streams from its copy on",
+                **{SINK: joining.sink, ERROR: str(error.args[0])},
+            )
+        return True
+
+    def _tidy(self, sink: str, note: Note) -> None:
+        """Drop what is not needed any more; the next start tries again."""
+        copied.drop(self._home, sink, note)
+        self._positions.write(document(sink, None))
+
+    def _do(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        future = self._threads.submit(work, *arguments)
+        future.add_done_callback(lambda _: self._wake())
+        return future
+
+    def close(self) -> None:
+        """Wait for nobody; what was begun is settled by the next start."""
+        if self._joining is not None:
+            self._joining.decide(comes=False)
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,84 @@
+"""What the source's state says of each sink that is not in its stream.
+
+copying   the slot is being copied; the source's own position covers the sink still
+away      a worker of its own streams to the sink, from the copy
+back      it is in the source's stream again; the copy is to be dropped
+dropped   it was given up, as `on_failure` says: it gets nothing any more
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from walstream.lsn import Lsn
+from walstream.postgres.slot import MAX_NAME
+
+COPYING, AWAY, BACK, DROPPED = "copying", "away", "back", "dropped"
+_NOTE: Final = "away/"
+_JOIN: Final = "join/"
+
+
+class Documents(Protocol):
+    """What is read of the state."""
+
+    def read(self, name: str) -> Any | None: ...
+
+    def names(self, prefix: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """How it is with one sink."""
+
+    phase: str
+    slot: str  # the copy
+    since: float  # unix seconds
+    why: str
+    resume: Lsn  # from where somebody else goes on, or nobody
+
+
+def notes_of(positions: Documents) -> dict[str, Note]:
+    """Read all of a source's, by sink."""
+    found = {}
+    for name in positions.names(_NOTE):
+        if (document := positions.read(name)) is not None:
+            found[name.removeprefix(_NOTE)] = Note(**document)
+    return found
+
+
+def note_of(positions: Documents, sink: str) -> Note | None:
+    """Read a sink's; None: it is in the stream."""
+    document = positions.read(_NOTE + sink)
+    return None if document is None else Note(**document)
+
+
+def document(sink: str, note: Note | None) -> dict[str, Any]:
+    """Write it down; None forgets it."""
+    return {_NOTE + sink: None if note is None else asdict(note)}
+
+
+def join_document(sink: str, place: Lsn | None) -> Mapping[str, Any]:
+    """Write down from where the source's stream sends to a sink; None: not yet."""
+    return {_JOIN + sink: None if place is None else {"at": place}}
+
+
+def joins(positions: Documents) -> list[str]:
+    """Name the sinks that were on their way back."""
+    return [name.removeprefix(_JOIN) for name in positions.names(_JOIN)]
+
+
+def join_of(positions: Documents, sink: str) -> Lsn | None:
+    """Read up to where the other worker streams."""
+    found: Mapping[str, Lsn] | None = positions.read(_JOIN + sink)
+    return None if found is None else found["at"]
+
+
+def folder_of(source_folder: Path, sink: str) -> Path:
+    """Say where the positions of a sink are that is away."""
+    return source_folder / "away" / sink
+
+
+def slot_of(slot: str, sink: str) -> str:
+    """Name the copy of a slot."""
+    return f"{slot}_{sink}".replace("-", "_")[:MAX_NAME]

@@ -1,0 +1,240 @@
+"""A sink that is detached: its own worker streams to it, from a copy of the slot.
+
+It reads the source's state to know what names its ops, and where to end: there the
+source's stream takes the sink back.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.away.note import AWAY, join_of, note_of
+from walstream.config import Config, PostgresSource
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.flow import Course, Flow
+from walstream.gauge import Alarm, Gauge
+from walstream.keys import KeyHistory
+from walstream.lsn import Lsn, show
+from walstream.metrics import LSN, SINK, SLOT
+from walstream.options import Options
+from walstream.pgoutput.messages import Relation
+from walstream.pipeline import Pipeline
+from walstream.ports import Position, Sink
+from walstream.positions import LmdbPositions
+from walstream.postgres import catalog, room
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+from walstream.postgres.start import Step, decide
+from walstream.sinks import SinkSet
+from walstream.stop import Stop
+from walstream.stored import PUBLICATIONS, stored_of
+
+_LOOK_EVERY_S: Final = 0.2
+_log = structlog.get_logger()
+
+
+class BorrowedKeys:
+    """The key histories of a source, as its own worker knows them.
+
+    That one is ahead, and alone writes them: else the two would number ops differently.
+    """
+
+    def __init__(self, source_folder: Path) -> None:
+        self._folder = source_folder
+        self._histories: dict[str, KeyHistory] = {}
+
+    def history(self, full_name: str) -> KeyHistory | None:
+        return self._histories.get(full_name)
+
+    def learn(
+        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
+    ) -> None:
+        """Read what the source knows of these tables."""
+        del flush_lsn, oldest
+        for full_name in facts:
+            self._borrow(full_name)
+
+    def learn_unknown(self, relation: Relation) -> None:
+        """Read what the source knows of a table that the catalog no longer has."""
+        self._borrow(f"{relation.namespace}.{relation.name}")
+
+    def _borrow(self, full_name: str) -> None:
+        with LmdbPositions.beside(self._folder) as positions:
+            stored = positions.read(f"keys/{full_name}") if positions else None
+        if stored is None:
+            raise Transient(f"the source has not met table {full_name!r} yet")
+        self._histories[full_name] = KeyHistory.from_json(stored)
+
+
+class JoinWatch:
+    """Tells a pipeline where to end, as soon as the source's state says so."""
+
+    def __init__(
+        self, source_folder: Path, sink: str, tell: Callable[[Lsn], None]
+    ) -> None:
+        self._folder = source_folder
+        self._sink = sink
+        self._tell = tell
+        self._over = threading.Event()
+        self.place: Lsn | None = None
+        threading.Thread(target=self._run, name="join", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._over.wait(_LOOK_EVERY_S):
+            with (
+                contextlib.suppress(WalstreamError),  # it is being written
+                LmdbPositions.beside(self._folder) as positions,
+            ):
+                place = join_of(positions, self._sink) if positions else None
+                if place is not None and place != self.place:
+                    self.place = place
+                    self._tell(place)
+
+    def close(self) -> None:
+        self._over.set()
+
+
+class AwaySink:
+    """One detached sink, as its worker runs it: one stream after the other."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        """`positions` are the sink's own; `options` name it."""
+        source = config.sources[name]
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"source {name!r} is no postgres source")
+        self._source = source
+        self._sink = options.sink
+        self._folder = Path(config.state) / name
+        self._positions = positions
+        self._stop = stop
+        self._slot = ""
+        self._sinks = SinkSet(config, name, positions, options, {})
+        self._gauge = Gauge(
+            Alarm(source.slot, source.alarm_retained_wal, time.monotonic),
+            positions.read("figures"),
+        )
+        self._pipeline: Pipeline | None = None
+        self.ended = False  # the sink is not away any more
+
+    def run(self) -> bool:
+        """Stream until a stop, or to where the source takes the sink back."""
+        with LmdbPositions.beside(self._folder) as theirs:
+            note = note_of(theirs, self._sink) if theirs else None
+        if note is None or note.phase != AWAY:
+            self.ended = True
+            return True
+        self._slot = note.slot
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server, facts, slot_start = self._look(connection)
+            sinks = self._sinks.open(
+                server.origin, facts.values(), stack, names={self._sink}
+            )
+            return self._stream(server, facts, slot_start, sinks)
+
+    def _look(
+        self, connection: Connection
+    ) -> tuple[Server, Mapping[str, TableFacts], Lsn]:
+        """Compare the position with the copy; give where that is confirmed."""
+        server = servers.look(connection)
+        servers.check(server, self._source.encoding, resuming=True)
+        slot = slots.find(connection, self._slot)
+        self._gauge.see(slots.health(connection, self._slot))
+        stored = stored_of(self._positions, self._slot)
+        name = f"{self._folder.name}/{self._sink}"
+        decision = decide(name, stored, slot, server, adopt=False)
+        if slot is None or stored.position is None:
+            raise Transient("its slot is being copied")
+        if decision.step is Step.WAIT:
+            raise room.in_use(connection, slot, adopt=False)
+        return server, catalog.tables(connection), slot.confirmed_flush_lsn or 0
+
+    def _stream(
+        self,
+        server: Server,
+        facts: Mapping[str, TableFacts],
+        slot_start: Lsn,
+        sinks: Sequence[Sink],
+    ) -> bool:
+        position = self._position()
+        capture = Capture(
+            self._source.dsn,
+            self._source.publication,
+            [],  # the source's own worker extends it
+            keep=lambda found: self._positions.write({PUBLICATIONS: found}),
+        )
+        capture.recall(self._positions.read(PUBLICATIONS))
+        course = Course(
+            self._folder.name,
+            self._source,
+            server,
+            position,
+            slot_start,
+            0,
+            capture,
+            BorrowedKeys(self._folder),
+            facts,
+            sinks,
+        )
+        flow = Flow(course, self._positions, self._gauge, self._stop)
+        self._pipeline = pipeline = flow.pipeline
+
+        def end_at(place: Lsn) -> None:
+            pipeline.end_at(place)
+            flow.source.ask()
+            self._stop.waker.wake()
+
+        join = JoinWatch(self._folder, self._sink, end_at)
+        said = {SINK: self._sink, SLOT: self._slot, LSN: show(position.resume)}
+        _log.info("streaming to a detached sink", **said)
+        with contextlib.closing(join):
+            drained = flow.run()
+        if drained and pipeline.reached and join.place is not None:
+            self._end(join.place)
+        return drained
+
+    def _end(self, place: Lsn) -> None:
+        """Keep that all below `place` is delivered, though no commit ended there."""
+        position = self._position()
+        if position.resume < place:
+            self._positions.store(replace(position, resume=place))
+        self.ended = True
+
+    def _position(self) -> Position:
+        position = self._positions.position()
+        if position is None:
+            raise ConfigError(f"sink {self._sink!r} has no position: a defect")
+        return position
+
+    @property
+    def phase(self) -> str:
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        if self._pipeline is not None:
+            _log.info(
+                "drained" if drained else "stopped before all was delivered",
+                **{SINK: self._sink, LSN: show(self._pipeline.confirmed)},
+            )
+
+    def report(self) -> dict[str, Any]:
+        return {**self._gauge.report(), "slot": self._slot}

@@ -1,0 +1,84 @@
+"""Which sink of a stream lags too long: pure, no clock.
+
+Sinks of a source share its slot, so that the slowest decides what PostgreSQL keeps. One
+is late when for so long others were ahead of where it is, or waited for its room. While
+nobody else gets on either, as when all write to one Kafka that is down, nobody is late.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from walstream.lsn import Lsn
+
+Key = TypeVar("Key", bound=Hashable)
+_STILL_S: Final = 5.0  # without progress this long, a lane with work is stuck
+
+
+class Sight(NamedTuple):
+    """One lane, as it was seen since the last look."""
+
+    resume: Lsn
+    idle: bool  # nothing is under way
+    full: bool  # it had no room at some time
+    roomy: bool  # it had room at some time
+
+
+@dataclass(slots=True)
+class _Known:
+    resume: Lsn
+    moved_at: float
+    full_since: float | None = None  # held others up at each look since
+
+
+class Laggards(Generic[Key]):
+    """Looks at the lanes of one stream, now and then."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._best: deque[tuple[float, Lsn]] = deque()  # when, the farthest of all
+        self._known: dict[Key, _Known] = {}
+
+    def look(self, now: float, sights: Mapping[Key, Sight]) -> dict[Key, float]:
+        """Give those that are late, and for how many seconds; `now` never goes back."""
+        self._note(now, sights)
+        return {
+            lane: late_s
+            for lane, sight in sights.items()
+            if self._others_get_on(lane, now, sights)
+            and (late_s := self._late_s(lane, sight, now)) >= self._limit_s
+        }
+
+    def _note(self, now: float, sights: Mapping[Key, Sight]) -> None:
+        best = max((sight.resume for sight in sights.values()), default=0)
+        if not self._best or best > self._best[-1][1]:
+            self._best.append((now, best))
+        while len(self._best) > 1 and self._best[1][0] <= now - 2 * self._limit_s:
+            self._best.popleft()
+        for lane in self._known.keys() - sights.keys():
+            del self._known[lane]
+        for lane, sight in sights.items():
+            known = self._known.setdefault(lane, _Known(sight.resume, now))
+            if sight.resume != known.resume:
+                known.resume, known.moved_at = sight.resume, now
+            others = (other for one, other in sights.items() if one != lane)
+            if not (sight.full and any(other.roomy for other in others)):
+                known.full_since = None
+            elif known.full_since is None:
+                known.full_since = now
+
+    def _others_get_on(
+        self, lane: Key, now: float, sights: Mapping[Key, Sight]
+    ) -> bool:
+        return any(
+            other.roomy and (other.idle or now - self._known[one].moved_at <= _STILL_S)
+            for one, other in sights.items()
+            if one != lane
+        )
+
+    def _late_s(self, lane: Key, sight: Sight, now: float) -> float:
+        ahead_since = next((at for at, best in self._best if best > sight.resume), None)
+        full_since = self._known[lane].full_since
+        since = [at for at in (ahead_since, full_since) if at is not None]
+        return now - min(since) if since else 0.0

@@ -1,0 +1,224 @@
+"""The lanes of one stream: a sink each, with a ledger of its own.
+
+Every op goes into every lane, and the slowest lane decides the position. A lane whose
+sink fails for good, or lags too long, leaves where others stay: until somebody else
+goes on from where it was, it holds the position. One may come where a transaction
+ended.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from walstream.errors import WalstreamError
+from walstream.joining import JoiningSink
+from walstream.lagging import Laggards, Sight
+from walstream.ledger import Ledger, Shares, Transaction
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp, Table
+from walstream.ports import Membership, Sink
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+class Lane:
+    """One sink, and what of it is under way."""
+
+    __slots__ = ("full", "ledger", "roomy", "sink", "transaction")
+
+    def __init__(self, sink: Sink, ledger: Ledger) -> None:
+        self.sink = sink
+        self.ledger = ledger
+        self.transaction: Transaction | None = None  # the open one
+        self.full = False  # had no room at some time since the last look
+        self.roomy = False  # had room at some time since then
+
+    def sight(self) -> Sight:
+        """Tell how it was since the last look."""
+        resume = self.ledger.advance()
+        sight = Sight(resume, self.ledger.idle, self.full, self.roomy)
+        self.full = self.roomy = False
+        return sight
+
+
+class Lanes:
+    """All lanes of one stream; called by its loop alone, but for what is marked."""
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        resume: Lsn,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lanes = [Lane(sink, Ledger(resume)) for sink in sinks]
+        self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
+        self._membership: Membership | None = None
+        self._laggards = Laggards[Lane](0.0)
+        self._clock = clock
+        self._next_look = 0.0
+
+    def share(self, membership: Membership, detach_after_s: float) -> None:
+        """Let sinks leave and come, as `membership` sees to."""
+        self._membership = membership
+        self._laggards = Laggards[Lane](detach_after_s)
+
+    @property
+    def sinks(self) -> list[Sink]:
+        """Those that are sent to; from any thread."""
+        return [lane.sink for lane in self._lanes]
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether every sink of the source is sent to, from one place on."""
+        return self._membership is None or self._membership.whole
+
+    # what the ledgers say
+
+    @property
+    def undelivered(self) -> int:
+        return sum(lane.ledger.undelivered for lane in self._lanes)
+
+    @property
+    def delivered_ops(self) -> int:
+        """Numbers of transactions that every lane delivered; from any thread."""
+        return min(lane.ledger.delivered_ops for lane in self._lanes)
+
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the oldest under way was committed, microseconds; from any thread."""
+        times = (lane.ledger.oldest_commit_time for lane in tuple(self._lanes))
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in flight, no transaction open. True only after `advance`."""
+        return all(lane.ledger.idle for lane in self._lanes)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(lane.sink.in_flight for lane in self._lanes)
+
+    def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
+        """Open the next transaction in every lane."""
+        for lane in self._lanes:
+            lane.transaction = lane.ledger.begin(lsn, commit_time)
+        return Shares([lane.transaction for lane in self._lanes if lane.transaction])
+
+    def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
+        """Close the open transaction."""
+        for lane in self._lanes:
+            lane.ledger.commit(end_lsn, ops)
+            lane.transaction = None
+
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take the server's word that nothing for us lies below `wal_end`."""
+        for lane in self._lanes:
+            lane.ledger.keepalive(wal_end)
+
+    def advance(self) -> Lsn:
+        """Give the position: all below is delivered, or somebody else's to deliver."""
+        resume = min([lane.ledger.advance() for lane in self._lanes])
+        for held in self._leaving.values():
+            resume = min(resume, held)
+        return resume
+
+    # what the sinks do
+
+    def ready(self) -> bool:
+        """Ask every sink for room: asking serves its delivery reports."""
+        room = True
+        for lane in self._lanes:
+            try:
+                has_room = lane.sink.ready()
+            except WalstreamError as error:
+                self._fail(lane, error)
+                continue
+            if has_room:
+                lane.roomy = True
+            else:
+                lane.full = True
+                room = False
+            if isinstance(lane.sink, JoiningSink) and lane.sink.joined:
+                lane.sink = lane.sink.sink
+        return room
+
+    def knows(self, table: Table) -> bool:
+        """Tell whether every sink knows where a table's ops go."""
+        # a list: each sink is asked, whatever another says
+        return all([lane.sink.knows(table) for lane in self._lanes])  # noqa: C419
+
+    def send(self, op: ReplicationOp) -> bool:
+        """Hand an op of the open transaction to every sink; False: no more for now."""
+        room = True
+        for lane in self._lanes:
+            try:
+                # there while a transaction is open, which is not asked for each row
+                if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
+                    room = False
+            except WalstreamError as error:
+                self._fail(lane, error)
+        return room
+
+    def put(self, op: ReplicationOp) -> bool:
+        """Hand over a row that is none of the stream's: who refuses it stays."""
+        room = True
+        for lane in self._lanes:
+            if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
+                room = False
+        return room
+
+    # who leaves, who comes
+
+    def look(self, place: Lsn | None, ops: int) -> None:
+        """Forget who has left, let go who is late, let in who comes.
+
+        `place` is where a transaction ended, None while one is open; `ops` were read.
+        """
+        membership = self._membership
+        if membership is None:
+            return
+        for left in [one for one in self._leaving if membership.gone(one)]:
+            del self._leaving[left]
+        now = self._clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY_S
+        settled = [one for one in self._lanes if not isinstance(one.sink, JoiningSink)]
+        late = self._laggards.look(now, {lane: lane.sight() for lane in settled})
+        for lane, late_s in late.items():
+            if len(self._lanes) > 1:
+                self._leave(lane, f"it is {late_s:.0f} s behind the others")
+        if place is not None and (sink := membership.arriving(place)) is not None:
+            ledger = Ledger(place)
+            ledger.delivered_ops = ops
+            self._lanes = [*self._lanes, Lane(sink, ledger)]
+
+    def _fail(self, lane: Lane, error: WalstreamError) -> None:
+        """Go on without it, where that can be; the list of lanes is another then."""
+        others = [one for one in self._lanes if one is not lane]
+        if isinstance(lane.sink, JoiningSink):
+            if not lane.sink.give_up(error):
+                raise error
+            self._lanes = others
+            return
+        settled = any(not isinstance(one.sink, JoiningSink) for one in others)
+        if self._membership is None or error.retryable or not settled:
+            raise error
+        self._leave(lane, str(error.args[0]))
+
+    def _leave(self, lane: Lane, why: str) -> None:
+        if self._membership is None:
+            return
+        self._lanes = [one for one in self._lanes if one is not lane]
+        resume = lane.ledger.advance()
+        self._leaving[lane.sink] = resume
+        self._membership.release(lane.sink, resume, why)
+
+    def close(self) -> None:
+        """Let nobody come any more: who is coming stays where it is."""
+        self._lanes = [
+            lane
+            for lane in self._lanes
+            if not (isinstance(lane.sink, JoiningSink) and lane.sink.give_up(None))
+        ]
+        self._membership = None
