@@ -27,6 +27,7 @@ class Sight(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
+    came_at: float  # what was before is not its fault
     resume: Lsn
     moved_at: float
     full_since: float | None = None  # held others up at each look since
@@ -59,7 +60,7 @@ class Laggards(Generic[Key]):
         for lane in self._known.keys() - sights.keys():
             del self._known[lane]
         for lane, sight in sights.items():
-            known = self._known.setdefault(lane, _Known(sight.resume, now))
+            known = self._known.setdefault(lane, _Known(now, sight.resume, now))
             if sight.resume != known.resume:
                 known.resume, known.moved_at = sight.resume, now
             others = (other for one, other in sights.items() if one != lane)
@@ -79,6 +80,6 @@ class Laggards(Generic[Key]):
 
     def _late_s(self, lane: Key, sight: Sight, now: float) -> float:
         ahead_since = next((at for at, best in self._best if best > sight.resume), None)
-        full_since = self._known[lane].full_since
-        since = [at for at in (ahead_since, full_since) if at is not None]
-        return now - min(since) if since else 0.0
+        known = self._known[lane]
+        since = [at for at in (ahead_since, known.full_since) if at is not None]
+        return now - max(min(since), known.came_at) if since else 0.0

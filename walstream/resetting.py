@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from walstream import state_file
+from walstream.away import copied
+from walstream.away.copied import Home
 from walstream.config import Config, PostgresSource
 from walstream.control import lent
 from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
@@ -137,6 +139,7 @@ def _replace(
         positions.write({"epoch": {"number": epoch}})
     if drops:
         slots.drop(connection, source.slot)
+        copied.drop_all(Home(name, source.dsn, source.slot, folder))
     # never without the epoch, and under the lock that an open of its own would need
     (anew / "data.mdb").replace(folder / "data.mdb")
     (folder / "lock.mdb").unlink(missing_ok=True)

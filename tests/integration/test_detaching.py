@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
+from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
 from tests.running import Walstream
-from tests.verbs import as_json
+from tests.verbs import as_json, verb
 from tests.waiting import wait_until
 
 LARGE = "x" * 5000
@@ -64,7 +65,7 @@ def pair(
     admin, topic = TopicAdmin(kafka.bootstrap), f"{prefix}public.t"
     admin.create(topic, 1, max_message_bytes="2000")
     others = {"other-one": {"topic": prefix + "{schema}.{table}"}}
-    walstream = runs(database.dsn, others=others, source={"detach_after": "2s"})
+    walstream = runs(database.dsn, others=others)
     copy = f"{walstream.slot}_other_one"
     with Reader(kafka.bootstrap, prefix) as second:
         yield Pair(walstream, reader, second, admin, topic, copy)
@@ -105,3 +106,70 @@ def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
     wait_until(lambda: slots(database) == [walstream.slot], 20, "the copy is dropped")
     assert pair.source()["problems"] == []
     assert walstream.terminate() == 0
+
+
+def test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy(
+    database: Database, pair: Pair
+) -> None:
+    walstream = pair.walstream.start().streaming()
+    insert(database, 1, 1, LARGE)
+    pair.first.count(1)
+    walstream.until("streaming to a detached sink")
+    walstream.kill()
+    insert(database, 2, 5)
+    walstream.start().until("streaming to a detached sink")
+    pair.first.until(lambda found: {one.new["id"] for one in found} == set("12345"))
+    assert len(pair.second.read()) == 0
+    assert walstream.terminate() == 0
+    assert pair.sink_state() == "detached"
+    done = verb(walstream.configuration, "positions", "reset", "app", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert slots(database) == []
+    assert pair.sink_state() == "stopped"
+
+
+def test_a_sink_that_is_to_be_dropped_gets_no_copy_and_is_named(
+    database: Database, pair: Pair
+) -> None:
+    sink = dict(pair.walstream.others["other-one"])
+    pair.walstream.others = {"other-one": {**sink, "on_failure": "drop"}}
+    walstream = pair.walstream.start().streaming()
+    insert(database, 1, 1, LARGE)
+    insert(database, 2, 2)
+    pair.first.count(2)
+    walstream.until("sink is given up")
+    wait_until(lambda: pair.sink_state() == "dropped", 10, "status says so")
+    assert slots(database) == [walstream.slot]
+    assert walstream.terminate() == 0
+    walstream.start().until("sink is given up: it gets nothing").streaming()
+    insert(database, 3, 3)
+    pair.first.count(3)
+    assert pair.second.read() == []
+    assert any("given up" in said for said in pair.source()["problems"])
+
+
+def test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on(
+    database: Database, pair: Pair, own_kafka: OwnKafka
+) -> None:
+    broker = own_kafka()
+    prefix = f"frozen_{token_hex(4)}."
+    producer = {"producer": {"bootstrap.servers": broker.bootstrap}}
+    other = {"topic": prefix + "{schema}.{table}", **producer}
+    pair.walstream.others = {"other-one": other}
+    pair.walstream.source = {"detach_after": "3s"}
+    walstream = pair.walstream.start().streaming()
+    insert(database, 1, 1)
+    with Reader(broker.bootstrap, prefix) as second:
+        second.count(1)
+        broker.freeze()
+        for number in range(2, 12):
+            insert(database, number, number)
+            pair.first.count(number)
+        walstream.until("sink is detached", 30)
+        assert "behind the others" in walstream.text
+        broker.thaw()
+        walstream.until("sink is back in the source's stream", 60)
+        insert(database, 12, 15)
+        names = {record.name for record in pair.first.count(15)}
+        # what was in flight when it froze may come twice
+        second.until(lambda found: {one.name for one in found} == names)

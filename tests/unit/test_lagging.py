@@ -79,3 +79,12 @@ def test_one_that_is_gone_is_forgotten() -> None:
     laggards.look(0.0, {"a": sight(101, idle=True), "b": sight(100)})
     laggards.look(20.0, {"a": sight(101, idle=True)})
     assert not laggards.look(21.0, {"a": sight(101, idle=True), "b": sight(101)})
+
+
+def test_one_that_comes_back_has_time_to_get_to_where_the_others_are() -> None:
+    looks = [(float(now), {"a": sight(100 + now)}) for now in range(30)]
+    both = [
+        (float(now), {"a": sight(100 + now), "b": sight(110)}) for now in range(30, 41)
+    ]
+    assert late_at(*looks, *both[:-1]) == set()
+    assert late_at(*looks, *both) == {"b"}

@@ -52,10 +52,16 @@ def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
         theirs.store(own, documents)
 
 
-def drop(home: Home, sink: str, note: Note) -> None:
+def drop_all(home: Home) -> None:
+    """Drop the copies of all sinks of which something is kept."""
+    for folder in sorted((home.folder / "away").glob("*/")):
+        drop(home, folder.name, home.copy_of(folder.name))
+
+
+def drop(home: Home, sink: str, slot: str) -> None:
     """Drop the copy, and forget what was kept of it; none there is fine."""
     with session(home.dsn) as connection:
-        slots.drop(connection, note.slot)
+        slots.drop(connection, slot)
     folder = folder_of(home.folder, sink)
     if folder.is_dir():
         lock = FolderLock(folder)

@@ -107,7 +107,7 @@ class Members:
         for sink, note in notes_of(self._positions).items():
             if note.phase in {COPYING, BACK} or sink not in wanted:
                 if note.phase != DROPPED:
-                    copied.drop(self._home, sink, note)
+                    copied.drop(self._home, sink, note.slot)
                 self._positions.write(document(sink, None))
             else:
                 self._notes[sink] = note
@@ -320,7 +320,7 @@ class Members:
 
     def _tidy(self, sink: str, note: Note) -> None:
         """Drop what is not needed any more; the next start tries again."""
-        copied.drop(self._home, sink, note)
+        copied.drop(self._home, sink, note.slot)
         self._positions.write(document(sink, None))
 
     def _do(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
