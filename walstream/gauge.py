@@ -46,7 +46,7 @@ class Alarm:
     """Says when a slot holds more WAL than an operator wants, and when it is over."""
 
     def __init__(self, slot: str, limit: int, clock: Callable[[], float]) -> None:
-        self._slot = slot
+        self.slot = slot
         self._limit = limit  # bytes
         self._clock = clock
         self._said_at: float | None = None
@@ -57,16 +57,16 @@ class Alarm:
         held = health.retained_wal if health else 0
         if held <= self._limit:
             if self._said_at is not None:
-                _log.info("retained WAL is below the alarm again", **{SLOT: self._slot})
+                _log.info("retained WAL is below the alarm again", **{SLOT: self.slot})
             self._said_at, self.text = None, ""
             return
-        self.text = alarm_text(self._slot, held, self._limit)
+        self.text = alarm_text(self.slot, held, self._limit)
         now = self._clock()
         if self._said_at is None or now - self._said_at >= _ALARM_AGAIN_S:
             self._said_at = now
             _log.error(
                 self.text,
-                **{SLOT: self._slot, HINT: "walstream status says what it waits for"},
+                **{SLOT: self.slot, HINT: "walstream status says what it waits for"},
             )
 
 

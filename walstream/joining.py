@@ -16,6 +16,7 @@ from walstream.op import ReplicationOp, Table
 from walstream.ports import Sink
 
 _MOST_HELD: Final = 20_000  # ops
+_MOST_CHARACTERS: Final = 64 << 20  # of their values
 
 
 class JoiningSink:
@@ -36,8 +37,10 @@ class JoiningSink:
         self._ended = ended
         self._given_up = given_up
         self._held: deque[tuple[ReplicationOp, Transaction]] = deque()
+        self._characters = 0
         self._place: Lsn | None = None  # what `ended` gave
-        self.joined = False  # nothing is held any more: send to `sink` itself
+        self._passed = False  # is the stream there by now?
+        self.joined = False  # nothing is held or dropped any more: send to `sink`
 
     @property
     def name(self) -> str:
@@ -47,34 +50,48 @@ class JoiningSink:
     def in_flight(self) -> int:
         return self.sink.in_flight + len(self._held)
 
+    @property
+    def _has_room(self) -> bool:
+        return len(self._held) < _MOST_HELD and self._characters < _MOST_CHARACTERS
+
     def ready(self) -> bool:
         """Join when the other one has ended; False: too much is held."""
         has_room = self.sink.ready()
         if self._place is None:
             self._place = self._ended()
-        place = self._place
-        if place is None:
-            return len(self._held) < _MOST_HELD
+        if self._place is None:
+            return self._has_room
         while self._held and has_room:
-            op, transaction = self._held.popleft()
-            transaction.undelivered -= 1
-            if transaction.lsn >= place:
+            op, transaction = self._held[0]
+            if transaction.lsn >= self._place:
                 has_room = self.sink.send(op, transaction)
-        self.joined = not self._held
-        return has_room and self.joined
+                self._passed = True
+            transaction.undelivered -= 1  # as held: it counts as sent now
+            self._held.popleft()
+        self.joined = self._passed and not self._held
+        return has_room and not self._held
+
+    def reach(self, place: Lsn) -> None:
+        """Hear that the stream is there: it may be behind where the other one ended."""
+        self._passed = self._passed or (
+            self._place is not None and place >= self._place
+        )
 
     def knows(self, table: Table) -> bool:
         return self.sink.knows(table)
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
-        """Keep it: it counts as under way."""
+        """Keep it, which counts as under way; or drop it, when it was delivered."""
+        if self._place is not None and transaction.lsn < self._place:
+            return True
         transaction.undelivered += 1
         self._held.append((op, transaction))
-        return len(self._held) < _MOST_HELD
+        self._characters += _size(op)
+        return self._has_room
 
     def give_up(self, error: WalstreamError | None) -> bool:
         """Send nothing of it: the other one goes on. False: it will not, it ended."""
-        if not self._given_up(error):
+        if self._place is not None or not self._given_up(error):
             return False
         self.close()
         return True
@@ -83,3 +100,8 @@ class JoiningSink:
         """Give up what is held and in flight."""
         self._held.clear()
         self.sink.close()
+
+
+def _size(op: ReplicationOp) -> int:
+    rows = (op.old or (), op.new or ())
+    return sum(len(value) for row in rows for value in row if isinstance(value, str))

@@ -27,10 +27,10 @@ class Sight(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    came_at: float  # what was before is not its fault
+    since: float  # the others get on: what was before is not its fault
     resume: Lsn
     moved_at: float
-    full_since: float | None = None  # held others up at each look since
+    full_since: float | None = None  # had no room at all since
 
 
 class Laggards(Generic[Key]):
@@ -47,8 +47,7 @@ class Laggards(Generic[Key]):
         return {
             lane: late_s
             for lane, sight in sights.items()
-            if self._others_get_on(lane, now, sights)
-            and (late_s := self._late_s(lane, sight, now)) >= self._limit_s
+            if (late_s := self._late_s(lane, sight, now)) >= self._limit_s
         }
 
     def _note(self, now: float, sights: Mapping[Key, Sight]) -> None:
@@ -63,11 +62,13 @@ class Laggards(Generic[Key]):
             known = self._known.setdefault(lane, _Known(now, sight.resume, now))
             if sight.resume != known.resume:
                 known.resume, known.moved_at = sight.resume, now
-            others = (other for one, other in sights.items() if one != lane)
-            if not (sight.full and any(other.roomy for other in others)):
+            if sight.roomy or not sight.full:
                 known.full_since = None
             elif known.full_since is None:
                 known.full_since = now
+        for lane in sights:
+            if not self._others_get_on(lane, now, sights):
+                self._known[lane].since = now
 
     def _others_get_on(
         self, lane: Key, now: float, sights: Mapping[Key, Sight]
@@ -82,4 +83,4 @@ class Laggards(Generic[Key]):
         ahead_since = next((at for at, best in self._best if best > sight.resume), None)
         known = self._known[lane]
         since = [at for at in (ahead_since, known.full_since) if at is not None]
-        return now - max(min(since), known.came_at) if since else 0.0
+        return now - max(min(since), known.since) if since else 0.0

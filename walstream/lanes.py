@@ -70,7 +70,8 @@ class Lanes:
     @property
     def whole(self) -> bool:
         """Tell whether every sink of the source is sent to, from one place on."""
-        return self._membership is None or self._membership.whole
+        joining = any(isinstance(lane.sink, JoiningSink) for lane in self._lanes)
+        return self._membership is None or (self._membership.whole and not joining)
 
     # what the ledgers say
 
@@ -183,11 +184,14 @@ class Lanes:
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_EVERY_S
-        settled = [one for one in self._lanes if not isinstance(one.sink, JoiningSink)]
+        settled = _settled(self._lanes)
         late = self._laggards.look(now, {lane: lane.sight() for lane in settled})
         for lane, late_s in late.items():
-            if len(self._lanes) > 1:
+            if len(_settled(self._lanes)) > 1:
                 self._leave(lane, f"it is {late_s:.0f} s behind the others")
+        for lane in self._lanes:
+            if place is not None and isinstance(lane.sink, JoiningSink):
+                lane.sink.reach(place)
         if place is not None and (sink := membership.arriving(place)) is not None:
             ledger = Ledger(place)
             ledger.delivered_ops = ops
@@ -196,13 +200,10 @@ class Lanes:
     def _fail(self, lane: Lane, error: WalstreamError) -> None:
         """Go on without it, where that can be; the list of lanes is another then."""
         others = [one for one in self._lanes if one is not lane]
-        if isinstance(lane.sink, JoiningSink):
-            if not lane.sink.give_up(error):
-                raise error
+        if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):
             self._lanes = others
             return
-        settled = any(not isinstance(one.sink, JoiningSink) for one in others)
-        if self._membership is None or error.retryable or not settled:
+        if self._membership is None or error.retryable or not _settled(others):
             raise error
         self._leave(lane, str(error.args[0]))
 
@@ -222,3 +223,8 @@ class Lanes:
             if not (isinstance(lane.sink, JoiningSink) and lane.sink.give_up(None))
         ]
         self._membership = None
+
+
+def _settled(lanes: Sequence[Lane]) -> list[Lane]:
+    """Give those that nobody else sends to, now or later."""
+    return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

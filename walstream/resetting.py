@@ -10,6 +10,7 @@ from typing import Final
 from walstream import state_file
 from walstream.away import copied
 from walstream.away.copied import Home
+from walstream.away.note import notes_of
 from walstream.config import Config, PostgresSource
 from walstream.control import lent
 from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
@@ -35,6 +36,7 @@ class _Known:
     stored: Stored = Stored()  # noqa: RUF009 - frozen
     slot: str | None = None  # that it is about
     epoch: int | None = None  # None: lost with the state
+    away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
 
     def other_slot(self, source: PostgresSource) -> str | None:
         """Name the slot that the state is about, where the source names another.
@@ -139,7 +141,7 @@ def _replace(
         positions.write({"epoch": {"number": epoch}})
     if drops:
         slots.drop(connection, source.slot)
-        copied.drop_all(Home(name, source.dsn, source.slot, folder))
+        copied.drop_all(Home(name, source.dsn, source.slot, folder), known.away)
     # never without the epoch, and under the lock that an open of its own would need
     (anew / "data.mdb").replace(folder / "data.mdb")
     (folder / "lock.mdb").unlink(missing_ok=True)
@@ -185,4 +187,5 @@ def _known(positions: LmdbPositions, source: PostgresSource) -> _Known:
         stored,
         slot=position.slot if position else intent.get("slot"),
         epoch=(positions.read("epoch") or {}).get("number", 0),
+        away=frozenset(notes_of(positions)),
     )

@@ -138,10 +138,11 @@ class Session:
                 stack.callback(begun.holder.close)
             keys = KeyBook(self._positions, self._sinks.partition_key)
             # a rewind may go back to what the slot can still send
-            keys.learn(captured, server.flush_lsn, begun.slot_start)
+            oldest = self.members.oldest if self.members else NEVER
+            keys.learn(captured, server.flush_lsn, min(begun.slot_start, oldest))
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)
-            if self._backfill.pending:
+            if self._backfill.pending and not self._away:
                 if not self._fill(begun, stage):
                     return False
             elif begun.holder is not None:
@@ -175,6 +176,11 @@ class Session:
             self.members.opens(lambda name: open_(names={name})[0])
         return sinks
 
+    @property
+    def _away(self) -> bool:
+        """Tell whether a sink would miss what is not in the stream."""
+        return self.members is not None and bool(self.members.away)
+
     def _settle(self, stack: ExitStack) -> set[str]:
         """Name the sinks that are not in the stream, since they were detached."""
         given_up = [
@@ -187,20 +193,21 @@ class Session:
             self._source.dsn,
             self._source.slot,
             Path(self._site.config.state) / self._name,
+            self._source.failover,
         )
         members = Members(
             home, self._positions, self._stop.waker.wake, given_up=given_up
         )
         stack.callback(members.close)
-        away = members.settle(self._source.sinks)
-        if away and self._backfill.pending:
+        gone = members.settle(self._source.sinks)
+        if members.away and self._backfill.pending and self._only:
             raise ConfigError(
-                f"sink {min(away)!r} is detached, and would get none of the rows of the"
-                " backfill that is wanted",
-                hint="let it come back first: walstream run",
+                f"sink {min(members.away)!r} is detached, and would get none of the"
+                " rows of the backfill that is wanted",
+                hint="walstream run brings them when it is back",
             )
         self.members = members
-        return away
+        return gone
 
     def _run_only(self) -> bool:
         """Backfill without a stream, and without a slot that stays; then end."""
@@ -328,7 +335,9 @@ class Session:
             return flow.run(until)
 
     def _beside(self, threads: Threads, ask: Callable[[], None]) -> BesideBackfill:
-        """Make what reads tables beside the stream."""
+        """Make what reads tables beside the stream, now that all sinks are in it."""
+        if self._backfill.pending:
+            raise Restart("all sinks are back: the backfill that waits begins")
         reader = KeysetReader(
             Database(self._source.dsn, connect, translate),
             lambda: sorted(self._capture.remembered),

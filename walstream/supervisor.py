@@ -90,6 +90,8 @@ class Supervisor:
     def _follow_sinks(self) -> None:
         """Have a worker for each sink that is detached, as the sources' own say."""
         for worker in self.workers:
+            if worker.lent:
+                continue
             for sink, told in worker.state.get("away", {}).items():
                 own = WorkerProcess(self._config, worker.source, self._options, sink)
                 if told["phase"] == AWAY:

@@ -45,7 +45,8 @@ class WorkerProcess:
         self._config = config
         self._options = {**options, "sink": sink}
         self._process: subprocess.Popen[bytes] | None = None
-        self._backoff = Backoff(0.2, 30.0)
+        # each try of a detached sink may begin with a large transaction
+        self._backoff = Backoff(1.0, 60.0) if sink else Backoff(0.2, 30.0)
         self._started_at = 0.0
         self._start_at = 0.0
         self._lent_at = 0.0

@@ -63,7 +63,7 @@ def test_one_whose_room_the_others_wait_for_is_late_though_they_are_level() -> N
             float(now),
             {
                 "a": sight(100 + now, idle=True),
-                "b": sight(100 + now, full=True, roomy=now % 2 == 0),
+                "b": sight(100 + now, full=True, roomy=False),
             },
         )
         for now in range(12)
@@ -72,6 +72,28 @@ def test_one_whose_room_the_others_wait_for_is_late_though_they_are_level() -> N
     assert late_at(*looks) == {"b"}
     looks[5] = (5.0, {"a": sight(105, idle=True), "b": sight(105)})
     assert late_at(*looks) == set()  # it had room for a while
+
+
+def test_a_sink_that_is_only_the_slowest_of_all_stays() -> None:
+    """Its room is waited for again and again, and it gets on."""
+    looks = [
+        (
+            float(now),
+            {"a": sight(100 + now, idle=True), "b": sight(100 + now, full=True)},
+        )
+        for now in range(100)
+    ]
+    assert late_at(*looks) == set()
+
+
+def test_after_an_outage_of_all_each_has_time_to_get_on_again() -> None:
+    outage = [(float(now), {"a": sight(101), "b": sight(100)}) for now in range(300)]
+    after = [
+        (float(now), {"a": sight(101, idle=True), "b": sight(100)})
+        for now in range(300, 311)
+    ]
+    assert late_at(*outage, *after[:-1]) == set()
+    assert late_at(*outage, *after) == {"b"}
 
 
 def test_one_that_is_gone_is_forgotten() -> None:

@@ -21,6 +21,7 @@ WITHOUT = {
     "walstream/away/__init__.py": "a docstring",
     "walstream/away/copied.py": _SERVERS,
     "walstream/away/membership.py": _SERVERS,
+    "walstream/away/returning.py": _SERVERS,
     "walstream/away/seen.py": _SERVERS,
     "walstream/away/stream.py": _SERVERS,
     "walstream/backfill/asking.py": _SERVERS,

@@ -2,11 +2,13 @@
 
 import contextlib
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from walstream.away.note import Note, folder_of, slot_of
+from walstream.away.note import Note, folder_of
+from walstream.config.source import slot_copy
 from walstream.errors import Transient
 from walstream.kafka import kept
 from walstream.lock import FolderLock
@@ -25,10 +27,21 @@ class Home:
     dsn: str
     slot: str
     folder: Path  # of its state
+    failover: bool = False
 
     def copy_of(self, sink: str) -> str:
         """Name the copy of its slot."""
-        return slot_of(self.slot, sink)
+        return slot_copy(self.slot, sink)
+
+
+def check_free(home: Home, slot: str) -> None:
+    """Raise Transient for a slot of that name that is not ours."""
+    with session(home.dsn) as connection:
+        if slots.find(connection, slot) is not None:
+            raise Transient(
+                f"slot {slot!r} is there, and walstream did not make it",
+                hint=f"if nobody needs it: walstream slots drop {slot}",
+            )
 
 
 def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
@@ -40,6 +53,8 @@ def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
     with session(home.dsn) as connection:
         slots.drop(connection, note.slot)
         slots.copy(connection, home.slot, note.slot)
+    if home.failover:
+        slots.let_fail_over(home.dsn, note.slot)
     position = positions.position()
     if position is None:
         raise Transient(f"source {home.source!r} has no position yet")
@@ -52,10 +67,11 @@ def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
         theirs.store(own, documents)
 
 
-def drop_all(home: Home) -> None:
-    """Drop the copies of all sinks of which something is kept."""
-    for folder in sorted((home.folder / "away").glob("*/")):
-        drop(home, folder.name, home.copy_of(folder.name))
+def drop_all(home: Home, noted: Collection[str] = ()) -> None:
+    """Drop the copies of all sinks of which something is kept, or noted."""
+    kept_ = {folder.name for folder in (home.folder / "away").glob("*/")}
+    for sink in sorted(kept_ | set(noted)):
+        drop(home, sink, home.copy_of(sink))
 
 
 def drop(home: Home, sink: str, slot: str) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
@@ -24,14 +24,14 @@ from walstream.away.note import (
     DROPPED,
     Note,
     document,
-    folder_of,
     join_document,
     joins,
+    note_of,
     notes_of,
 )
+from walstream.away.returning import Return, find_near
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.joining import JoiningSink
-from walstream.lock import FolderLock, holder
 from walstream.lsn import NEVER, Lsn, show
 from walstream.metrics import ERROR, HINT, LSN, SINK, SLOT
 from walstream.ports import Sink
@@ -39,8 +39,6 @@ from walstream.positions import LmdbPositions
 
 _AGAIN_S: Final = 5.0
 _LOOK_EVERY_S: Final = 1.0
-_JOIN_WITHIN_S: Final = 15.0
-_LOCK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
 
 
@@ -53,25 +51,6 @@ class _Leaving:
     work: Future[None]
     again_at: float = 0.0
     said: str = ""
-
-
-@dataclass(slots=True)
-class _Joining:
-    """A sink on its way back; who first decides whether it comes."""
-
-    sink: str
-    place: Lsn
-    deadline: float  # monotonic
-    work: "Future[Lsn] | None" = None
-    guard: threading.Lock = field(default_factory=threading.Lock)
-    decided: bool | None = None  # does it come?
-
-    def decide(self, *, comes: bool) -> bool:
-        """Settle it, unless it is; tell whether it comes."""
-        with self.guard:
-            if self.decided is None:
-                self.decided = comes
-            return self.decided
 
 
 class Members:
@@ -90,13 +69,15 @@ class Members:
         self._positions = positions
         self._wake = wake
         self._given_up = given_up
-        self._threads = ThreadPoolExecutor(3, thread_name_prefix="members")
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="members")
         self._notes: dict[str, Note] = {}
         self._leaving: dict[str, _Leaving] = {}
         self._near: Future[str | None] | None = None
         self._next_look = 0.0
         self._before: Lsn = NEVER  # where the stream was at the last look
-        self._joining: _Joining | None = None
+        self._joining: Return | None = None
+        self._tidying: dict[str, Future[None]] = {}  # back, its copy not yet dropped
+        self._over = threading.Event()
         self._open: Callable[[str], Sink] | None = None
 
     def settle(self, sinks: Iterable[str]) -> set[str]:
@@ -105,17 +86,14 @@ class Members:
         for sink in joins(self._positions):
             self._positions.write(join_document(sink, None))
         for sink, note in notes_of(self._positions).items():
-            if note.phase in {COPYING, BACK} or sink not in wanted:
-                if note.phase != DROPPED:
-                    copied.drop(self._home, sink, note.slot)
-                self._positions.write(document(sink, None))
-            else:
-                self._notes[sink] = note
+            found = self._settle(sink, note, wanted=sink in wanted)
+            if found is not None:
+                self._notes[sink] = found
                 _log.warning(
                     "sink is given up: it gets nothing"
-                    if note.phase == DROPPED
+                    if found.phase == DROPPED
                     else "sink is detached: it streams from a copy of the slot",
-                    **{SINK: sink, ERROR: note.why},
+                    **{SINK: sink, ERROR: found.why},
                 )
         if wanted and wanted <= self._notes.keys():
             raise ConfigError(
@@ -126,6 +104,36 @@ class Members:
             )
         return set(self._notes)
 
+    def _settle(self, sink: str, note: Note, *, wanted: bool) -> Note | None:
+        """Tidy up after a sink; give what is still so, None: it is in the stream."""
+        if note.phase == AWAY and not wanted:
+            _log.error(
+                "sink was detached, and the source has it no more: what it lacked from"
+                " here on it never got",
+                **{SINK: sink, LSN: show(note.resume)},
+            )
+        gives_up = note.phase == AWAY and wanted and sink in self._given_up
+        if note.phase != DROPPED and (gives_up or not wanted or note.phase != AWAY):
+            copied.drop(self._home, sink, note.slot)
+        if gives_up:
+            note = replace(note, phase=DROPPED)
+        elif not wanted or note.phase in {COPYING, BACK}:
+            self._positions.write(document(sink, None))
+            return None
+        self._positions.write(document(sink, note))
+        return note
+
+    @property
+    def away(self) -> set[str]:
+        """Name those that stream elsewhere, and will come back."""
+        return {name for name, note in self._notes.items() if note.phase != DROPPED}
+
+    @property
+    def oldest(self) -> Lsn:
+        """Tell from where on the keys of tables have to be known for them."""
+        resumes = (self._notes[name].resume for name in self.away)
+        return min(resumes, default=NEVER)
+
     def opens(self, open_sink: Callable[[str], Sink]) -> None:
         """Let sinks come back, each as `open_sink` makes it."""
         self._open = open_sink
@@ -133,8 +141,9 @@ class Members:
     @property
     def whole(self) -> bool:
         """Tell whether no sink is away, or on its way; those given up count no more."""
-        gone = any(note.phase != DROPPED for note in self._notes.values())
-        return not (gone or self._leaving or self._joining)
+        gone = bool(self.away)
+        tidying = any(not work.done() for work in self._tidying.values())
+        return not (gone or self._leaving or self._joining or tidying)
 
     def report(self) -> dict[str, dict[str, Any]]:
         """Say which are not in the stream; from any thread."""
@@ -169,6 +178,13 @@ class Members:
                 **said,
                 **{SLOT: slot, HINT: "it comes back by itself when it can be sent to"},
             )
+        joining = self._joining
+        if joining is not None and joining.sink == sink.name:  # it was just back
+            self._joining = None
+            self._notes.pop(sink.name, None)
+            if joining.work is not None:
+                self._tidying[sink.name] = self._do(self._tidy_after, joining)
+        self._notes.pop(sink.name, None)
         work = self._do(self._release, sink, note)
         self._leaving[sink.name] = _Leaving(sink, note, work)
 
@@ -202,16 +218,24 @@ class Members:
             leaving.again_at = now + _AGAIN_S
         elif now >= leaving.again_at:
             leaving.again_at = now + _AGAIN_S
-            leaving.work = self._do(self._release, leaving.sink, leaving.note)
+            name = leaving.sink.name
+            leaving.work = self._do(self._copy, name, leaving.note)
 
     def _release(self, sink: Sink, note: Note) -> None:
-        self._positions.write(document(sink.name, note))
-        # first: what is in flight may arrive later than what the other one sends
+        # what is in flight may arrive later than what the other one sends
         sink.close()
+        if (tidying := self._tidying.get(sink.name)) is not None:
+            tidying.result()  # of its last return: the names are the same
+        self._copy(sink.name, note)
+
+    def _copy(self, sink: str, note: Note) -> None:
+        if note.phase != DROPPED and note_of(self._positions, sink) is None:
+            copied.check_free(self._home, note.slot)
+        self._positions.write(document(sink, note))
         if note.phase == DROPPED:
             return
-        copied.make(self._home, self._positions, sink.name, note)
-        self._positions.write(document(sink.name, replace(note, phase=AWAY)))
+        copied.make(self._home, self._positions, sink, note)
+        self._positions.write(document(sink, replace(note, phase=AWAY)))
 
     # coming back
 
@@ -222,7 +246,7 @@ class Members:
         if self._near is None:
             away = [name for name, note in self._notes.items() if note.phase == AWAY]
             if away and time.monotonic() >= self._next_look:
-                self._near = self._do(self._find_near, away, self._before)
+                self._near = self._do(find_near, self._home, away, self._before)
                 self._before = place
             return None
         if not self._near.done():
@@ -233,59 +257,9 @@ class Members:
         name = None if near.exception() else near.result()
         if name is None:
             return None
-        deadline = time.monotonic() + _JOIN_WITHIN_S
-        self._joining = joining = _Joining(name, place, deadline)
-        joining.work = self._do(self._join, joining)
+        self._joining = joining = Return(name, self._notes[name], place)
+        joining.work = self._do(joining.run, self._home, self._positions)
         return JoiningSink(self._open(name), self._ended, self._not_coming)
-
-    def _find_near(self, names: Iterable[str], before: Lsn) -> str | None:
-        """Name a sink whose own worker runs, and is where the source was before."""
-        for name in names:
-            folder = folder_of(self._home.folder, name)
-            if holder(folder) is None:
-                continue
-            with LmdbPositions.beside(folder) as theirs:
-                position = theirs.position() if theirs else None
-            if position is not None and position.resume >= before:
-                return name
-        return None
-
-    def _join(self, joining: _Joining) -> Lsn:
-        """Have the other worker stream to `place` and end; give where it ended."""
-        self._positions.write(join_document(joining.sink, joining.place))
-        while joining.decided is None and time.monotonic() < joining.deadline:
-            if (place := self._take(joining)) is not None:
-                return place
-            time.sleep(_LOCK_EVERY_S)
-        self._positions.write(join_document(joining.sink, None))
-        joining.decide(comes=False)
-        raise Transient("its own worker did not come near in time")
-
-    def _take(self, joining: _Joining) -> Lsn | None:
-        """Take the sink over from a worker that ended where it should; None: not yet.
-
-        Under the lock of its state: nobody else sends to it then, now or later.
-        """
-        folder = folder_of(self._home.folder, joining.sink)
-        lock = FolderLock(folder)
-        try:
-            lock.acquire(0.0)
-        except ConfigError:
-            return None
-        try:
-            with LmdbPositions.beside(folder) as theirs:
-                position = theirs.position() if theirs else None
-            if position is None or position.resume < joining.place:
-                return None  # it died on its way: it is started again
-            if not joining.decide(comes=True):
-                return None
-            note = replace(self._notes[joining.sink], phase=BACK)
-            self._positions.write(
-                {**document(joining.sink, note), **join_document(joining.sink, None)}
-            )
-            return position.resume
-        finally:
-            lock.release()
 
     def _ended(self) -> Lsn | None:
         """Give the LSN below which the other worker delivered all, when it has."""
@@ -301,7 +275,7 @@ class Members:
             **{SINK: joining.sink, LSN: show(place)},
         )
         self._joining = None
-        self._do(self._tidy, joining.sink, replace(note, phase=BACK))
+        self._tidying[joining.sink] = self._do(self._tidy, joining.sink, note.slot)
         return place
 
     def _not_coming(self, error: WalstreamError | None) -> bool:
@@ -318,10 +292,26 @@ class Members:
             )
         return True
 
-    def _tidy(self, sink: str, note: Note) -> None:
-        """Drop what is not needed any more; the next start tries again."""
-        copied.drop(self._home, sink, note.slot)
-        self._positions.write(document(sink, None))
+    def _tidy_after(self, joining: Return) -> None:
+        """Tidy up after a sink that failed as soon as it was back."""
+        if joining.work is not None:
+            joining.work.result()
+        self._tidy(joining.sink, self._home.copy_of(joining.sink))
+
+    def _tidy(self, sink: str, slot: str) -> None:
+        """Drop what is not needed any more; until that is done, again and again."""
+        while not self._over.is_set():
+            try:
+                copied.drop(self._home, sink, slot)
+                self._positions.write(document(sink, None))
+            except WalstreamError as error:
+                _log.warning(
+                    "the copy of the slot cannot be dropped yet",
+                    **{SINK: sink, SLOT: slot, ERROR: str(error.args[0])},
+                )
+                self._over.wait(_AGAIN_S)
+            else:
+                return
 
     def _do(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         future = self._threads.submit(work, *arguments)
@@ -330,6 +320,7 @@ class Members:
 
     def close(self) -> None:
         """Wait for nobody; what was begun is settled by the next start."""
+        self._over.set()
         if self._joining is not None:
             self._joining.decide(comes=False)
         self._threads.shutdown(wait=True, cancel_futures=True)

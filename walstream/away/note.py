@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from walstream.lsn import Lsn
-from walstream.postgres.slot import MAX_NAME
 
 COPYING, AWAY, BACK, DROPPED = "copying", "away", "back", "dropped"
 _NOTE: Final = "away/"
 _JOIN: Final = "join/"
+_ENDED: Final = "ended"
 
 
 class Documents(Protocol):
@@ -74,11 +74,17 @@ def join_of(positions: Documents, sink: str) -> Lsn | None:
     return None if found is None else found["at"]
 
 
+def ended_document(place: Lsn | None) -> Mapping[str, Any]:
+    """Write down, in the sink's own state, that all below is delivered, and no more."""
+    return {_ENDED: None if place is None else {"at": place}}
+
+
+def ended_of(positions: Documents) -> Lsn | None:
+    """Read where a sink's own worker ended; None: it did not, or goes on."""
+    found: Mapping[str, Lsn] | None = positions.read(_ENDED)
+    return None if found is None else found["at"]
+
+
 def folder_of(source_folder: Path, sink: str) -> Path:
     """Say where the positions of a sink are that is away."""
     return source_folder / "away" / sink
-
-
-def slot_of(slot: str, sink: str) -> str:
-    """Name the copy of a slot."""
-    return f"{slot}_{sink}".replace("-", "_")[:MAX_NAME]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from walstream.away.note import DROPPED, Note
+from walstream.away.note import AWAY, BACK, DROPPED, Note
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
@@ -40,6 +40,10 @@ class AwaySight:
         if self.retained_wal is not None:
             held = f", which holds {self.retained_wal / _MIB:.1f} MiB of WAL"
         said = f"sink {sink!r} is detached since {since}: {self.error or note.why}"
+        if note.phase != AWAY:
+            return (
+                f"{said}. The source's position waits until it has a copy of the slot"
+            )
         return f"{said}. It streams from slot {note.slot!r}{held}"
 
 
@@ -49,6 +53,8 @@ def sights(
     """Look at each; `away` is what a running instance tells of their workers."""
     found = {}
     for sink, note in notes.items():
+        if note.phase == BACK:
+            continue  # in the stream again
         error = (away.get(f"{name}/{sink}") or {}).get("error") or {}
         found[sink] = AwaySight(note, _retained(source, note), error.get("error", ""))
     return found

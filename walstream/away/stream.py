@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
-from walstream.away.note import AWAY, join_of, note_of
+from walstream.away.note import AWAY, Documents, ended_document, join_of, note_of
 from walstream.config import Config, PostgresSource
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.flow import Course, Flow
 from walstream.gauge import Alarm, Gauge
 from walstream.keys import KeyHistory
@@ -40,8 +40,25 @@ from walstream.sinks import SinkSet
 from walstream.stop import Stop
 from walstream.stored import PUBLICATIONS, stored_of
 
+Found = TypeVar("Found")
 _LOOK_EVERY_S: Final = 0.2
 _log = structlog.get_logger()
+
+
+class SourceState:
+    """What the source's own worker keeps; read one at a time.
+
+    LMDB lets a process open a file once.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def read(self, what: Callable[[Documents], Found]) -> Found | None:
+        """Give what is asked for; None: nothing is kept yet."""
+        with self._lock, LmdbPositions.beside(self._folder) as positions:
+            return what(positions) if positions else None
 
 
 class BorrowedKeys:
@@ -50,8 +67,8 @@ class BorrowedKeys:
     That one is ahead, and alone writes them: else the two would number ops differently.
     """
 
-    def __init__(self, source_folder: Path) -> None:
-        self._folder = source_folder
+    def __init__(self, state: SourceState) -> None:
+        self._state = state
         self._histories: dict[str, KeyHistory] = {}
 
     def history(self, full_name: str) -> KeyHistory | None:
@@ -70,39 +87,39 @@ class BorrowedKeys:
         self._borrow(f"{relation.namespace}.{relation.name}")
 
     def _borrow(self, full_name: str) -> None:
-        with LmdbPositions.beside(self._folder) as positions:
-            stored = positions.read(f"keys/{full_name}") if positions else None
+        stored = self._state.read(lambda found: found.read(f"keys/{full_name}"))
         if stored is None:
             raise Transient(f"the source has not met table {full_name!r} yet")
         self._histories[full_name] = KeyHistory.from_json(stored)
 
 
 class JoinWatch:
-    """Tells a pipeline where to end, as soon as the source's state says so."""
+    """Tells a pipeline where to end, as soon as the source's state says so: once.
+
+    Another place that comes later is for the next stream: this one ends at the first.
+    """
 
     def __init__(
-        self, source_folder: Path, sink: str, tell: Callable[[Lsn], None]
+        self, state: SourceState, sink: str, tell: Callable[[Lsn], None]
     ) -> None:
-        self._folder = source_folder
+        self._state = state
         self._sink = sink
         self._tell = tell
         self._over = threading.Event()
         self.place: Lsn | None = None
-        threading.Thread(target=self._run, name="join", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="join", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        while not self._over.wait(_LOOK_EVERY_S):
-            with (
-                contextlib.suppress(WalstreamError),  # it is being written
-                LmdbPositions.beside(self._folder) as positions,
-            ):
-                place = join_of(positions, self._sink) if positions else None
-                if place is not None and place != self.place:
-                    self.place = place
-                    self._tell(place)
+        while self.place is None and not self._over.wait(_LOOK_EVERY_S):
+            with contextlib.suppress(WalstreamError):  # it is being written
+                self.place = self._state.read(lambda found: join_of(found, self._sink))
+        if self.place is not None:
+            self._tell(self.place)
 
     def close(self) -> None:
         self._over.set()
+        self._thread.join()
 
 
 class AwaySink:
@@ -123,6 +140,7 @@ class AwaySink:
         self._source = source
         self._sink = options.sink
         self._folder = Path(config.state) / name
+        self._state = SourceState(self._folder)
         self._positions = positions
         self._stop = stop
         self._slot = ""
@@ -136,12 +154,12 @@ class AwaySink:
 
     def run(self) -> bool:
         """Stream until a stop, or to where the source takes the sink back."""
-        with LmdbPositions.beside(self._folder) as theirs:
-            note = note_of(theirs, self._sink) if theirs else None
+        note = self._state.read(lambda found: note_of(found, self._sink))
         if note is None or note.phase != AWAY:
             self.ended = True
             return True
-        self._slot = note.slot
+        self._slot = self._gauge.alarm.slot = note.slot
+        self._positions.write(ended_document(None))
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server, facts, slot_start = self._look(connection)
@@ -159,8 +177,15 @@ class AwaySink:
         slot = slots.find(connection, self._slot)
         self._gauge.see(slots.health(connection, self._slot))
         stored = stored_of(self._positions, self._slot)
-        name = f"{self._folder.name}/{self._sink}"
-        decision = decide(name, stored, slot, server, adopt=False)
+        try:
+            decision = decide(self._folder.name, stored, slot, server, adopt=False)
+        except SlotLost as error:
+            raise SlotLost(
+                str(error.args[0]),
+                hint=f"what sink {self._sink!r} lacks is gone: give it up by on_failure"
+                ' = "drop"; or begin anew with all sinks, as `repair` says',
+                repair=error.repair,
+            ) from error
         if slot is None or stored.position is None:
             raise Transient("its slot is being copied")
         if decision.step is Step.WAIT:
@@ -190,7 +215,7 @@ class AwaySink:
             slot_start,
             0,
             capture,
-            BorrowedKeys(self._folder),
+            BorrowedKeys(self._state),
             facts,
             sinks,
         )
@@ -202,7 +227,7 @@ class AwaySink:
             flow.source.ask()
             self._stop.waker.wake()
 
-        join = JoinWatch(self._folder, self._sink, end_at)
+        join = JoinWatch(self._state, self._sink, end_at)
         said = {SINK: self._sink, SLOT: self._slot, LSN: show(position.resume)}
         _log.info("streaming to a detached sink", **said)
         with contextlib.closing(join):
@@ -214,8 +239,8 @@ class AwaySink:
     def _end(self, place: Lsn) -> None:
         """Keep that all below `place` is delivered, though no commit ended there."""
         position = self._position()
-        if position.resume < place:
-            self._positions.store(replace(position, resume=place))
+        place = max(position.resume, place)
+        self._positions.store(replace(position, resume=place), ended_document(place))
         self.ended = True
 
     def _position(self) -> Position:

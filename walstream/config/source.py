@@ -1,6 +1,6 @@
 """The three kinds of sources, key by key, with their defaults."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,8 @@ from walstream.config.field import (
     TopicName,
 )
 from walstream.config.quantity import SIZE_UNITS
+
+_MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
 
 
 class _Source(Section):
@@ -89,6 +91,17 @@ class PostgresSource(_Source):
     insecure: bool = Field(
         default=False, description="Allow a server elsewhere without verified TLS."
     )
+
+    @property
+    def slots(self) -> list[str]:
+        """The slot, and the copies that its sinks may get."""
+        copies = [slot_copy(self.slot, sink) for sink in self.sinks]
+        return [self.slot, *(copies if len(copies) > 1 else ())]
+
+
+def slot_copy(slot: str, sink: str) -> str:
+    """Name the copy of a slot that a detached sink gets."""
+    return f"{slot}_{sink}".replace("-", "_")[:_MAX_SLOT_NAME]
 
 
 class PolledTable(Section):

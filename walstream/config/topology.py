@@ -93,11 +93,26 @@ def check_slots(
         if isinstance(source, PostgresSource)
     ]
     for (first, one, here), (second, other, there) in combinations(postgres, 2):
-        if one.slot == other.slot and not here.isdisjoint(there):
+        if here.isdisjoint(there):
+            continue
+        if one.slot == other.slot:
             yield Problem(
                 ("sources", second, "slot"),
                 f'"{other.slot}" is the slot of sources.{first} on the same server: '
                 "give each its own",
+            )
+        elif shared := sorted({*one.slots} & {*other.slots}):
+            yield Problem(
+                ("sources", second, "slot"),
+                f'"{shared[0]}" would name a slot of sources.{first} too, of which a '
+                "detached sink has a copy: give it another name",
+            )
+    for name, source, _ in postgres:
+        if len(set(source.slots)) < len(source.slots):
+            yield Problem(
+                ("sources", name, "sinks"),
+                "two of them would get a copy of the slot under one name, when they "
+                "are detached: rename one",
             )
 
 

@@ -16,7 +16,6 @@ from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, connect, session, translate
 
-MAX_NAME: Final = 63  # bytes of a slot's name
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000
 _HAS_CONFLICTING: Final = 160000
@@ -142,6 +141,15 @@ def copy(connection: Connection, name: str, to: str) -> None:
         connection.execute(query, (name, to))
     except psycopg.errors.ConfigurationLimitExceeded as error:
         raise no_room(to, error) from error
+
+
+def let_fail_over(dsn: str, name: str) -> None:
+    """Keep a slot on standbys too, which a copy of such a slot is not by itself."""
+    with connect(dsn, replication=True) as replication:
+        if replication.info.server_version >= _HAS_FAILOVER:
+            replication.pgconn.exec_(
+                f"ALTER_REPLICATION_SLOT {quoted(name)} (FAILOVER true)".encode()
+            )
 
 
 def no_room(name: str, error: psycopg.Error) -> Transient:

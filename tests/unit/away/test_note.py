@@ -12,7 +12,6 @@ from walstream.away.note import (
     joins,
     note_of,
     notes_of,
-    slot_of,
 )
 from walstream.testing import MemoryPositions
 
@@ -37,7 +36,5 @@ def test_where_a_sink_is_taken_back_is_kept_apart() -> None:
     assert joins(positions) == []
 
 
-def test_the_copy_of_a_slot_has_a_name_that_postgresql_takes() -> None:
-    assert slot_of("walstream", "my-sink") == "walstream_my_sink"
-    assert len(slot_of("s" * 60, "other")) == 63
+def test_its_own_state_is_in_the_source_s() -> None:
     assert folder_of(Path("state/app"), "one") == Path("state/app/away/one")
