@@ -90,7 +90,7 @@ def test_after_an_outage_of_all_each_has_time_to_get_on_again() -> None:
     outage = [(float(now), {"a": sight(101), "b": sight(100)}) for now in range(300)]
     after = [
         (float(now), {"a": sight(101, idle=True), "b": sight(100)})
-        for now in range(300, 311)
+        for now in range(300, 310)
     ]
     assert late_at(*outage, *after[:-1]) == set()
     assert late_at(*outage, *after) == {"b"}
