@@ -215,9 +215,9 @@ class Pipeline:
                     self.reached = True
                     return False
                 self._assembler.begin(message)
-                self._transaction = self._ledger.begin(
-                    message.final_lsn, message.commit_time
-                )
+                begun = message.final_lsn, message.commit_time
+                self._transaction = self._ledger.begin(*begun)
+                self._writer.note(*begun)
                 self._xid = message.xid
             case Commit():
                 count = self._assembler.count

@@ -43,6 +43,7 @@ from walstream.sinks import SinkSet
 from walstream.spark.keyset import KeysetReader
 from walstream.spark.reader import Database
 from walstream.stop import Stop
+from walstream.times import DOCUMENTS, CommitTimes
 
 _CLOSE_WAIT_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -110,6 +111,7 @@ class Session:
         )
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
         self.pipeline: Pipeline | None = None
+        self._times: CommitTimes | None = None  # of the last stream
         self.ended = False  # there is nothing left to do, now or later
 
     def run(self) -> bool:
@@ -238,8 +240,8 @@ class Session:
         if self.pipeline is None or not (drained and self.pipeline.reached):
             return False
         position = self._stored()
-        if position.resume < point:
-            self._positions.store(replace(position, resume=point))
+        if position.resume < point and self._times is not None:
+            self._times.store(replace(position, resume=point), {})
         return True
 
     def _empty(
@@ -277,9 +279,17 @@ class Session:
         )
         position = replace(position, timeline=timelines[-1])
         gauge = self._gauge
+        times = self._times = CommitTimes(
+            {name: self._positions.read(name) for name in DOCUMENTS},
+            self._positions.store,
+            resume=position.resume,
+            retain=self._source.retain,
+            slot_start=stage.slot_start,
+        )
         writer = PositionWriter(
-            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
+            lambda reached: times.store(reached, {"figures": gauge.kept()}),
             self._stop.waker.wake,
+            times.note,
         )
         companion = SessionCompanion(
             Watched(
