@@ -36,6 +36,7 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import KeyBook, SessionCompanion, Watched
 from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step
 from walstream.postgres.stream import open_stream
@@ -291,13 +292,15 @@ class Session:
             self._stop.waker.wake,
             times.note,
         )
+        dsn, beat_s = self._source.dsn, self._source.heartbeat
         companion = SessionCompanion(
             Watched(
-                self._source.dsn,
+                dsn,
                 position.slot,
                 self._capture,
                 read_toast=self._source.toast_on_key_change == "read",
                 tell=gauge.see,
+                heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
             ),
             stage.keys,
             stage.facts,
