@@ -6,6 +6,7 @@ it, and the first stretch that has one not before a time is where the first tran
 that was not committed before it may be. Which one it is, the WAL itself says.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ DOCUMENTS: Final = (_CLOSED, _OPEN)
 
 _STRETCHES: Final = 256  # so many that are closed, about, in what `retain` keeps
 _SHORTEST: Final = 8192  # bytes
+_NOTED: Final = 16_384  # transactions behind the last position, one by one
 
 Time = int
 """Microseconds since 2000-01-01 UTC, as PostgreSQL counts."""
@@ -106,7 +108,6 @@ class TimeIndex:
         """
         while self.closed and self.closed[-1].end >= resume:
             self.open = self.closed.pop()
-        self.open.end = min(self.open.end, resume)
 
     def move(self, resume: Lsn, oldest: Lsn, longest: int) -> bool:
         """Let the open stretch end at `resume`; tell whether others changed.
@@ -151,17 +152,26 @@ class CommitTimes:
         index.cut(resume)
         self._index = index
         self._noted: deque[tuple[Lsn, Time]] = deque()
+        self._guard = threading.Lock()
         self._unsaved = True  # more than the open stretch
 
     def note(self, lsn: Lsn, time: Time) -> None:
-        """Hear of each transaction as it begins, before a position behind it."""
+        """Hear of each transaction as it begins, before a position behind it.
+
+        Where no position can be stored for long, they are counted as one that begins
+        with the first of them: a search then begins too early, never too late.
+        """
+        if len(self._noted) >= _NOTED:
+            with self._guard:
+                if self._noted:
+                    lsn, latest = self._noted.pop()
+                    time = max(time, latest)
         self._noted.append((lsn, time))
 
     def store(self, position: Position, beside: Mapping[str, Any]) -> None:
         """Store a position, with the index as of it, and documents `beside`."""
-        resume, noted, index = position.resume, self._noted, self._index
-        while noted and noted[0][0] < resume:
-            _, time = noted.popleft()
+        resume, index = position.resume, self._index
+        for time in self._passed(resume):
             if index.before is None:
                 index.before = time - 1
                 self._unsaved = True
@@ -174,3 +184,11 @@ class CommitTimes:
             del documents[_CLOSED]
         self._store(position, {**beside, **documents})
         self._unsaved = False
+
+    def _passed(self, resume: Lsn) -> list[Time]:
+        """Take out the times of transactions below."""
+        noted, times = self._noted, []
+        with self._guard:
+            while noted and noted[0][0] < resume:
+                times.append(noted.popleft()[1])
+        return times

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from walstream import times
 from walstream.errors import Transient
 from walstream.lsn import Lsn
 from walstream.ports import Position
@@ -121,23 +122,22 @@ def test_what_was_committed_below_the_reach_is_never_skipped() -> None:
     assert state.reach() == (7_001, 8_000)
 
 
-def test_a_rewind_lets_the_same_commits_come_again() -> None:
+def test_what_comes_behind_a_rewind_takes_the_place_of_what_was_known() -> None:
     state = State()
     for step in range(1, 40):
         state.commit(START + step * 100_000, step * 10)
         state.store(START + step * 100_000 + 48)
-    before = state.index.documents()
     state.resume = START + 2_000_000
     assert state.reach() == (10, 200)
     state.restart()
-    again = [one for one in state.commits if one[0] >= state.resume]
-    for lsn, time in again:
-        state.times.note(lsn, time)
-        state.store(lsn + 48)
-    for time in range(10, 391):
+    # a standby that was promoted may tell it otherwise
+    state.commits = state.commits[:19]
+    for step in range(20, 40):
+        state.commit(START + step * 100_000, 500 - step)
+        state.store(START + step * 100_000 + 48)
+    for time in range(10, 481):
         assert state.found(time) == state.first(time)
-    assert state.reach() == (10, 390)
-    assert state.index.before == before["times"]["before"]
+    assert state.reach() == (10, 480)
 
 
 def test_a_position_that_moved_without_it_begins_it_anew() -> None:
@@ -182,3 +182,18 @@ def test_most_positions_bring_only_the_open_stretch() -> None:
     state.commit(START + 200, 20)
     state.store(START + 248)
     assert state.documents == {"times.open": {"end": START + 248, "latest": 20}}
+
+
+def test_memory_is_bounded_while_nothing_can_be_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(times, "_NOTED", 4)
+    state = State()
+    for step in range(1, 100):
+        state.commit(START + step * 100_000, step if step != 50 else 200)
+    assert len(state.times._noted) == 4  # noqa: SLF001 - what is in memory
+    for step in (3, 50, 99):
+        state.store(START + step * 100_000 + 48)
+    assert state.reach() == (1, 200)
+    for time in range(1, 201):
+        assert state.found(time) == state.first(time)
