@@ -240,7 +240,7 @@ def _topics(
     routers: Routers, sink: str, tables: Iterable[TableFacts]
 ) -> tuple[set[str], list[Finding]]:
     """Name the topics of the tables, and the tables that can have none."""
-    topics, findings = set(), []
+    topics, findings = routers.beside(sink), []
     for table in tables:
         try:
             topic = routers[sink].topic(table.schema, table.name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from walstream.config import PostgresSource
 from walstream.gauge import Gauge
@@ -11,10 +11,10 @@ from walstream.lsn import NEVER, Lsn
 from walstream.pipeline import Pipeline
 from walstream.ports import Position, Sink
 from walstream.position_writer import PositionWriter
-from walstream.positions import LmdbPositions
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.companion import Keys, SessionCompanion, Watched
+from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.stop import Stop
@@ -36,14 +36,26 @@ class Course:
     keys: Keys
     facts: Mapping[str, TableFacts]
     sinks: Sequence[Sink]
+    heartbeat: float = 0.0  # seconds; 0: it writes none
+
+
+class Keeper(Protocol):
+    """Who keeps the position, and may hear of transactions."""
+
+    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
+        """Store the position, and what belongs to it, with fsync."""
+
+    def note(self, lsn: Lsn, time: int) -> None:
+        """Hear of a transaction that begins: its commit's LSN and time."""
 
 
 class Flow:
     """A stream that was asked for; `run` once."""
 
     def __init__(
-        self, course: Course, positions: LmdbPositions, gauge: Gauge, stop: Stop
+        self, course: Course, keeper: Keeper, gauge: Gauge, stop: Stop
     ) -> None:
+        """`keeper` stores the positions."""
         self._gauge = gauge
         self._stop = stop
         wake = stop.waker.wake
@@ -58,15 +70,19 @@ class Flow:
         )
         position = replace(course.position, timeline=timelines[-1])
         self._writer = PositionWriter(
-            lambda reached: positions.store(reached, {"figures": gauge.kept()}), wake
+            lambda reached: keeper.store(reached, {"figures": gauge.kept()}),
+            wake,
+            keeper.note,
         )
+        dsn, beat_s = course.source.dsn, course.heartbeat
         self._companion = SessionCompanion(
             Watched(
-                course.source.dsn,
+                dsn,
                 position.slot,
                 course.capture,
                 read_toast=course.source.toast_on_key_change == "read",
                 tell=gauge.see,
+                heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
             ),
             course.keys,
             course.facts,

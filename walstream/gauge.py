@@ -83,6 +83,7 @@ class Gauge:
         self._current_at: float = kept.get("current_at", 0.0)
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
+        self._beat: Lsn = 0  # where the last heartbeat's WAL ends
         self._read_rate, self._delivered_rate = Rate(), Rate()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
 
@@ -108,6 +109,12 @@ class Gauge:
         if source := self._source:
             source.ask()
 
+    def beat(self, lsn: Lsn) -> None:
+        """Take in that a heartbeat was written, up to there."""
+        self._beat = lsn
+        if source := self._source:
+            source.ask()
+
     @property
     def ops(self) -> int:
         """Numbers read since the last reset; what was repeated counts again."""
@@ -127,10 +134,9 @@ class Gauge:
         oldest = pipeline.oldest_commit_time if pipeline else None
         if oldest is not None:
             return max(0.0, now - (oldest / 1e6 + EPOCH_S))
-        if source and self.health:
-            received = source.received + _PAGE_HEADER
-            if received >= self.health.flush_lsn:
-                self._current_at = now
+        end = max(self._beat, self.health.flush_lsn if self.health else 0)
+        if source and end and source.received + _PAGE_HEADER >= end:
+            self._current_at = now
         if self._current_at == 0:
             return None
         return max(0.0, now - self._current_at)

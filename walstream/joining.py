@@ -68,8 +68,14 @@ class JoiningSink:
                 self._passed = True
             transaction.undelivered -= 1  # as held: it counts as sent now
             self._held.popleft()
+            if transaction.end_lsn and not self._holds(transaction):
+                for hear in transaction.at_end:  # its commit was read before
+                    hear(transaction)
         self.joined = self._passed and not self._held
         return has_room and not self._held
+
+    def _holds(self, transaction: Transaction) -> bool:
+        return bool(self._held) and self._held[0][1] is transaction
 
     def reach(self, place: Lsn) -> None:
         """Hear that the stream is there: it may be behind where the other one ended."""

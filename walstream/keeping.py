@@ -48,6 +48,7 @@ class Keeping:
         self._stored_at = 0.0
         self._next_store = 0.0  # when the position that is due may be stored
         self._write_failed = False
+        self.note = writer.note  # hears of each transaction that begins
         self.confirmed: Lsn = 0  # the position that is stored
 
     @property

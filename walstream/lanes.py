@@ -108,7 +108,10 @@ class Lanes:
     def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
         """Close the open transaction."""
         for lane in self._lanes:
-            lane.ledger.commit(end_lsn, ops)
+            try:
+                lane.ledger.commit(end_lsn, ops)  # a sink may send a last record
+            except WalstreamError as error:
+                self._fail(lane, error)
             lane.transaction = None
 
     def keepalive(self, wal_end: Lsn) -> None:

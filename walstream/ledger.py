@@ -7,7 +7,7 @@ flight and no transaction is open, ever moves the position.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from walstream.lsn import Lsn
 
@@ -15,13 +15,15 @@ from walstream.lsn import Lsn
 class Transaction:
     """What is still under way of one transaction."""
 
-    __slots__ = ("commit_time", "end_lsn", "lsn", "ops", "undelivered")
+    __slots__ = ("at_end", "commit_time", "end_lsn", "lsn", "ops", "undelivered")
 
     def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
         self.lsn = lsn
         self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
         self.ops = 0  # set by its commit
+        # called at its commit, while records may still be added
+        self.at_end: tuple[Callable[[Transaction], None], ...] = ()
         self.undelivered = 0  # records handed to a sink, no delivery reported yet
 
 
@@ -88,6 +90,8 @@ class Ledger:
     def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
         """Close the open transaction: no more records will be added to it."""
         transaction = self._queue[-1]
+        for hear in transaction.at_end:
+            hear(transaction)
         transaction.end_lsn = end_lsn
         transaction.ops = ops
 

@@ -64,6 +64,7 @@ class ReplicationOp:
     commit_time: int = 0  # microseconds since 2000-01-01 UTC, as PostgreSQL counts
     snapshot: bool = False  # a backfilled row
     partitions: int = 0  # a Truncate's barrier: the partitions that it went to
+    info: bytes = b""  # what is said of its whole transaction, as JSON
 
 
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:

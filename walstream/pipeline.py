@@ -226,9 +226,9 @@ class Pipeline:
                     self.reached = True
                     return False
                 self._assembler.begin(message)
-                self._transaction = self._lanes.begin(
-                    message.final_lsn, message.commit_time
-                )
+                begun = message.final_lsn, message.commit_time
+                self._transaction = self._lanes.begin(*begun)
+                self._keeping.note(*begun)
                 self._xid = message.xid
             case Commit():
                 count = self._assembler.count

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 from walstream.errors import WalstreamError
+from walstream.lsn import Lsn
 from walstream.ports import Position
 
 
@@ -11,8 +12,13 @@ class PositionWriter:
     """A thread that stores one position at a time; `stored` is the last durable one."""
 
     def __init__(
-        self, store: Callable[[Position], None], wake: Callable[[], None]
+        self,
+        store: Callable[[Position], None],
+        wake: Callable[[], None],
+        note: Callable[[Lsn, int], None] = lambda _lsn, _time: None,
     ) -> None:
+        """`note` hears of each transaction that begins: its LSN and commit time."""
+        self.note = note
         self._store = store
         self._wake = wake
         self._wanted: Position | None = None

@@ -1,24 +1,33 @@
 """Sending again what was sent: a source's position goes back, as far as its slot can.
 
-The transactions from there on come again, under the same (lsn, seq_id).
+The transactions from there on come again, under the same (lsn, seq_id). A time stands
+for the LSN of the first transaction that was not committed before it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from walstream.config import Config, PostgresSource
 from walstream.control import lent
 from walstream.errors import ConfigError
+from walstream.formats import instant
 from walstream.lsn import Lsn, show
+from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres import timeline
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.search import copied
+from walstream.postgres.server import Server
 from walstream.postgres.slots import released
 from walstream.postgres.start import decide
-from walstream.stored import stored_of, window
+from walstream.stored import Window, stored_of, time_index, window
+
+To = Lsn | datetime
+"""Where to begin again: a time has an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +39,18 @@ class Rewind:
     to: Lsn
 
 
-def rewind(
-    config: Config, name: str, to: Lsn, consent: Callable[[Rewind], bool]
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a source is, and how far back it can go."""
+
+    name: str
+    source: PostgresSource
+    server: Server
+    position: Position
+    window: Window
+
+
+def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool]) -> str:
     """Set a source's position back; give what was done, in a sentence.
 
     `consent` is asked before anything is stopped. A running instance lends the source,
@@ -43,10 +61,13 @@ def rewind(
     with session(source.dsn) as connection, LmdbPositions.beside(folder) as positions:
         if positions is None:
             raise _nothing(name)
-        planned = _plan(positions, name, source, connection, to)
-    if planned.resume == to:
-        return f"source {name!r} is at {show(to)} already: nothing was changed"
-    if not consent(planned):
+        place = _look(positions, name, source, connection)
+        lsn = to if isinstance(to, int) else _find(positions, place, to)
+    _check(place, lsn)
+    resume = place.position.resume
+    if resume == lsn:
+        return f"source {name!r} is at {show(lsn)} already: nothing was changed"
+    if not consent(Rewind(name, resume, lsn)):
         return "nothing was changed"
     with (
         lent(config, name) as running,
@@ -54,20 +75,16 @@ def rewind(
         LmdbPositions(folder) as positions,
     ):
         released(connection, source.slot)
-        _plan(positions, name, source, connection, to)
-        positions.rewind(to)
+        _check(_look(positions, name, source, connection), lsn)
+        positions.rewind(lsn)
     if running:
-        return f"source {name!r} is at {show(to)}, and streams again from there"
-    return f"source {name!r} is at {show(to)}: the next run streams from there"
+        return f"source {name!r} is at {show(lsn)}, and streams again from there"
+    return f"source {name!r} is at {show(lsn)}: the next run streams from there"
 
 
-def _plan(
-    positions: LmdbPositions,
-    name: str,
-    source: PostgresSource,
-    connection: Connection,
-    to: Lsn,
-) -> Rewind:
+def _look(
+    positions: LmdbPositions, name: str, source: PostgresSource, connection: Connection
+) -> _Place:
     """Compare with the slot and the server; raise what `run` would stop with."""
     # the slot first: while it runs, what is confirmed was stored before
     slot = slots.find(connection, source.slot)
@@ -85,19 +102,68 @@ def _plan(
             f"source {name!r} cannot go back: which columns were its tables' keys"
             f" below {show(position.resume)} is not known any more"
         )
-    if not found.holds(to):
-        if to > found.newest:
-            what = f"lies beyond the position {show(found.newest)}: changes in between"
-            what += " would be skipped"
-        else:
-            what = f"lies below {show(found.oldest)}: what came before cannot be sent"
-            what += " again"
-        raise ConfigError(
-            f"{show(to)} {what}",
-            hint=f"source {name!r} can go to any LSN from {show(found.oldest)} to"
-            f" {show(found.newest)}; a larger `retain` keeps more from now on",
-        )
-    return Rewind(name, position.resume, to)
+    return _Place(name, source, server, position, found)
+
+
+def _check(place: _Place, to: Lsn) -> None:
+    """Refuse an LSN that is out of reach."""
+    found = place.window
+    if found.holds(to):
+        return
+    if to > found.newest:
+        what = f"lies beyond the position {show(found.newest)}: changes in between"
+        what += " would be skipped"
+    else:
+        what = f"lies below {show(found.oldest)}: what came before cannot be sent"
+        what += " again"
+    raise _refused(place.name, found, f"{show(to)} {what}")
+
+
+def _find(positions: LmdbPositions, place: _Place, to: datetime) -> Lsn:
+    """Find the first transaction that was not committed before a time."""
+    index = time_index(positions)
+    names = positions.read("publications")
+    wanted, newest = instant.of(to), place.window.newest
+    with copied(place.source.dsn, place.source.slot) as copy:
+        # the slot may have moved since it was looked at; this copy does not
+        oldest = max(place.window.oldest, copy.oldest)
+        reach = index.reach(oldest, newest) if index else None
+        within = replace(place.window, oldest=oldest).timed(reach)
+        if index is None or reach is None or not names:
+            what = "no commit time is known in what can be sent again"
+            raise _refused(place.name, within, what)
+        first, last = reach
+        said = instant.rfc3339(wanted)
+        if wanted < first:
+            what = f"what was committed at {said}, or soon after, cannot all be sent"
+            raise _refused(place.name, within, f"{what} again")
+        found = None
+        if wanted <= last:
+            found = copy.first(
+                wanted,
+                index.look(wanted, oldest),
+                newest,
+                server=place.server,
+                names=sorted(names),
+            )
+        if found is None:
+            what = f"nothing up to the position was committed at {said}, or later"
+            raise _refused(place.name, within, what)
+        return found
+
+
+def _refused(name: str, found: Window, what: str) -> ConfigError:
+    """Say what can be reached instead."""
+    reach = f"any LSN from {show(found.oldest)} to {show(found.newest)}"
+    if found.first_time and found.last_time:
+        first, last = map(instant.of, (found.first_time, found.last_time))
+        reach += f", or any time from {instant.rfc3339(first)} to"
+        reach += f" {instant.rfc3339(last)}"
+    return ConfigError(
+        what,
+        hint=f"source {name!r} can go to {reach}; a larger `retain` keeps more from"
+        " now on",
+    )
 
 
 def _nothing(name: str) -> ConfigError:

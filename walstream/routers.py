@@ -19,6 +19,7 @@ class Routers:
 
     def __init__(self, config: Config, source: str) -> None:
         self._source = config.sources[source]
+        self._name = source
         self.configs: Mapping[str, KafkaSinkConfig] = {
             name: found
             for name in config.sources[source].sinks
@@ -30,6 +31,11 @@ class Routers:
 
     def __getitem__(self, sink: str) -> Router:
         return self._routers[sink]
+
+    def beside(self, sink: str) -> set[str]:
+        """Name the topics of a sink that hold no ops."""
+        topic = self.configs[sink].txinfo_topic(self._name)
+        return {topic} if topic else set()
 
     def context(self, sink: str, origin: str) -> Context:
         """Say what formats and keys are told; `origin` is system_identifier/database.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -46,6 +45,7 @@ from walstream.spark.keyset import KeysetReader
 from walstream.spark.reader import Database
 from walstream.stop import Stop
 from walstream.stored import PUBLICATIONS
+from walstream.times import DOCUMENTS, CommitTimes
 
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
@@ -113,6 +113,7 @@ class Session:
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
+        self._times: CommitTimes | None = None  # of the last stream
         self.ended = False  # there is nothing left to do, now or later
 
     def run(self) -> bool:
@@ -188,13 +189,7 @@ class Session:
             for name in self._source.sinks
             if self._site.config.sinks[name].on_failure == "drop"
         ]
-        home = Home(
-            self._name,
-            self._source.dsn,
-            self._source.slot,
-            Path(self._site.config.state) / self._name,
-            self._source.failover,
-        )
+        home = Home.of(self._site.config, self._name)
         members = Members(
             home, self._positions, self._stop.waker.wake, given_up=given_up
         )
@@ -280,8 +275,8 @@ class Session:
         if self.pipeline is None or not (drained and self.pipeline.reached):
             return False
         position = self._stored()
-        if position.resume < point:
-            self._positions.store(replace(position, resume=point))
+        if position.resume < point and self._times is not None:
+            self._times.store(replace(position, resume=point), {})
         return True
 
     def _empty(
@@ -308,6 +303,13 @@ class Session:
 
     def _stream(self, stage: _Stage, until: Lsn = NEVER) -> bool:
         position = self._stored()
+        self._times = CommitTimes(
+            {name: self._positions.read(name) for name in DOCUMENTS},
+            self._positions.store,
+            resume=position.resume,
+            retain=self._source.retain,
+            slot_start=stage.slot_start,
+        )
         course = Course(
             self._name,
             self._source,
@@ -319,8 +321,9 @@ class Session:
             stage.keys,
             stage.facts,
             stage.sinks,
+            self._source.heartbeat,
         )
-        flow = Flow(course, self._positions, self._gauge, self._stop)
+        flow = Flow(course, self._times, self._gauge, self._stop)
         self.pipeline = flow.pipeline
         threads = Threads(self._stop.waker.wake)
         said = {SLOT: position.slot, LSN: show(position.resume)}

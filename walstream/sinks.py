@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
+from functools import partial
 
 import structlog
 
 from walstream.config import Config
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.kafka import kept
+from walstream.kafka.informing import InformingSink, Informs
 from walstream.kafka.producer import client_properties
 from walstream.kafka.sink import KafkaSink, SinkRules
 from walstream.kafka.topics import Creation, Topic, Topics
@@ -84,7 +86,8 @@ class SinkSet:
             # a backlog may hold tables that are gone: their topics count for the limits
             seen = self._seen_topics.setdefault(name, set())
             topics = {router.topic(table.schema, table.name) for table in tables} | seen
-            sink = KafkaSink(
+            topics |= self._routers.beside(name)
+            sink = self._maker(name)(
                 SinkRules(
                     name=name,
                     format=config.format,
@@ -104,6 +107,13 @@ class SinkSet:
             stack.callback(_note_topics, seen, sink)
             sinks.append(sink)
         return sinks
+
+    def _maker(self, sink: str) -> Callable[..., KafkaSink]:
+        config = self._routers.configs[sink]
+        if config.txinfo == "none":
+            return KafkaSink
+        topic = next(iter(self._routers.beside(sink)), "")
+        return partial(InformingSink, Informs(topic, config.txinfo_max_rows))
 
     def topics(self, sink: str) -> Topics:
         """Make what finds, or creates, and accepts a sink's topics."""

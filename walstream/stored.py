@@ -1,8 +1,10 @@
 """What the state folder says of a source: for the start table, and for a rewind."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
+from walstream.formats import instant
 from walstream.keys import KeyHistory
 from walstream.lsn import Lsn
 from walstream.ports import Position
@@ -10,6 +12,7 @@ from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Stored
 from walstream.shown import ShownLsn
+from walstream.times import DOCUMENTS, TimeIndex
 
 PUBLICATIONS: Final = "publications"
 """The document that says what they were when they were last looked at."""
@@ -32,9 +35,16 @@ class Window:
     oldest: ShownLsn
     newest: ShownLsn  # the position
     size_bytes: int
+    first_time: datetime | None = None  # of those that lead to one; null: none does
+    last_time: datetime | None = None
 
     def holds(self, lsn: Lsn) -> bool:
         return self.oldest <= lsn <= self.newest
+
+    def timed(self, reach: tuple[int, int] | None) -> "Window":
+        """Tell the times, as the index of commit times has them."""
+        first, last = map(instant.moment, reach) if reach else (None, None)
+        return replace(self, first_time=first, last_time=last)
 
 
 def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window | None:
@@ -47,6 +57,14 @@ def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window |
     for name in positions.names("keys/"):
         history = KeyHistory.from_json(positions.read(name) or [])
         oldest = max(oldest, history.known_from)
-    if oldest > position.resume:
+    newest = position.resume
+    if oldest > newest:
         return None
-    return Window(oldest, position.resume, position.resume - oldest)
+    index = time_index(positions)
+    reach = index.reach(oldest, newest) if index else None
+    return Window(oldest, newest, newest - oldest).timed(reach)
+
+
+def time_index(positions: LmdbPositions) -> TimeIndex | None:
+    """Read the index of commit times."""
+    return TimeIndex.of({name: positions.read(name) for name in DOCUMENTS})

@@ -77,11 +77,6 @@ def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
             f"sources.{name}.encoding: {source.encoding!r} is not in this version",
             hint='a SQL_ASCII database may be read as "UTF8" alone',
         )
-    if source.heartbeat:
-        yield ConfigError(
-            f"sources.{name}.heartbeat is not in this version",
-            hint='leave it "": keepalives move an idle slot',
-        )
 
 
 def risks(config: Config) -> Iterator[Risk]:

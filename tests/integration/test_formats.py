@@ -270,6 +270,47 @@ def test_tungsten_records_tell_a_transaction_as_its_applier_does(
     assert len(said) == 1
 
 
+def test_a_transaction_is_told_in_its_records_or_in_a_topic_of_its_own(
+    postgres18: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    prefix = f"test_{token_hex(6)}."
+    topic = f"{prefix}transactions"
+    with streamed(
+        postgres18,
+        kafka,
+        tmp_path,
+        prefix=prefix,
+        before="CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int)",
+        decode=json.loads,
+        sink={"format": "tungsten", "txinfo": "records", "txinfo_max_rows": 3},
+    ) as stream:
+        stream.database.execute(
+            "BEGIN; INSERT INTO t VALUES (1), (2); INSERT INTO u VALUES (1); COMMIT"
+        )
+        stream.database.execute("INSERT INTO t SELECT generate_series(3, 6)")
+        records = stream.reader.count(7)
+        told = {"txinfo_rowcount": "3"}
+        told |= {"txinfo_rowcount_public.t": "2", "txinfo_rowcount_public.u": "1"}
+        by_number: dict[str, list[Any]] = {}
+        for record in records:
+            infos = by_number.setdefault(fields(record)["_seqno"], [])
+            infos.append(fields(record).get("txinfo"))
+        assert sorted(by_number.values(), key=len) == [[told] * 3, [None] * 4]
+
+        assert stream.walstream.terminate() == 0
+        stream.walstream.sink = {"txinfo": topic}
+        stream.walstream.start().streaming()
+        stream.database.execute(
+            "BEGIN; DELETE FROM t WHERE id < 3; INSERT INTO u VALUES (2); COMMIT"
+        )
+        records = stream.reader.count(11)[7:]
+        (own,) = [record for record in records if record.topic == topic]
+        (number,) = {fields(r)["lsn"] for r in records if r.topic != topic}
+        assert own.key.decode() == fields(own)["_seqno"] == str(number)
+        assert fields(own)["txinfo"] == told
+        assert stream.walstream.terminate() == 0
+
+
 def test_a_format_of_ones_own_is_sent_by_its_name(
     postgres18: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:

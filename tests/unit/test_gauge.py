@@ -105,3 +105,17 @@ def test_a_slot_that_is_gone_holds_nothing() -> None:
     found.see(None)
     assert found.report()["alarm"] == ""
     assert found.report()["retained_wal"] is None
+
+
+def test_a_heartbeat_that_did_not_come_yet_is_a_lag() -> None:
+    stream = Stream()
+    found = attached(stream)
+    found.beat(900)
+    assert stream.asked == 1
+    stream.received = 900
+    assert found.lag_s(50.0) == 0  # known before the slot was looked at
+    found.see(health(flush=800))
+    found.beat(2000)
+    assert found.lag_s(53.0) == 3.0
+    stream.received = 2000
+    assert found.lag_s(54.0) == 0

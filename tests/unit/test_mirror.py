@@ -80,6 +80,7 @@ WITHOUT = {
     "walstream/postgres/creation.py": _SERVERS,
     "walstream/postgres/holder.py": _SERVERS,
     "walstream/postgres/room.py": _SERVERS,
+    "walstream/postgres/search.py": _SERVERS,
     "walstream/postgres/server.py": _SERVERS,
     "walstream/postgres/slot.py": _SERVERS,
     "walstream/postgres/slots.py": _SERVERS,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,19 @@ def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) ->
     assert found is not None
     assert found.oldest == 200
     assert window(positions, replace(POSITION, resume=150), SLOT) is None
+
+
+def test_commit_times_that_lead_there_are_told(positions: LmdbPositions) -> None:
+    index = {"start": 50, "before": 9, "stretches": [[150, 30], [400, 20]]}
+    documents = {"times": index, "times.open": {"end": 500, "latest": 1_000_040}}
+    positions.store(POSITION, documents)
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    # of the first stretch some may lie below what the slot has
+    assert (found.first_time, found.last_time) == (
+        datetime(2000, 1, 1, microsecond=31, tzinfo=UTC),
+        datetime(2000, 1, 1, second=1, microsecond=40, tzinfo=UTC),
+    )
+    earlier = window(positions, replace(POSITION, resume=400), SLOT)
+    assert earlier is not None
+    assert earlier.first_time is None  # of what is left all may come too late

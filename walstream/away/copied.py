@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from walstream.away.note import Note, folder_of
+from walstream.config import Config
 from walstream.config.source import slot_copy
 from walstream.errors import Transient
 from walstream.kafka import kept
@@ -28,6 +29,13 @@ class Home:
     slot: str
     folder: Path  # of its state
     failover: bool = False
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> "Home":
+        """Say where a source of the configuration is."""
+        source = config.postgres_source(name)
+        folder = Path(config.state) / name
+        return cls(name, source.dsn, source.slot, folder, source.failover)
 
     def copy_of(self, sink: str) -> str:
         """Name the copy of its slot."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -122,6 +122,19 @@ class JoinWatch:
         self._thread.join()
 
 
+@dataclass(frozen=True, slots=True)
+class _Plainly:
+    """Keeps the position alone: nobody rewinds a sink that is away."""
+
+    positions: LmdbPositions
+
+    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
+        self.positions.store(position, beside)
+
+    def note(self, lsn: Lsn, time: int) -> None:
+        """Hear of a transaction that begins."""
+
+
 class AwaySink:
     """One detached sink, as its worker runs it: one stream after the other."""
 
@@ -219,7 +232,7 @@ class AwaySink:
             facts,
             sinks,
         )
-        flow = Flow(course, self._positions, self._gauge, self._stop)
+        flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)
         self._pipeline = pipeline = flow.pipeline
 
         def end_at(place: Lsn) -> None:

@@ -1,5 +1,6 @@
 """`walstream positions`: what is kept of each source's progress."""
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from typing import Annotated
@@ -24,13 +25,14 @@ from walstream.cli.output import (
 from walstream.config import Config, SqlSource, load
 from walstream.errors import ConfigError
 from walstream.finding import Finding
+from walstream.formats import instant
 from walstream.lsn import parse, show
 from walstream.polling.resetting import reset as reset_polled
 from walstream.polling.rewinding import TableRewind
 from walstream.polling.rewinding import rewind as rewind_table
 from walstream.postgres.slots import SlotFacts
 from walstream.resetting import reset as reset_source
-from walstream.rewinding import Rewind
+from walstream.rewinding import Rewind, To
 from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
 from walstream.standing.facts import PolledStanding, StateFacts
@@ -107,6 +109,12 @@ def _print(out: Console, standing: Standing, config: Config) -> None:
             f"a rewind can reach {show(window.oldest)} to {show(window.newest)}:"
             f" {size(window.size_bytes)}"
         )
+        if window.first_time and window.last_time:
+            first, last = map(instant.of, (window.first_time, window.last_time))
+            out.print(
+                f"or commit times from {instant.rfc3339(first)} to"
+                f" {instant.rfc3339(last)}"
+            )
     findings: list[Finding] = [*standing.topics.problems, *standing.notes]
     print_findings(out, findings, config.command)
 
@@ -203,7 +211,9 @@ def rewind(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="LSN|KEY", help="Where to begin again: 0/16B3748, or 1000."
+            "--to",
+            metavar="LSN|TIME|KEY",
+            help="Where to begin again: 0/16B3748, 2026-11-21T12:00:00+01, or 1000.",
         ),
     ],
     table: Annotated[
@@ -216,11 +226,14 @@ def rewind(
 ) -> None:
     """Set a source's position back: what came after LSN is sent to Kafka again.
 
-    As far as its slot still has it: walstream positions show says how far. Readers get
-    the same changes under the same (lsn, seq_id). Of a sql source, rows of a table
-    above KEY are sent again, each with the same hash while it is the same.
+    As far as its slot still has it: walstream positions show says how far. TIME (UTC
+    without an offset) is that of commits: the first that is not before it begins.
+    Readers get the same changes under the same (lsn, seq_id). Of a sql source, rows of
+    a table above KEY are sent again, each with the same hash while it is the same.
 
     Example: walstream positions rewind app --to 0/16B3748
+
+    Example: walstream positions rewind app --to "2026-11-21 12:00:00+01"
 
     Example: walstream positions rewind legacy --table processes --to 1000
     """
@@ -233,13 +246,7 @@ def rewind(
         raise ConfigError(
             f"--table: {source!r} is no sql source: all its tables go back together"
         )
-    try:
-        lsn = parse(to)
-    except ValueError as error:
-        raise ConfigError(
-            f"--to: {error}",
-            hint="walstream positions show says which LSNs can be reached",
-        ) from None
+    place = _place(to)
 
     def consent(planned: Rewind) -> bool:
         return _agreed(
@@ -250,7 +257,21 @@ def rewind(
             yes=yes,
         )
 
-    typer.echo(rewind_source(config, source, lsn, consent))
+    typer.echo(rewind_source(config, source, place, consent))
+
+
+def _place(to: str) -> To:
+    """Read an LSN or a time."""
+    with contextlib.suppress(ValueError):
+        return parse(to)
+    try:
+        return instant.parse(to)
+    except ValueError:
+        raise ConfigError(
+            f"--to: {to!r} is neither an LSN, as 0/16B3748, nor a time, as"
+            " 2026-11-21T12:00:00Z",
+            hint="walstream positions show says which can be reached",
+        ) from None
 
 
 def _rewind_table(

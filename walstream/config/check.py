@@ -93,8 +93,29 @@ def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
         )
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSink):
+        yield from _check_txinfo(name, sink)
         yield from client.check_sink(name, sink)
         yield from tls.check_kafka(("sinks", name, "producer"), sink)
+
+
+def _check_txinfo(name: str, sink: KafkaSink) -> Iterator[Problem]:
+    if sink.txinfo == "records" and sink.format != "tungsten":
+        yield Problem(
+            ("sinks", name, "txinfo"),
+            f'records of format "{sink.format}" have no place for it, only those of '
+            '"tungsten": name a topic',
+        )
+    if sink.txinfo != "none" and sink.format == "row":
+        yield Problem(
+            ("sinks", name, "txinfo"),
+            'says nothing of rows, and the sink has format "row": leave it out',
+        )
+    names = {mapped.name for mapped in sink.topics.values()} | {sink.fallback_topic}
+    if sink.txinfo in names:
+        yield Problem(
+            ("sinks", name, "txinfo"),
+            f'"{sink.txinfo}" takes ops too: give it a topic of its own',
+        )
 
 
 def _table(document: Mapping[str, Any], part: str) -> Mapping[str, Any]:

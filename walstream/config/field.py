@@ -131,6 +131,11 @@ def _topic(name: str) -> str:
     return name
 
 
+def _txinfo(name: str) -> str:
+    _topic(name.replace("{source}", "x"))
+    return name
+
+
 def _template(template: str) -> str:
     if not _TEMPLATE.fullmatch(template):
         _refuse(
@@ -250,6 +255,7 @@ Embedded = Annotated[
 ]
 OptionalNames = Annotated[list[str] | None, AfterValidator(_not_empty)]
 StopOrTopic = Annotated[str, AfterValidator(_or("stop", _topic))]
+TransactionInfo = Annotated[str, AfterValidator(_or("none", _or("records", _txinfo)))]
 PoisonPolicy = Annotated[str, AfterValidator(_or("stop", _or("skip", _topic)))]
 Properties = dict[
     str,

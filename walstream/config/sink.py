@@ -18,6 +18,7 @@ from walstream.config.field import (
     StopOrTopic,
     TopicName,
     TopicTemplate,
+    TransactionInfo,
 )
 
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
@@ -110,6 +111,18 @@ class KafkaSink(_Sink):
         description="What a record larger than its topic takes does: stop, or leave "
         "its key, position and table in the topic named here.",
     )
+    txinfo: TransactionInfo = Field(
+        default="none",
+        description="Where it says how many rows of each table a transaction has: "
+        "none, records (of the format tungsten), or a topic's name, with {source}.",
+    )
+    txinfo_max_rows: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="Records say it of transactions of at most so many rows, which "
+        "wait in memory for the commit.",
+    )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."
     )
@@ -137,6 +150,12 @@ class KafkaSink(_Sink):
     insecure: bool = Field(
         default=False, description="Allow a broker elsewhere without verified TLS."
     )
+
+    def txinfo_topic(self, source: str) -> str:
+        """Name the topic of a source's transaction information; "": there is none."""
+        if self.txinfo in {"none", "records"}:
+            return ""
+        return self.txinfo.replace("{source}", source)
 
 
 class LogSink(_Sink):

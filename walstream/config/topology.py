@@ -207,6 +207,8 @@ def _topics(name: str, source: Source, sink: KafkaSink) -> Iterator[str]:
             yield from _fill(sink.topic.replace("{source}", name), pattern)
     if sink.fallback_topic:
         yield sink.fallback_topic
+    if topic := sink.txinfo_topic(name):
+        yield topic
 
 
 def _tables(name: str, source: Source) -> list[str]:

@@ -23,14 +23,33 @@ def sql_timestamp(microseconds: int) -> str:
 
 
 def _parts(microseconds: int, separator: str) -> tuple[str, str]:
-    moment = _EPOCH + timedelta(microseconds=min(max(microseconds, _FIRST), _LAST))
-    whole = moment.replace(microsecond=0, tzinfo=None).isoformat(separator)
-    return whole, f"{moment.microsecond:06}".rstrip("0")
+    written = moment(microseconds)
+    whole = written.replace(microsecond=0, tzinfo=None).isoformat(separator)
+    return whole, f"{written.microsecond:06}".rstrip("0")
+
+
+def of(time: datetime) -> int:
+    """Count what a datetime with an offset is."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def moment(microseconds: int) -> datetime:
+    """Give it as Python's own, held within what that can be."""
+    return _EPOCH + timedelta(microseconds=min(max(microseconds, _FIRST), _LAST))
 
 
 def read(text: str) -> int:
     """Read RFC 3339; raise ValueError for anything else. Nanoseconds are cut off."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
         raise ValueError("no offset from UTC")
-    return (moment - _EPOCH) // _MICROSECOND
+    return of(found)
+
+
+def parse(text: str) -> datetime:
+    """Read ISO 8601 as people write it; UTC, where it names no offset.
+
+    Raises ValueError for anything else.
+    """
+    found = datetime.fromisoformat(text.strip())
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -48,13 +48,14 @@ class TungstenEncoder:
         kind = _TYPES.get(op.kind)
         if kind is None:
             raise WalstreamError(f"a truncated table {self._full_name!r} has no form")
-        return b'{"_seqno":"%d"%b%b%b,"record":%b,"_optype":"%b"}' % (
+        return b'{"_seqno":"%d"%b%b%b,"record":%b,"_optype":"%b"%b}' % (
             op.lsn,
             self._table,
             self._time(op.commit_time) if self._timed else b"",
             self._schema,
             self._record(op),
             kind,
+            b',"txinfo":%b' % op.info if op.info else b"",
         )
 
     def _record(self, op: ReplicationOp) -> bytes:

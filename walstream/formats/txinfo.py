@@ -37,8 +37,3 @@ class RowCounts:
     def record(self, lsn: Lsn) -> bytes:
         """Write the transaction's own record; `lsn` is that of its commit."""
         return b'{"_seqno":"%d","txinfo":%b}' % (lsn, self.render())
-
-
-def with_info(value: bytes, info: bytes) -> bytes:
-    """Put what `render` wrote behind the last field of a record: a JSON object."""
-    return b'%b,"txinfo":%b}' % (value[:-1], info)

@@ -25,6 +25,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
+from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.slot import Health
 from walstream.row import UNCHANGED, Value
 
@@ -119,6 +120,7 @@ class Watched:
     capture: Capture
     read_toast: bool  # toast_on_key_change = "read"
     tell: Callable[[Health | None], None]  # how the slot is, at each watch
+    heartbeat: Heartbeat | None = None
 
 
 class SessionCompanion:
@@ -135,7 +137,7 @@ class SessionCompanion:
         self._keys = keys
         self._facts = dict(facts)
         self._wake = wake
-        self._threads = ThreadPoolExecutor(3, thread_name_prefix="companion")
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="companion")
         self._looking: Future[TableFacts | None] | None = None
         self._reading: Future[list[str | None] | None] | None = None
         self._watching: Future[None] | None = None
@@ -242,6 +244,8 @@ class SessionCompanion:
         """Watch the publication; while paused, see whether the server shuts down."""
         now = time.monotonic()
         self._watch(now)
+        if self._watched.heartbeat is not None:
+            self._watched.heartbeat.tick(self._start, paused=paused)
         if paused or self._probing is not None:
             self._probe(now)
         else:

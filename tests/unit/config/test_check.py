@@ -36,6 +36,25 @@ Complain = Callable[..., str]
             "sinks.log.embed: names one twice",
         ),
         (
+            '[sinks.x]\nkind = "kafka"\ntxinfo = "records"\nproducer = {}',
+            'sinks.x.txinfo: records of format "op" have no place for it',
+        ),
+        (
+            '[sinks.x]\nkind = "kafka"\nformat = "row"\ntxinfo = "t"\nproducer = {}',
+            "sinks.x.txinfo: says nothing of rows",
+        ),
+        (
+            (
+                '[sinks.x]\nkind = "kafka"\ntxinfo = "t"\nfallback_topic = "t"\n'
+                "producer = {}"
+            ),
+            'sinks.x.txinfo: "t" takes ops too',
+        ),
+        (
+            '[sinks.x]\nkind = "kafka"\ntxinfo = "{table}"\nproducer = {}',
+            'sinks.x.txinfo: "{table}" is no topic name',
+        ),
+        (
             '[sinks.log]\nkind = "log"\nformat = "row"\ntombstones = true',
             "sinks.log.tombstones: says nothing of rows",
         ),

@@ -2,7 +2,14 @@
 
 import pytest
 
-from walstream.formats.instant import read, rfc3339, sql_timestamp
+from walstream.formats.instant import (
+    moment,
+    of,
+    parse,
+    read,
+    rfc3339,
+    sql_timestamp,
+)
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -50,3 +57,25 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 )
 def test_a_clock_beyond_all_years_stops_nothing(time: int, text: str) -> None:
     assert rfc3339(time) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("2026-11-21 12:00:00+01", "2026-11-21T11:00:00Z"),
+        ("2026-11-21T12:00:00.5", "2026-11-21T12:00:00.5Z"),
+        (" 2026-11-21 ", "2026-11-21T00:00:00Z"),
+        ("20261121T120000Z", "2026-11-21T12:00:00Z"),
+    ],
+)
+def test_people_may_leave_the_offset_out(text: str, same: str) -> None:
+    found = of(parse(text))
+    assert rfc3339(found) == same
+    assert of(moment(found)) == found
+    with pytest.raises(ValueError, match="16B3748"):
+        parse("16B3748")
+
+
+def test_no_time_is_beyond_what_a_datetime_holds() -> None:
+    assert moment(1 << 63).year == 9999
+    assert moment(-(1 << 63)).year == 1

@@ -2,9 +2,11 @@
 
 import json
 
-from tests.vectors import TUNGSTEN, TXINFO
-from walstream.formats.txinfo import RowCounts, with_info
-from walstream.op import Table
+from tests.vectors import TXINFO
+from walstream.formats.context import Context
+from walstream.formats.tungsten import TungstenEncoder
+from walstream.formats.txinfo import RowCounts
+from walstream.op import Kind, ReplicationOp, Table
 
 MSG = Table("msg", "msg", ("id",))
 SUB = Table("msg", "msgsub", ("id",))
@@ -24,7 +26,8 @@ def test_a_transaction_has_a_record_of_its_own() -> None:
 
 
 def test_each_record_of_a_transaction_may_carry_it() -> None:
-    value = with_info(TUNGSTEN % b"INSERT", counted().render())
+    op = ReplicationOp(Kind.INSERT, MSG, 4865, 0, new=["1"], info=counted().render())
+    value = TungstenEncoder(MSG, Context()).encode(op)
     assert value.endswith(
         b'"_optype":"INSERT","txinfo":{"txinfo_rowcount":"3",'
         b'"txinfo_rowcount_msg.msg":"1","txinfo_rowcount_msg.msgsub":"2"}}'
