@@ -10,13 +10,14 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from walstream.kafka.sink import KafkaSink
 from walstream.lsn import Lsn, show
 from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
+from walstream.ports import NamedSink
 from walstream.postgres.slot import Health
 from walstream.rate import Rate
+from walstream.tally import Tallies
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _MIB: Final = 1 << 20
@@ -80,19 +81,21 @@ class Gauge:
         self.health: Health | None = None
         self._ops: int = kept.get("ops", 0)  # of earlier streams
         self._delivered: int = kept.get("delivered", 0)
+        self.tallies = Tallies(kept.get("sinks"))
         self._current_at: float = kept.get("current_at", 0.0)
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
-        self._sinks: Sequence[KafkaSink] = ()
+        self._sinks: Sequence[NamedSink] = ()
         self._read_rate, self._delivered_rate = Rate(), Rate()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
 
     def attach(
-        self, pipeline: Pipeline, source: Received, sinks: Sequence[KafkaSink]
+        self, pipeline: Pipeline, source: Received, sinks: Sequence[NamedSink]
     ) -> None:
         """Follow a new stream."""
         self.detach()
         self._pipeline, self._source, self._sinks = pipeline, source, sinks
+        self.tallies.follow(sinks)
 
     def detach(self) -> None:
         """Keep the figures of a stream that ended."""
@@ -147,6 +150,7 @@ class Gauge:
             "at": now,
             "ops": self.ops,
             "delivered": self.delivered,
+            "sinks": self.tallies.kept(),
             "current_at": self._current_at,
         }
 
@@ -170,7 +174,8 @@ class Gauge:
                 sink.name: {
                     "waiting": sink.waiting,
                     "in_flight": sink.in_flight,
-                    "dropped": sum(sink.dropped.values()),
+                    "dropped": sink.tally.dropped.total(),
+                    **self.tallies.report(sink.name),
                 }
                 for sink in self._sinks
             },

@@ -14,7 +14,13 @@ from pydantic import TypeAdapter
 
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    SqlSource,
+)
 from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.lock import holder
@@ -23,6 +29,7 @@ from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.polling.status import PolledState, TableStatus
 from walstream.postgres.slot import Health
 from walstream.source_state import SourceState, health_of, kept_of
+from walstream.tally import tallied
 from walstream.told import WAITS, Told
 
 
@@ -45,6 +52,12 @@ class SinkStatus:
     state: str  # delivering | waiting | stopped
     in_flight: int | None  # records
     dropped: int | None  # ops without a topic, since the stream began
+    # since the last reset: ops that handlers gave nothing for, or failed at, and
+    # records that were too large for their topic
+    skipped: int | None = None
+    failed: int | None = None
+    parked: int | None = None
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # the same by table
     risks: list[str] = field(default_factory=list)
 
 
@@ -117,7 +130,7 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     sources = [
         _look_at(config, name, source, _mute(mute) if mute else told.get(name, {}), at)
         for name, source in sorted(config.sources.items())
-        if not isinstance(source, KafkaSource)
+        if not isinstance(source, KafkaSource | PackageSource)
     ]
     return Status(
         at=_time(at),
@@ -168,7 +181,9 @@ def _look_at(
         backfill=backfill_status(kept.backfill, seen.told.get("backfill")),
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        sinks=[
+            _sink(config, sink, state, told, seen.kept.figures) for sink in source.sinks
+        ],
         beside={
             table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
             for table, how in seen.beside.items()
@@ -204,7 +219,7 @@ def _look_at_polled(
         backfill=None,
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
         tables=tables,
     )
 
@@ -230,9 +245,13 @@ def _last_error(config: Config, error: Told | None) -> LastError | None:
     )
 
 
-def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
+def _sink(
+    config: Config, name: str, source_state: str, told: Told, kept: dict[str, Any]
+) -> SinkStatus:
     sink = config.sinks[name]
-    figures = told.get("sinks", {}).get(name, {})
+    figures = told.get("sinks", {}).get(name)
+    if figures is None:
+        figures = tallied(kept.get("sinks", {}).get(name))
     state = "stopped"
     if source_state in _FLOWING:
         state = "delivering"
@@ -244,6 +263,10 @@ def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatu
         state=state,
         in_flight=figures.get("in_flight"),
         dropped=figures.get("dropped"),
+        skipped=figures.get("skipped"),
+        failed=figures.get("failed"),
+        parked=figures.get("parked"),
+        tables=figures.get("tables", {}),
         risks=list(risks(sink).values()),
     )
 

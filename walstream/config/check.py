@@ -11,7 +11,7 @@ from typing import Any, Final
 from walstream.config import client, tls, topology
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
-from walstream.config.sink import EMBEDDED, KafkaSink, Sink
+from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
@@ -27,7 +27,8 @@ def check(
     for name, source in config.sources.items():
         yield from _check_source(name, source, environment)
     for name, sink in config.sinks.items():
-        yield from _check_sink(name, sink)
+        if isinstance(sink, RoutedSink):
+            yield from _check_sink(name, sink)
     for key in config.spark.conf:
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")
@@ -73,7 +74,7 @@ def _check_source(
         yield from tls.check_kafka(("sources", name, "consumer"), source)
 
 
-def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
+def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     if not (sink.topic or sink.fallback_topic or sink.topics):
         yield Problem(
             ("sinks", name, "topic"),

@@ -36,8 +36,8 @@ Complain = Callable[..., str]
             "sinks.log.embed: names one twice",
         ),
         (
-            '[sinks.log]\nkind = "log"\nformat = "row"\ntombstones = true',
-            "sinks.log.tombstones: says nothing of rows",
+            '[sinks.r]\nkind = "kafka"\nformat = "row"\ntombstones = true\n[sinks.r.producer]',
+            "sinks.r.tombstones: says nothing of rows",
         ),
         (
             (

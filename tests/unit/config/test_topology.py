@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from walstream.config import Sink, Source
+from walstream.config.sink import RoutedSink
 from walstream.config.topology import (
     check_formats,
     check_row_names,
@@ -221,15 +222,20 @@ def test_keys_that_say_nothing_of_rows_are_refused_in_their_sinks() -> None:
         "topics": {"a": {"name": "t", "partition_key": ["x"]}, "b": {"name": "u"}},
     }
     rows, ops = (
-        list(check_row_sink("k", SINKS.validate_python({"k": sink})["k"]))
+        list(check_row_sink("k", routed(sink)))
         for sink in (kafka(format="row", **keys), kafka(**keys))
     )
     assert {problem.path[2] for problem in rows} == keys.keys()
     assert len(rows) == len(keys)
     assert not ops
     written = kafka(format="row", key="json", tombstones=False)
+    assert not list(check_row_sink("k", routed(written)))
+
+
+def routed(written: dict[str, Any]) -> RoutedSink:
     sink = SINKS.validate_python({"k": written})["k"]
-    assert not list(check_row_sink("k", sink))
+    assert isinstance(sink, RoutedSink)
+    return sink
 
 
 GLOBS = st.text(st.sampled_from("ab*?"), max_size=7)
