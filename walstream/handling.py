@@ -56,9 +56,10 @@ def _problems(
         yield error
         return
     yield from chain.idle(map(_table, tables))
-    for one in sink.handlers:
+    specs = handler_specs(sink)
+    for number, one in enumerate(sink.handlers):
         if isinstance(one, FilterHandler) and one.column:
-            yield from _undecidable(one, tables)
+            yield from _undecidable(one, Chain(specs[:number]), tables)
 
 
 def _table(facts: TableFacts) -> Table:
@@ -81,7 +82,7 @@ def _check_route(routers: Routers, sink: str, shape: Table) -> None:
 
 
 def _undecidable(
-    handler: FilterHandler, tables: Iterable[TableFacts]
+    handler: FilterHandler, before: Chain, tables: Iterable[TableFacts]
 ) -> Iterator[ConfigError]:
     """Name tables whose old rows would not tell whether they matched."""
     for table in tables:
@@ -90,7 +91,10 @@ def _undecidable(
         whole = table.full and table.old_rows_whole
         if whole or not (table.full or table.identity):
             continue  # of a table without a replica identity there are inserts alone
-        if table.full or handler.column not in table.identity:
+        shape = before.shape(_table(table))
+        names = shape.source_columns or shape.columns
+        column = names[shape.columns.index(handler.column)]
+        if table.full or column not in table.identity:
             yield ConfigError(
                 f"filter: an old row of table {table.full_name!r} does not hold"
                 f" {handler.column!r}: which rows leave the filter could not be told",

@@ -102,6 +102,13 @@ def test_a_filter_needs_old_rows_that_tell(
     assert all("REPLICA IDENTITY FULL;" in error.repair.sql for error in errors)
 
 
+def test_a_filter_knows_a_renamed_column(tmp_path: Path) -> None:
+    rename = 'kind = "rename_columns"\ncolumns = {{ {} = "tenant", tenant = "x" }}'
+    both = f"{rename}\n[[sinks.log.handlers]]\n{FILTER}"
+    assert problems(tmp_path, both.format("id"), table()) == []
+    assert len(problems(tmp_path, both.format("note"), table())) == 1
+
+
 def test_of_no_table_nothing_is_said(tmp_path: Path) -> None:
     assert problems(tmp_path, DROP.format("typo")) == []
 

@@ -36,8 +36,8 @@ Complain = Callable[..., str]
             "sinks.log.embed: names one twice",
         ),
         (
-            '[sinks.r]\nkind = "kafka"\nformat = "row"\ntombstones = true\n[sinks.r.producer]',
-            "sinks.r.tombstones: says nothing of rows",
+            '[sinks.log]\nkind = "log"\nformat = "row"\nstrict = true',
+            "sinks.log.strict: says nothing of rows",
         ),
         (
             (
