@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from walstream.config import Config, PostgresSource, dsn
+from walstream.config import Config, PackageSource, PostgresSource, dsn
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
@@ -19,6 +19,7 @@ class Routers:
     """The routers of one source, by sink."""
 
     def __init__(self, config: Config, source: str) -> None:
+        self._name = source
         self._source = config.sources[source]
         self.routed: Mapping[str, RoutedSink] = {
             name: found
@@ -48,11 +49,13 @@ class Routers:
         Raises ConfigError for a source that has none.
         """
         source = self._source
+        embed = frozenset(self.routed[sink].embed)
+        if isinstance(source, PackageSource):
+            return Context(Origin(database=self._name, slot=self._name), embed)
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
-        embed = frozenset(self.routed[sink].embed)
         return Context(Origin(host, database, int(system), source.slot), embed)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:

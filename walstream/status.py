@@ -28,9 +28,14 @@ from walstream.lsn import show
 from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.polling.status import PolledState, TableStatus
 from walstream.postgres.slot import Health
-from walstream.source_state import SourceState, health_of, kept_of
+from walstream.source_state import (
+    SourceState,
+    health_of,
+    kept_of,
+    parked_problems,
+)
 from walstream.tally import tallied
-from walstream.told import WAITS, Told
+from walstream.told import WAITS, Told, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     sources = [
         _look_at(config, name, source, _mute(mute) if mute else told.get(name, {}), at)
         for name, source in sorted(config.sources.items())
-        if not isinstance(source, KafkaSource | PackageSource)
+        if not isinstance(source, KafkaSource)
     ]
     return Status(
         at=_time(at),
@@ -149,12 +154,14 @@ def _mute(pid: str) -> dict[str, Any]:
 def _look_at(
     config: Config,
     name: str,
-    source: PostgresSource | SqlSource,
+    source: PostgresSource | SqlSource | PackageSource,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
         return _look_at_polled(config, name, source, told)
+    if isinstance(source, PackageSource):
+        return _look_at_added(config, name, source, told)
     kept = kept_of(Path(config.state) / name)
     health, unreachable = health_of(source)
     seen = SourceState(source, kept, told, health, unreachable)
@@ -221,6 +228,40 @@ def _look_at_polled(
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
         tables=tables,
+    )
+
+
+def _look_at_added(
+    config: Config, name: str, source: PackageSource, told: dict[str, Any]
+) -> SourceStatus:
+    """Look at a source that a package adds: no server of it can be asked."""
+    kept = kept_of(Path(config.state) / name)
+    error = told.get("error") or kept.error
+    final = error is not None and error["final"]
+    resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
+    at_rest = ("failed", error["exit_code"]) if error and final else ("stopped", 0)
+    state, exit_code = state_of(told) or (at_rest if resume or final else ("new", 0))
+    figures = told if "ops" in told else kept.figures
+    problems = [*problems_of(told, state, error), *parked_problems(told)]
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(map(config.secrets.scrub, problems)),
+        resume=resume,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=told.get("lag_s"),
+        ops=figures.get("ops", 0),
+        delivered=figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, error),
+        risks=[],
+        sinks=[_sink(config, sink, state, told, kept.figures) for sink in source.sinks],
     )
 
 

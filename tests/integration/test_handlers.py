@@ -3,12 +3,10 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
-
-import pytest
 
 from tests.extending import example, install
 from tests.fix_kafka import KafkaServer
@@ -19,7 +17,6 @@ from tests.integration.test_beside import ask, status
 from tests.reading import Reader, TopicAdmin, in_order
 from tests.running import SINK, SOURCE, Walstream
 from tests.waiting import wait_until
-from walstream import extension
 from walstream.chunk_task import Snapshot, chunk_task
 from walstream.config import Config
 from walstream.formats.op import decode
@@ -61,18 +58,6 @@ class Waiting:
 
 def hashed(text: str) -> str:
     return hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).hexdigest()
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder that Python looks into, here and in what is started."""
-    folder = tmp_path / "installed"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    extension.names.cache_clear()
-    yield folder
-    extension.names.cache_clear()
 
 
 def test_ops_and_old_rows_leave_the_handlers_alike(

@@ -18,6 +18,7 @@ WITHOUT = {
     "consumer/session.py": _SERVERS,
     "consumer/state.py": _SERVERS,
     "consumer/topic.py": _SERVERS,
+    "walstream/added.py": "tests/integration/test_packages.py",
     "walstream/backfill/asking.py": _SERVERS,
     "walstream/backfill/backfill.py": _SERVERS,
     "walstream/backfill/checks.py": _SERVERS,
