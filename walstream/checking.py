@@ -175,6 +175,8 @@ class _Checker:
         for sink, config in routers.configs.items():
             named, unroutable = _topics(routers, sink, tables)
             topics += unroutable
+            if config.on_too_large != "stop":
+                named.add(config.on_too_large)
             wanted = WantedTopics(
                 named,
                 known.topics,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from walstream.errors import Transient
+from walstream.errors import HistoryError, Transient
 from walstream.handlers import Out, Record
 from walstream.handlers.chain import Chain, Unhandled
 from walstream.ledger import Transaction
@@ -114,6 +114,9 @@ class HandledSink:
             self._since = self._clock()
         transaction.undelivered += 1
         self._batch.append(_Waiting(op, transaction))
+        if op.snapshot and not self._again_at:
+            # at once: who lets rows in beside the stream hears here what refuses one
+            self._handle()
         return self._has_room
 
     def _handle(self) -> None:
@@ -133,12 +136,20 @@ class HandledSink:
         self._again_at = 0.0
         self._backoff.reset()
         for waiting, outs in handled:
-            if isinstance(outs, Unhandled):
-                self._skip(waiting.op, outs)
-            else:
-                self._send(waiting, outs)
-            waiting.transaction.undelivered -= 1
-            self._batch.popleft()
+            try:
+                if isinstance(outs, Unhandled):
+                    self._skip(waiting.op, outs)
+                else:
+                    self._send(waiting, outs)
+            except HistoryError:
+                if waiting.op.snapshot:
+                    self._forget(waiting)
+                raise
+            self._forget(waiting)
+
+    def _forget(self, waiting: _Waiting) -> None:
+        waiting.transaction.undelivered -= 1
+        self._batch.popleft()
 
     def _wait(self, error: Transient) -> None:
         now = self._clock()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.handled_sink import Batching, HandledSink
 from walstream.handlers import HANDLERS, Out, Record
 from walstream.handlers.chain import Chain, Spec
@@ -31,6 +31,7 @@ class Target:
         self.room = True
         self.sent: list[object] = []
         self.closed = False
+        self.refused = ""
 
     def ready(self) -> bool:
         return self.room
@@ -39,7 +40,10 @@ class Target:
         return table is TABLE
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
-        self.sent.append((op.new or ())[1])
+        value = (op.new or ())[1]
+        if value == self.refused:
+            raise HistoryError("too large")
+        self.sent.append(value)
         transaction.undelivered += 1
         return False
 
@@ -196,6 +200,32 @@ def test_an_op_that_nothing_came_of_is_delivered() -> None:
     rig.sink.ready()
     assert rig.transaction.undelivered == 0
     assert rig.target.tally.skipped == {"public.t": 1}
+
+
+def test_a_row_beside_the_stream_is_refused_where_it_was_sent() -> None:
+    rig = Rig(Batching(interval_s=60))
+    rig.send("a")
+    row = ReplicationOp(Kind.INSERT, TABLE, 7, 0, new=["1", "b"], snapshot=True)
+    rig.sink.send(row, rig.transaction)
+    assert rig.target.sent == ["a", "b"]  # in order
+    rig.target.refused = "c"
+    row.new = ["1", "c"]
+    with pytest.raises(HistoryError):
+        rig.sink.send(row, rig.transaction)
+    assert rig.transaction.undelivered == 2
+    assert rig.sink.in_flight == 0
+    assert rig.sink.ready()
+
+
+def test_a_row_of_the_stream_that_is_refused_is_not_passed_by() -> None:
+    rig = Rig()
+    rig.target.refused = "b"
+    rig.send("a", "b", "c")
+    for _ in range(2):
+        with pytest.raises(HistoryError):
+            rig.sink.ready()
+    assert rig.target.sent == ["a"]
+    assert rig.transaction.undelivered == 3
 
 
 def test_the_rest_is_the_targets() -> None:

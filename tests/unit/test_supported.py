@@ -99,6 +99,17 @@ def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
     assert str(error).startswith("sources.up.kind: 'kafka'")
 
 
+def test_polled_rows_go_to_kafka_alone(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    path.write_text(
+        '[sources.old]\nkind = "sql"\nurl = "sqlite:///x"\nsinks = ["rows"]\n'
+        '[sources.old.tables.t]\nprimary_key = "id"\n'
+        '[sinks.rows]\nkind = "log"\nformat = "row"\n'
+    )
+    (error,) = unsupported(load(path, {}))
+    assert str(error).startswith("sinks.rows.kind: rows of a sql source")
+
+
 def test_no_source_is_refused() -> None:
     with pytest.raises(ConfigError, match="no source"):
         refuse_unsupported(Config())

@@ -36,6 +36,7 @@ def check(
     yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)
+    yield from topology.check_parking(config.sources, config.sinks)
 
 
 def _check_names(document: Mapping[str, Any]) -> Iterator[Problem]:

@@ -168,6 +168,24 @@ def check_topics(
         yield from _check_loop(feed, sources[feed.source])
 
 
+def check_parking(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """Keep what is parked out of topics of ops: their readers would not know it."""
+    for name, sink in sinks.items():
+        if not isinstance(sink, KafkaSink) or sink.on_too_large == "stop":
+            continue
+        if any(
+            overlap(topic, sink.on_too_large)
+            for topic in topics_of(name, sources, sinks)
+        ):
+            yield Problem(
+                ("sinks", name, "on_too_large"),
+                f'"{sink.on_too_large}" may be a topic of its tables, too: name one '
+                "that no table goes to",
+            )
+
+
 def topics_of(
     sink: str, sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> list[str]:

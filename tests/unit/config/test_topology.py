@@ -13,6 +13,7 @@ from walstream.config import Sink, Source
 from walstream.config.sink import RoutedSink
 from walstream.config.topology import (
     check_formats,
+    check_parking,
     check_row_names,
     check_row_sink,
     check_slots,
@@ -279,3 +280,29 @@ def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
     given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
     assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
     assert topics_of("other", *given) == ["two.a"]
+
+
+def test_what_is_parked_has_a_topic_of_its_own() -> None:
+    def parked(where: str, **sink: Any) -> bool:
+        given = {"k": kafka(on_too_large=where, **sink)}
+        sinks = SINKS.validate_python(given)
+        sources = SOURCES.validate_python({"a": postgres("public.*")})
+        return not list(check_parking(sources, sinks))
+
+    assert parked("large")
+    assert parked("stop", topic="stop")
+    assert not parked("public.large")
+    assert not parked("f", fallback_topic="f")
+    assert not parked("m", topics={"orders": {"name": "m"}})
+
+
+def test_handlers_take_ops_alone() -> None:
+    handlers = [{"kind": "passthrough"}]
+    source = SOURCES.validate_python({"up": chained("t"), "a": postgres("a.*")})
+    sinks = SINKS.validate_python({"k": kafka(handlers=handlers)})
+    (problem,) = check_formats(source, sinks)
+    assert problem.path == ("sources", "up", "sinks")
+    assert "byte for byte" in problem.complaint
+    row = routed(kafka(format="row", handlers=handlers, verbose=True))
+    paths = [problem.path[2] for problem in check_row_sink("k", row)]
+    assert paths == ["verbose", "handlers"]
