@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from tests.extending import example, install
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
@@ -291,3 +293,49 @@ def test_a_backfill_into_a_dry_sink_reads_and_encodes(database: Database) -> Non
     assert isinstance(done, ChunkDone)
     assert (done.rows, done.bytes > 100) == (2, True)
     assert done.tallies["dry"].skipped == {"public.t": 1}
+
+
+@dataclass
+class Both(Walstream):
+    """One that feeds Kafka and the log."""
+
+    def document(self) -> dict[str, Any]:
+        document = super().document()
+        document["sources"][SOURCE]["sinks"] = [SINK, "log"]
+        document["sinks"]["log"] = {"kind": "log", "handlers": HANDLERS[:1]}
+        return document
+
+
+@pytest.mark.fault_long
+def test_a_first_run_backfills_through_the_handlers_of_all_sinks(
+    postgres18: PostgresServer, kafka: KafkaServer, topic_prefix: str, tmp_path: Path
+) -> None:
+    with (
+        temporary_database(postgres18) as database,
+        Reader(kafka.bootstrap, topic_prefix) as reader,
+    ):
+        database.execute(TABLE)
+        walstream = Both(
+            database.dsn,
+            kafka.bootstrap,
+            tmp_path,
+            topic_prefix,
+            source={"backfill": "initial"},
+            sink={"handlers": HANDLERS},
+        )
+        with walstream:
+            (record,) = reader.count(1)
+            assert record.new["id"] == hashed("1")
+            (line,) = walstream.said("ops of a backfill")
+            assert (line["sink"], line["rows"]) == ("log", 2)
+            database.execute("INSERT INTO t VALUES (3, 'm', 'a', 'n', 1)")
+            reader.count(2)
+            wait_until(lambda: walstream.said("insert"), 10, "it is in the log")
+
+            def counted() -> bool:
+                sinks = status(walstream)["sources"][0]["sinks"]
+                skipped = {sink["name"]: sink["skipped"] for sink in sinks}
+                return bool(skipped == {SINK: 1, "log": 0})
+
+            wait_until(counted, 10, "what the tasks skipped is told")
+            assert walstream.terminate() == 0
