@@ -17,6 +17,7 @@ from walstream.backfill import checks as backfill_checks
 from walstream.config import (
     Config,
     KafkaSource,
+    PackageSource,
     PostgresSource,
     Secrets,
     SqlSource,
@@ -24,6 +25,7 @@ from walstream.config import (
 from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
+from walstream.handling import handler_problems
 from walstream.polling import checks as polled_checks
 from walstream.polling.kept import Kept, kept_of
 from walstream.postgres.catalog import TableFacts
@@ -35,6 +37,7 @@ from walstream.sink_checks import Wanted as WantedTopics
 from walstream.state_check import Known
 from walstream.streaming import Streaming, streaming
 
+_HANDLED: Final = "a handler that misses its column lets through what it should not"
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
@@ -78,7 +81,7 @@ def check(config: Config) -> Report:
     sources = [
         checker.source(name, source)
         for name, source in config.sources.items()
-        if not isinstance(source, KafkaSource)
+        if not isinstance(source, KafkaSource | PackageSource)
     ]
     finish = _Finish(config.secrets, config.command)
     whole = finish.all(whole)
@@ -172,6 +175,8 @@ class _Checker:
         for sink, config in routers.configs.items():
             named, unroutable = _topics(routers, sink, tables)
             topics += unroutable
+            if config.on_too_large != "stop":
+                named.add(config.on_too_large)
             wanted = WantedTopics(
                 named,
                 known.topics,
@@ -179,6 +184,10 @@ class _Checker:
                 oldest_commit=_oldest_commit(known, inspection),
             )
             sinks += self.sinks.look(sink, config, wanted)
+        keys += [
+            Finding.of(error, "handlers", f"sink {sink}", _HANDLED)
+            for sink, error in handler_problems(routers, tables)
+        ]
         early = [one for one in server if not _is_of_publication(one)]
         late = [one for one in server if _is_of_publication(one)]
         filled = self._backfill(source, known, inspection)

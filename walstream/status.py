@@ -15,7 +15,13 @@ from pydantic import TypeAdapter
 from walstream.away.seen import sights
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    SqlSource,
+)
 from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.lock import holder
@@ -23,8 +29,14 @@ from walstream.lsn import show
 from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.polling.status import PolledState, TableStatus
 from walstream.postgres.slot import Health
-from walstream.source_state import SourceState, health_of, kept_of
-from walstream.told import WAITS, Told
+from walstream.source_state import (
+    SourceState,
+    health_of,
+    kept_of,
+    parked_problems,
+)
+from walstream.tally import tallied
+from walstream.told import WAITS, Told, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,12 @@ class SinkStatus:
     state: str  # delivering | waiting | stopped | detached | dropped
     in_flight: int | None  # records
     dropped: int | None  # ops without a topic, since the stream began
+    # since the last reset: ops that handlers gave nothing for, or failed at, and
+    # records that were too large for their topic
+    skipped: int | None = None
+    failed: int | None = None
+    parked: int | None = None
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)  # the same by table
     risks: list[str] = field(default_factory=list)
 
 
@@ -146,12 +164,14 @@ def _mute(pid: str) -> dict[str, Any]:
 def _look_at(
     config: Config,
     name: str,
-    source: PostgresSource | SqlSource,
+    source: PostgresSource | SqlSource | PackageSource,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
         return _look_at_polled(config, name, source, told)
+    if isinstance(source, PackageSource):
+        return _look_at_added(config, name, source, told)
     kept = kept_of(Path(config.state) / name)
     health, unreachable = health_of(source)
     seen = SourceState(source, kept, told, health, unreachable)
@@ -181,7 +201,13 @@ def _look_at(
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[
-            _sink(config, sink, away[sink].state if sink in away else state, told)
+            _sink(
+                config,
+                sink,
+                away[sink].state if sink in away else state,
+                told,
+                seen.kept.figures,
+            )
             for sink in source.sinks
         ],
         beside={
@@ -219,8 +245,42 @@ def _look_at_polled(
         backfill=None,
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
         tables=tables,
+    )
+
+
+def _look_at_added(
+    config: Config, name: str, source: PackageSource, told: dict[str, Any]
+) -> SourceStatus:
+    """Look at a source that a package adds: no server of it can be asked."""
+    kept = kept_of(Path(config.state) / name)
+    error = told.get("error") or kept.error
+    final = error is not None and error["final"]
+    resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
+    at_rest = ("failed", error["exit_code"]) if error and final else ("stopped", 0)
+    state, exit_code = state_of(told) or (at_rest if resume or final else ("new", 0))
+    figures = told if "ops" in told else kept.figures
+    problems = [*problems_of(told, state, error), *parked_problems(told)]
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(map(config.secrets.scrub, problems)),
+        resume=resume,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=told.get("lag_s"),
+        ops=figures.get("ops", 0),
+        delivered=figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, error),
+        risks=[],
+        sinks=[_sink(config, sink, state, told, kept.figures) for sink in source.sinks],
     )
 
 
@@ -245,9 +305,13 @@ def _last_error(config: Config, error: Told | None) -> LastError | None:
     )
 
 
-def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
+def _sink(
+    config: Config, name: str, source_state: str, told: Told, kept: dict[str, Any]
+) -> SinkStatus:
     sink = config.sinks[name]
-    figures = told.get("sinks", {}).get(name, {})
+    figures = told.get("sinks", {}).get(name)
+    if figures is None:
+        figures = tallied(kept.get("sinks", {}).get(name))
     state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
@@ -259,6 +323,10 @@ def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatu
         state=state,
         in_flight=figures.get("in_flight"),
         dropped=figures.get("dropped"),
+        skipped=figures.get("skipped"),
+        failed=figures.get("failed"),
+        parked=figures.get("parked"),
+        tables=figures.get("tables", {}),
         risks=list(risks(sink).values()),
     )
 

@@ -150,7 +150,12 @@ def _position(source: SourceStatus) -> str:
 
 
 def _sinks(found: Status) -> RenderableType:
-    made = table("sink", "of", "kind", "state", "in flight", "dropped")
+    counts = [
+        name
+        for name in ("skipped", "failed", "parked")
+        if any(getattr(sink, name) for one in found.sources for sink in one.sinks)
+    ]
+    made = table("sink", "of", "kind", "state", "in flight", "dropped", *counts)
     for source in found.sources:
         for sink in source.sinks:
             made.add_row(
@@ -160,6 +165,7 @@ def _sinks(found: Status) -> RenderableType:
                 sink.state,
                 "-" if sink.in_flight is None else f"{sink.in_flight:,}",
                 "-" if sink.dropped is None else f"{sink.dropped:,}",
+                *(f"{getattr(sink, name) or 0:,}" for name in counts),
             )
     return made
 

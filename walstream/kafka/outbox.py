@@ -99,7 +99,7 @@ class Outbox:
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
         topic: str,
-        value: bytes,
+        value: bytes | None,
         key: bytes,
         partition: int,
         timestamp_ms: int,
@@ -129,7 +129,7 @@ class Outbox:
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
         topic: str,
-        value: bytes,
+        value: bytes | None,
         key: bytes,
         partition: int,
         callback: Callable[..., None],
