@@ -7,7 +7,7 @@ written ahead. `run` refuses it before anything is created, and `check` names al
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource, Source
+from walstream.config import Config, KafkaSink, PostgresSource, Source
 from walstream.config import risk as config_risk
 from walstream.errors import ConfigError
 from walstream.formats import encoder_of
@@ -66,11 +66,6 @@ def _of_format(name: str) -> Iterator[ConfigError]:
 
 
 def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
-    if isinstance(source, KafkaSource):
-        yield ConfigError(
-            f"sources.{name}.kind: {source.kind!r} is not in this version",
-            hint='kinds are "postgres" and "sql": remove the source',
-        )
     if not isinstance(source, PostgresSource):
         return
     if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:

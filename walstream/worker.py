@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream import logs
-from walstream.config import Config, SqlSource
+from walstream.chaining.source import ChainedSource
+from walstream.config import Config, KafkaSource, SqlSource
 from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
@@ -56,7 +57,7 @@ class Worker:
         self._backoff = Backoff()
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
-        self._part: StreamedSource | PolledSource | None = None
+        self._part: StreamedSource | PolledSource | ChainedSource | None = None
         self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self.state = "starting"
@@ -86,13 +87,17 @@ class Worker:
             self._error["final"] = False
             positions.write({"error": self._error})
 
-    def _part_of(self, positions: LmdbPositions) -> "StreamedSource | PolledSource":
+    def _part_of(
+        self, positions: LmdbPositions
+    ) -> "StreamedSource | PolledSource | ChainedSource":
         """Make what this kind of source needs."""
         needs = self._config, self._name, positions, self._options, self._stop
         if isinstance(self._config.sources[self._name], SqlSource):
             from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
 
             self._part = source.PolledSource(*needs)
+        elif isinstance(self._config.sources[self._name], KafkaSource):
+            self._part = ChainedSource(*needs)
         else:
             self._part = StreamedSource(*needs)
         return self._part
@@ -112,7 +117,7 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, part: "StreamedSource | PolledSource") -> bool:
+    def _sessions(self, part: "StreamedSource | PolledSource | ChainedSource") -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
@@ -174,7 +179,7 @@ class Worker:
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        if self._part is None or isinstance(self._part, StreamedSource):
+        if self._part is None or isinstance(self._part, StreamedSource | ChainedSource):
             self.answer(request, _STARTING)
         else:
             self._part.ask(partial(self.answer, request))

@@ -1,0 +1,58 @@
+"""How far a chained source is: what its worker reports, and what is kept of it."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from walstream.rate import Rate
+
+DOCUMENT: Final = "figures"
+_CAUSES: Final = 100  # that are told apart
+
+
+class Figures:
+    """One source's figures, over all its memberships; read by the reporting thread."""
+
+    def __init__(self, kept: Mapping[str, Any] | None) -> None:
+        """`kept` is what `kept` gave when it was last stored."""
+        kept = kept or {}
+        self.read: int = kept.get("ops", 0)  # records, repeats too
+        self.delivered: int = kept.get("delivered", 0)
+        self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
+        self.lag: int | None = None  # records that wait in our partitions
+        self.away = ""  # why the upstream brokers do not answer
+        self.streaming = False
+        self.sinks: dict[str, dict[str, Any]] = {}
+        self._read_rate, self._delivered_rate = Rate(), Rate()
+
+    def poison(self, cause: str) -> bool:
+        """Count a record that is no op; tell whether its cause is new."""
+        if cause not in self.poisoned and len(self.poisoned) >= _CAUSES:
+            cause = "others"
+        count = self.poisoned.get(cause, 0)
+        # another thread may be at it
+        self.poisoned = {**self.poisoned, cause: count + 1}
+        return not count
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is stored."""
+        return {
+            "at": time.time(),
+            "ops": self.read,
+            "delivered": self.delivered,
+            "poisoned": self.poisoned,
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        now = time.monotonic()
+        return {
+            "ops": self.read,
+            "delivered": self.delivered,
+            "ops_per_s": self._read_rate.of(now, self.read),
+            "delivered_per_s": self._delivered_rate.of(now, self.delivered),
+            "lag_records": self.lag,
+            "poisoned": self.poisoned,
+            "away": self.away,
+            "sinks": self.sinks,
+        }
