@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from walstream.chaining.note import read
 from walstream.chaining.offsets import Offsets, Portion
-from walstream.errors import HistoryError
+from walstream.errors import HistoryError, Repair
 from walstream.kafka.described import Described
 from walstream.kafka.reader import Partition, Record
 from walstream.kafka.upstream import Stored
@@ -18,7 +18,9 @@ Storing = Mapping[Partition, tuple[int, str]]
 class Holdings:
     """Which partitions are ours, and how far each is."""
 
-    def __init__(self) -> None:
+    def __init__(self, repair: Callable[[str], Repair]) -> None:
+        """`repair` lets the group begin a topic anew."""
+        self._repair = repair
         self.offsets: dict[Partition, Offsets] = {}
         self.pending: deque[Record] = deque()
         self._portions: dict[Partition, Portion] = {}  # of what was read last
@@ -36,6 +38,7 @@ class Holdings:
                     " offsets are of the old one",
                     hint="see that readers know; then let the group begin with the"
                     " oldest record that is there",
+                    repair=self._repair(place.topic),
                 )
             offsets = Offsets(note._replace(topic=identity))
             offsets.stored = known.offset

@@ -46,6 +46,18 @@ class Aim:
     table: str
 
 
+class Limits:
+    """The smallest and the largest max.message.bytes of a sink's topics."""
+
+    def __init__(self) -> None:
+        self.found = (DEFAULT_LIMIT, DEFAULT_LIMIT)
+
+    def see(self, limit: int) -> tuple[int, int]:
+        smallest, largest = self.found
+        self.found = min(smallest, limit), max(largest, limit)
+        return self.found
+
+
 class Outlet:
     """One producer's life, and the topics that it writes to."""
 
@@ -55,18 +67,18 @@ class Outlet:
         config: KafkaSinkConfig,
         router: Router,
         positions: Positions,
-        seen: dict[int, set[str]],
+        limits: Limits,
     ) -> None:
-        """`seen`: topics, by their partitions, that are looked at from the start."""
+        """`limits` are of the topics that were met so far: of an earlier outlet too."""
         self.name = name
         self._config = config
         self._router = router
         self._positions = positions
-        self._seen = seen
+        self._limits = limits
         self._topics: dict[int, Topics] = {}  # by the partitions that they have
         self._aims: dict[tuple[Table, int], Aim] = {}
         self._outbox: Outbox | None = None
-        self._limits = (0, 0)  # of the topics that the outbox was built for
+        self._built_for = (0, 0)  # limits that the outbox was built for
         self._next_refresh = time.monotonic() + _REFRESH_S
         self._now_ms = 0
         self._redated: set[str] = set()  # topics for which that was said
@@ -78,11 +90,8 @@ class Outlet:
         Raises what stops this producer for good: nothing is sent after that.
         """
         if self._outbox is None:
-            # a list: each is asked, whatever another says
-            if not all([self._of(n).have(names) for n, names in self._seen.items()]):  # noqa: C419
-                return False
-            self._limits = self._found_limits()
-            properties = producer_properties(self._config.producer, *self._limits)
+            self._built_for = self._limits.found
+            properties = producer_properties(self._config.producer, *self._built_for)
             self._outbox = Outbox(self.name, properties)
         self._now_ms = int(time.time() * 1000)
         return self._outbox.serve()
@@ -128,16 +137,16 @@ class Outlet:
         return found
 
     def _find(self, name: str, partitions: int) -> Topic | None:
-        self._seen.setdefault(partitions, set()).add(name)
         topics = self._of(partitions)
         if not topics.have([name]):
             return None
-        smallest, largest = self._found_limits()
-        if smallest < self._limits[0] or not fits_queue(
-            self._config.producer, largest, self._limits[1]
+        topic = topics.known[name]
+        smallest, largest = self._limits.see(topic.limit)
+        if smallest < self._built_for[0] or not fits_queue(
+            self._config.producer, largest, self._built_for[1]
         ):
-            raise Restart("max.message.bytes of a topic changed")
-        return topics.known[name]
+            raise Restart("a topic takes other sizes than those before")
+        return topic
 
     def put(self, aim: Aim, record: Record, source: str, portion: Portion) -> None:
         """Send a record as it is; `source` is what its partition's records come from.
@@ -250,12 +259,6 @@ class Outlet:
                 accept=self._accept(partitions),
             )
         return self._topics[partitions]
-
-    def _found_limits(self) -> tuple[int, int]:
-        limits = [topics.limits for topics in self._topics.values() if topics.known]
-        if not limits:
-            return DEFAULT_LIMIT, DEFAULT_LIMIT
-        return min(low for low, _ in limits), max(high for _, high in limits)
 
     def _accept(self, partitions: int) -> Callable[[Topic], None]:
         """Compare each topic with what it has to be, before its first record."""

@@ -21,6 +21,7 @@ from walstream.chaining.record import READERS, Table, source_in
 from walstream.config import KafkaSource
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.kafka.described import Described, Describer
+from walstream.kafka.group import offset_repair
 from walstream.kafka.reader import Partition, Record
 from walstream.kafka.upstream import Stored, Upstream
 from walstream.metrics import TOPIC
@@ -56,7 +57,11 @@ class Passing:
         self._figures = figures
         self._stop = stop
         self._poison = Poison(source, outlets[0], figures)
-        self._holdings = Holdings()
+        self._holdings = Holdings(
+            lambda topic: offset_repair(
+                source.consumer, source.group, topic, "--to-earliest"
+            )
+        )
         self._describer = Describer(source.consumer)
         self._topics: dict[str, Described] = {}
         self._last_tables: dict[str, Table] = {}  # by upstream topic
@@ -209,12 +214,15 @@ class Passing:
 
     def assigned(self, stored: Mapping[Partition, Stored]) -> None:
         """Go on with partitions where the group is."""
-        if self._closing or not stored:
+        if self._closing:
             return
-        names = {place.topic for place in stored}
-        found = self._describer.look(names)
-        if missing := sorted(names - found.keys()):
-            raise Transient(f"upstream topics {missing} are missing")
+        # another member may have got what was added: all topics are looked at
+        found = self._describer.look(self._source.topics)
+        for name in self._topics.keys() & found.keys():
+            if found[name].partitions != self._topics[name].partitions:
+                raise Restart(f"topic {name!r} has other partitions now")
+        if missing := {place.topic for place in stored} - found.keys():
+            raise Transient(f"upstream topics {sorted(missing)} are missing")
         self._topics |= found
         self._holdings.take(stored, found)
 

@@ -10,8 +10,8 @@ from walstream.chaining.outlet import Outlet
 from walstream.chaining.record import Header
 from walstream.config import KafkaSource
 from walstream.errors import HistoryError
+from walstream.kafka.group import offset_repair
 from walstream.kafka.reader import Record
-from walstream.kafka.upstream import offset_repair
 from walstream.metrics import TOPIC
 
 STOP: Final = "stop"

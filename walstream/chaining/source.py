@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 
 from walstream.chaining.figures import DOCUMENT, Figures
-from walstream.chaining.outlet import Outlet
+from walstream.chaining.outlet import Limits, Outlet
 from walstream.chaining.passing import Passing
 from walstream.config import Config, KafkaSource
 from walstream.errors import ConfigError
@@ -39,7 +39,7 @@ class ChainedSource:
         self._options = options
         self._stop = stop
         self._figures = Figures(positions.read(DOCUMENT))
-        self._seen: dict[str, dict[int, set[str]]] = {}  # topics, by sink
+        self._limits = {sink: Limits() for sink in source.sinks}
 
     def run(self) -> bool:
         """Pass records on until a stop; False: its deadline cut the drain short."""
@@ -50,7 +50,7 @@ class ChainedSource:
                 sink,
                 self._routers[name],
                 self._positions,
-                self._seen.setdefault(name, {}),
+                self._limits[name],
             )
             for name, sink in configs.items()
         ]

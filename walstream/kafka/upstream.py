@@ -22,45 +22,23 @@ from confluent_kafka import (
 from walstream.errors import (
     ConfigError,
     HistoryError,
-    PermissionLacking,
-    Repair,
     Restart,
     Transient,
     WalstreamError,
 )
-from walstream.kafka.failure import failure
+from walstream.kafka.group import (
+    DENIED,
+    offset_repair,
+    reading_failure,
+    upstream_properties,
+)
 from walstream.kafka.reader import Partition, Record, record_of
-from walstream.kafka.remark import Tools
 from walstream.metrics import TOPIC
 
 _ASK_S: Final = 10.0
 _AWAY_ASK_S: Final = 0.5
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "client.id": "walstream",
-    "partition.assignment.strategy": "cooperative-sticky",
-    "queued.max.messages.kbytes": 16 << 10,
-    "fetch.max.bytes": 8 << 20,
-    # a topic that is made later, or grows, is found within this time
-    "topic.metadata.refresh.interval.ms": 10_000,
-    "reconnect.backoff.max.ms": 1000,
-    "log.connection.close": False,
-}
-_PROMISED: Final[Mapping[str, Any]] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "isolation.level": "read_committed",
-    "enable.partition.eof": False,
-    "auto.offset.reset": "error",  # a jump over what was deleted must show
-}
 _LATEST: Final = {"latest", "largest", "end"}
 _ERROR: Final = "error"
-_DENIED: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
-}
 _AWAY: Final = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - likewise
     KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
@@ -97,15 +75,6 @@ class Member(Protocol):
 
     def lost(self, places: Collection[Partition]) -> None:
         """Hear that somebody else may have these already: nothing may be stored."""
-
-
-def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """Join defaults, the operator's properties, and what keeps the promises."""
-    properties = {**_DEFAULTS, **given, **_PROMISED, "group.id": group}
-    if properties.get("group.protocol") == "consumer":
-        # the broker assigns, and refuses a client's strategy
-        properties.pop("partition.assignment.strategy")
-    return properties
 
 
 class Upstream:
@@ -198,7 +167,7 @@ class Upstream:
                 if one.error is not None:
                     raise KafkaException(one.error)
         except KafkaException as error:
-            raise _failure(error.args[0], "storing offsets") from error
+            raise reading_failure(error.args[0], "storing offsets") from error
 
     def take_unstored(self) -> dict[Partition, int]:
         """Give what could not be stored since this was asked last."""
@@ -235,6 +204,15 @@ class Upstream:
 
     def _assigned(self, _: Consumer, where: list[TopicPartition]) -> None:
         self._guarded(lambda: self._take(where))
+        if self._failure is not None:
+            # else the client begins by itself, where nobody told it to
+            self._assign([])
+
+    def _assign(self, where: list[TopicPartition]) -> None:
+        if self._incremental:
+            self._consumer.incremental_assign(where)
+        else:
+            self._consumer.assign(where)
 
     def _take(self, where: list[TopicPartition]) -> None:
         stored = self._stored(where)
@@ -245,10 +223,7 @@ class Upstream:
         for place in stored:
             _log.info("partition assigned", topic=place.topic, partition=place.number)
         self._places |= stored.keys()
-        if self._incremental:
-            self._consumer.incremental_assign(where)
-        else:
-            self._consumer.assign(where)
+        self._assign(where)
         if self._paused and where:
             self._consumer.pause(where)
 
@@ -258,11 +233,15 @@ class Upstream:
         try:
             answers = self._consumer.committed(where, timeout=_ASK_S)
         except KafkaException as error:
-            raise _failure(error.args[0], "asking for the group's offsets") from error
+            raise reading_failure(
+                error.args[0], "asking for the group's offsets"
+            ) from error
         found = {}
         for one in answers:
             if one.error is not None:
-                raise _failure(one.error, f"asking for the offset of {one.topic!r}")
+                raise reading_failure(
+                    one.error, f"asking for the offset of {one.topic!r}"
+                )
             offset = one.offset if one.offset >= 0 else None
             found[Partition(one.topic, one.partition)] = Stored(
                 offset, one.metadata or ""
@@ -325,7 +304,7 @@ class Upstream:
         except WalstreamError as error:
             self._fail(error)
         except KafkaException as error:
-            self._fail(_failure(error.args[0], "taking partitions"))
+            self._fail(reading_failure(error.args[0], "taking partitions"))
 
     def _fail(self, error: WalstreamError) -> None:
         if self._failure is None or (self._failure.retryable and not error.retryable):
@@ -340,8 +319,8 @@ class Upstream:
 
     def _hear(self, error: KafkaError) -> None:
         """Hear of trouble that belongs to no record."""
-        if error.code() in _DENIED:
-            self._fail(_failure(error, f"reading from {self.servers}"))
+        if error.code() in DENIED:
+            self._fail(reading_failure(error, f"reading from {self.servers}"))
         elif error.fatal():
             self._fail(Transient(f"the consumer gave up: {error.str()}"))
         elif error.code() in _AWAY and not self.away:
@@ -363,8 +342,8 @@ class Upstream:
             self._fail(self._gap(place, message.offset()))
         elif code == _LEFT:
             self._fail(Restart(f"left the group: {error.str()}"))
-        elif code in _DENIED:
-            self._fail(_failure(error, f"reading {topic!r}"))
+        elif code in DENIED:
+            self._fail(reading_failure(error, f"reading {topic!r}"))
         else:
             self._hear(error)
 
@@ -381,29 +360,9 @@ class Upstream:
         )
 
 
-def offset_repair(given: Mapping[str, Any], group: str, where: str, to: str) -> Repair:
-    """Make the command that sets a group's offsets, while nobody is in the group."""
-    tools = Tools.of(given, str(given.get("bootstrap.servers", "")))
-    return tools.offsets(group, where, to)
-
-
 def _spelt(place: Partition) -> str:
     return f"topic {place.topic!r} partition {place.number}"
 
 
 def _places(where: Iterable[TopicPartition]) -> list[Partition]:
     return [Partition(one.topic, one.partition) for one in where]
-
-
-def _failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Make the error of one who reads: the hints of a sink are not for it."""
-    if error.code() in _DENIED:
-        return PermissionLacking(
-            f"{doing}: {error.str()} ({error.name()})",
-            hint="allow DESCRIBE and READ on the topics, and READ on the group, to the"
-            " consumer's user; then: walstream run",
-        )
-    found = failure(error, doing)
-    if isinstance(found, Transient):
-        return found
-    return Transient(str(found.args[0]), hint="walstream tries again by itself")
