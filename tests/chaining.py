@@ -1,5 +1,6 @@
 """walstreams that pass records on, and Kafka as they find and leave it."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,3 +69,22 @@ def stored(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]
 def chain(bootstrap: str, folder: Path, prefix: str, **options: Any) -> Chain:
     """Make one that is not started yet, within one cluster."""
     return Chain(bootstrap, bootstrap, folder, prefix, **options)
+
+
+@dataclass
+class Shipped(Walstream):
+    """A configuration of docs/examples as it stands, but for what tests share."""
+
+    example: Path = Path()
+
+    def document(self) -> dict[str, Any]:
+        """Give the configuration as it will be written."""
+        document = tomllib.loads(self.example.read_text("utf-8"))
+        for source in document["sources"].values():
+            source.update(self.source)
+        return {
+            "state": str(self.folder / "state"),
+            "http": {"listen": ""},
+            **self.top,
+            **document,
+        }

@@ -8,8 +8,8 @@ from walstream.chaining.note import read
 from walstream.chaining.offsets import Offsets, Portion
 from walstream.errors import HistoryError, Repair
 from walstream.kafka.described import Described
+from walstream.kafka.group import Stored
 from walstream.kafka.reader import Partition, Record
-from walstream.kafka.upstream import Stored
 
 Storing = Mapping[Partition, tuple[int, str]]
 """Offsets, and what is kept beside them."""

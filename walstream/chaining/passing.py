@@ -21,9 +21,9 @@ from walstream.chaining.record import READERS, Table, source_in
 from walstream.config import KafkaSource
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.kafka.described import Described, Describer
-from walstream.kafka.group import offset_repair
+from walstream.kafka.group import Stored, offset_repair
 from walstream.kafka.reader import Partition, Record
-from walstream.kafka.upstream import Stored, Upstream
+from walstream.kafka.upstream import Upstream
 from walstream.metrics import TOPIC
 from walstream.stop import Stop
 

@@ -1,16 +1,17 @@
-"""A consumer group as its members and its onlookers see it: properties, offsets, errors.
+"""A consumer group as members and onlookers see it: properties, offsets, errors.
 
 What is set here keeps the promises: offsets move only when they are told, and a jump
 over what was deleted shows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from walstream.errors import (
+    HistoryError,
     PermissionLacking,
     Repair,
     Transient,
@@ -23,6 +24,8 @@ from walstream.kafka.remark import Tools
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client.id": "walstream",
     "partition.assignment.strategy": "cooperative-sticky",
+    # after a crash its partitions are somebody else's within this time
+    "session.timeout.ms": 10_000,
     "queued.max.messages.kbytes": 16 << 10,
     "fetch.max.bytes": 8 << 20,
     # a topic that is made later, or grows, is found within this time
@@ -44,6 +47,26 @@ DENIED: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
 }
+
+
+class Stored(NamedTuple):
+    """What the group knows of a partition."""
+
+    offset: int | None  # None: nothing was ever stored
+    note: str = ""  # what its reader kept beside it
+
+
+class Member(Protocol):
+    """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
+
+    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
+        """Hear that these are ours from now on; may raise."""
+
+    def revoked(self, places: Collection[Partition]) -> None:
+        """Let go of these: what was read of them is to be delivered and stored now."""
+
+    def lost(self, places: Collection[Partition]) -> None:
+        """Hear that somebody else may have these already: nothing may be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +126,25 @@ def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
         # the broker assigns, and refuses a client's strategy
         properties.pop("partition.assignment.strategy")
     return properties
+
+
+def spelt(place: Partition) -> str:
+    """Name a partition in a sentence."""
+    return f"topic {place.topic!r} partition {place.number}"
+
+
+def gap(
+    given: Mapping[str, Any], group: str, place: Partition, offset: int | None
+) -> HistoryError:
+    """Make the error of a group whose next record is not there."""
+    at = f" {offset}" if offset is not None and offset >= 0 else ""
+    return HistoryError(
+        f"{spelt(place)}: the group's next offset{at} is not there: records were"
+        " deleted before they were passed on, or the topic was made anew",
+        hint="see that readers know; then let the group begin with the oldest record"
+        " that is there",
+        repair=offset_repair(given, group, place.topic, "--to-earliest"),
+    )
 
 
 def offset_repair(given: Mapping[str, Any], group: str, where: str, to: str) -> Repair:

@@ -6,8 +6,8 @@ offset is its reader's business.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import (
@@ -28,8 +28,11 @@ from walstream.errors import (
 )
 from walstream.kafka.group import (
     DENIED,
-    offset_repair,
+    Member,
+    Stored,
+    gap,
     reading_failure,
+    spelt,
     upstream_properties,
 )
 from walstream.kafka.reader import Partition, Record, record_of
@@ -55,26 +58,6 @@ _OUT_OF_RANGE: Final = {
 }
 _LEFT: Final = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - likewise
 _log = structlog.get_logger()
-
-
-class Stored(NamedTuple):
-    """What the group knows of a partition."""
-
-    offset: int | None  # None: nothing was ever stored
-    note: str = ""  # what its reader kept beside it
-
-
-class Member(Protocol):
-    """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
-
-    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
-        """Hear that these are ours from now on; may raise."""
-
-    def revoked(self, places: Collection[Partition]) -> None:
-        """Let go of these: what was read of them is to be delivered and stored now."""
-
-    def lost(self, places: Collection[Partition]) -> None:
-        """Hear that somebody else may have these already: nothing may be stored."""
 
 
 class Upstream:
@@ -254,7 +237,7 @@ class Upstream:
             return stored.offset
         if self._begin == _ERROR:
             raise HistoryError(
-                f"group {self._group!r} has no offset of {_spelt(place)}, and"
+                f"group {self._group!r} has no offset of {spelt(place)}, and"
                 ' "auto.offset.reset" is "error"',
                 hint="store one for the group, or leave the property out: it then"
                 " begins with the oldest record",
@@ -339,29 +322,13 @@ class Upstream:
                 _log.warning("upstream topic is missing: waiting", **{TOPIC: topic})
         elif code in _OUT_OF_RANGE:
             place = Partition(topic, message.partition() or 0)
-            self._fail(self._gap(place, message.offset()))
+            self._fail(gap(self._given, self._group, place, message.offset()))
         elif code == _LEFT:
             self._fail(Restart(f"left the group: {error.str()}"))
         elif code in DENIED:
             self._fail(reading_failure(error, f"reading {topic!r}"))
         else:
             self._hear(error)
-
-    def _gap(self, place: Partition, offset: int | None) -> HistoryError:
-        at = f" {offset}" if offset is not None and offset >= 0 else ""
-        return HistoryError(
-            f"{_spelt(place)}: the group's next offset{at} is not there: records were"
-            " deleted before they were passed on, or the topic was made anew",
-            hint="see that readers know; then let the group begin with the oldest"
-            " record that is there",
-            repair=offset_repair(
-                self._given, self._group, str(place.topic), "--to-earliest"
-            ),
-        )
-
-
-def _spelt(place: Partition) -> str:
-    return f"topic {place.topic!r} partition {place.number}"
 
 
 def _places(where: Iterable[TopicPartition]) -> list[Partition]:
