@@ -14,11 +14,13 @@ from pydantic import TypeAdapter
 
 from walstream import state_check, supported
 from walstream.backfill import checks as backfill_checks
+from walstream.chaining import checks as chained_checks
 from walstream.config import (
     Config,
     KafkaSource,
     PostgresSource,
     Secrets,
+    Source,
     SqlSource,
 )
 from walstream.config.secret import mask_value
@@ -75,11 +77,7 @@ def check(config: Config) -> Report:
     usable = not any(finding.code == "state-unwritable" for finding in whole)
     ours = streaming(folder)
     checker = _Checker(config, folder if usable else None, ours)
-    sources = [
-        checker.source(name, source)
-        for name, source in config.sources.items()
-        if not isinstance(source, KafkaSource)
-    ]
+    sources = [checker.source(name, source) for name, source in config.sources.items()]
     finish = _Finish(config.secrets, config.command)
     whole = finish.all(whole)
     ended = _first_stop(whole)  # before any source begins
@@ -127,10 +125,13 @@ class _Checker:
     ours: Streaming
     sinks: SinkChecks = field(default_factory=SinkChecks)
 
-    def source(self, name: str, source: PostgresSource | SqlSource) -> SourceReport:
-        """Look at a source of any kind that is built."""
+    def source(self, name: str, source: Source) -> SourceReport:
+        """Look at a source of any kind."""
         if isinstance(source, SqlSource):
             shown, found = mask_value("url", source.url), self._polled(name, source)
+        elif isinstance(source, KafkaSource):
+            shown = source.consumer.get("bootstrap.servers", "")
+            found = self._chained(name, source)
         else:
             shown, found = mask_value("dsn", source.dsn), self._streamed(name, source)
         findings = _stops_first(found)
@@ -153,6 +154,17 @@ class _Checker:
         ]
         for sink, config in routers.configs.items():
             wanted = WantedTopics(topics[sink], known.topics, polled=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
+    def _chained(self, name: str, source: KafkaSource) -> list[Finding]:
+        known, damage = Known(), list[Finding]()
+        if self.folder is not None:
+            known, damage = state_check.look_at_source(self.folder / name, "")
+        found = [*damage, *chained_checks.inspect(source)]
+        for sink, config in Routers(self.config, name).configs.items():
+            topics = chained_checks.topics(source, sink, known.topics)
+            wanted = WantedTopics(topics, known.topics, chained=True)
             found += self.sinks.look(sink, config, wanted)
         return found
 

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.chaining import sight
+from walstream.config import Config, KafkaSource, PostgresSource, Source, SqlSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.lock import holder
@@ -89,6 +90,9 @@ class SourceStatus:
     sinks: list[SinkStatus]
     beside: dict[str, TableBackfill] = field(default_factory=dict)
     tables: dict[str, TableStatus] = field(default_factory=dict)  # polled ones
+    # of a kafka source: that its group has not passed on; null: not known
+    lag_records: int | None = None
+    poisoned: dict[str, int] = field(default_factory=dict)  # no ops: records by cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,6 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     sources = [
         _look_at(config, name, source, _mute(mute) if mute else told.get(name, {}), at)
         for name, source in sorted(config.sources.items())
-        if not isinstance(source, KafkaSource)
     ]
     return Status(
         at=_time(at),
@@ -136,12 +139,14 @@ def _mute(pid: str) -> dict[str, Any]:
 def _look_at(
     config: Config,
     name: str,
-    source: PostgresSource | SqlSource,
+    source: Source,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
         return _look_at_polled(config, name, source, told)
+    if isinstance(source, KafkaSource):
+        return _look_at_chained(config, name, source, told)
     kept = kept_of(Path(config.state) / name)
     health, unreachable = health_of(source)
     seen = SourceState(source, kept, told, health, unreachable)
@@ -206,6 +211,37 @@ def _look_at_polled(
         risks=list(risks(source).values()),
         sinks=[_sink(config, sink, state, told) for sink in source.sinks],
         tables=tables,
+    )
+
+
+def _look_at_chained(
+    config: Config, name: str, source: KafkaSource, told: dict[str, Any]
+) -> SourceStatus:
+    kept = sight.kept_of(Path(config.state) / name)
+    seen = sight.ChainedState(source, kept, told, sight.look(source))
+    state, exit_code = seen.state()
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(dict.fromkeys(map(scrub, seen.problems(state)))),
+        resume=None,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=None,
+        ops=seen.figures.get("ops", 0),
+        delivered=seen.figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        lag_records=seen.behind,
+        poisoned=dict(seen.figures.get("poisoned", {})),
     )
 
 

@@ -1,5 +1,8 @@
 """Kafka to Kafka: records arrive as they were, in the partition that they were in."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -327,3 +330,74 @@ def test_two_instances_share_a_group(
         given = [o[2] for o in shown(reader.read(), feed.topic) if o[0] == partition]
         came = [o[2] for o in shown(reader.records, target) if o[0] == partition]
         assert list(dict.fromkeys(came)) == given
+
+
+def test_status_check_and_positions_know_the_group(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    group = f"{topic_prefix}group"
+    for number in range(6):
+        feed.insert(number, number % 3)
+    feed.send_raw(b"{}", 0)
+    feed.flush()
+    made = chain(source={"on_poison": "skip"}, topics=[feed.topic, "absent"])
+    with made:
+        copy_of(reader, 6, f"{topic_prefix}copy.public.item")
+        wait_until(
+            lambda: stored(feed.bootstrap, group, feed.topic, 3) == [3, 2, 2],
+            10,
+            "all is stored",
+        )
+        (running,) = asked(made, "status")["sources"]
+        assert (running["state"], running["kind"]) == ("streaming", "kafka")
+        assert running["lag_records"] == 0
+        assert asked(made, "positions", "show")["chained"][0]["verdict"]["outcome"] == (
+            "chaining"
+        )
+        assert made.terminate() == 0
+    feed.insert(7, 1)
+    feed.flush()
+    (rest,) = asked(made, "status")["sources"]
+    assert (rest["state"], rest["lag_records"], rest["exit_code"]) == ("stopped", 1, 0)
+    assert (rest["ops"], rest["delivered"]) == (7, 7)
+    assert rest["poisoned"] == {"no op record: KeyError": 1}
+    (shown_there,) = asked(made, "positions", "show")["chained"]
+    assert [(one["stored"], one["behind"]) for one in shown_there["partitions"]] == [
+        (3, 0),
+        (2, 1),
+        (2, 0),
+    ]
+    found = asked(made, "check")
+    assert found["exit_code"] == 0
+    codes = [one["code"] for one in found["sources"][0]["findings"]]
+    assert "upstream-topic-missing" in codes
+    for verb in (["rewind", "app", "--to", "0/1"], ["reset", "app", "--yes"]):
+        refused = cli(made, "positions", *verb)
+        assert refused.returncode == 2
+        assert f"offsets of its group '{group}'" in " ".join(refused.stderr.split())
+        assert f"--topic {feed.topic} --reset-offsets --to-earliest" in refused.stderr
+    TopicAdmin(feed.bootstrap).delete_before(feed.topic, 3)
+    for number in range(3):
+        feed.insert(number, 0)
+    feed.flush()
+    TopicAdmin(feed.bootstrap).delete_before(feed.topic, 5)
+    assert asked(made, "check", code=3)["exit_code"] == 3
+    assert asked(made, "status", code=3)["exit_code"] == 3
+
+
+def cli(made: Chain, *words: str) -> subprocess.CompletedProcess[str]:
+    command = Path(sys.executable).with_name("walstream")
+    return subprocess.run(
+        [command, *words, "-c", made.configuration],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def asked(made: Chain, *words: str, code: int = 0) -> Any:
+    """Give what a command prints as JSON."""
+    ended = cli(made, *words, "--json")
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    return json.loads(ended.stdout)

@@ -42,12 +42,7 @@ _ASK_S: Final = 10.0
 _AWAY_ASK_S: Final = 0.5
 _LATEST: Final = {"latest", "largest", "end"}
 _ERROR: Final = "error"
-_AWAY: Final = {
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 - likewise
-    KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
-    KafkaError._RESOLVE,  # noqa: SLF001 - likewise
-    KafkaError._TIMED_OUT,  # noqa: SLF001 - likewise
-}
+_AWAY: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
 _MISSING: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - likewise
@@ -306,7 +301,7 @@ class Upstream:
             self._fail(reading_failure(error, f"reading from {self.servers}"))
         elif error.fatal():
             self._fail(Transient(f"the consumer gave up: {error.str()}"))
-        elif error.code() in _AWAY and not self.away:
+        elif error.code() == _AWAY and not self.away:
             self.away = f"upstream Kafka at {self.servers} does not answer"
             _log.warning(self.away, error=error.str())
 

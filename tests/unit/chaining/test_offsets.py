@@ -18,7 +18,8 @@ def test_the_front_decides() -> None:
     first.undelivered -= 1
     offsets.close()
     assert offsets.advance() == 12
-    assert offsets.due == 12
+    due = offsets.due
+    assert due == 12
     assert offsets.reached_note.source == "b"
     offsets.stored = 12
     assert offsets.due is None
