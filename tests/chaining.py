@@ -1,8 +1,8 @@
 """walstreams that pass records on, and Kafka as they find and leave it."""
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ class Chain(Walstream):
 
     topics: Sequence[str] = ()
     group: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)  # another sink's topic keys
 
     def document(self) -> dict[str, Any]:
         """Give the configuration as it will be written."""
@@ -31,7 +32,7 @@ class Chain(Walstream):
             "kind": "kafka",
             "topics": list(self.topics),
             "group": self.group or f"{self.prefix}group",
-            "sinks": [SINK],
+            "sinks": [SINK, *(["beside"] if self.beside else [])],
             **self.source,
         }
         sink = {"kind": "kafka", "topic": self.prefix + "copy.{schema}.{table}"}
@@ -40,7 +41,14 @@ class Chain(Walstream):
             "http": {"listen": ""},
             **self.top,
             "sources": {SOURCE: {**source, "consumer": consumer}},
-            "sinks": {SINK: {**sink, "producer": producer, **self.sink}},
+            "sinks": {
+                SINK: {**sink, "producer": producer, **self.sink},
+                **(
+                    {"beside": {**sink, "producer": producer, **self.beside}}
+                    if self.beside
+                    else {}
+                ),
+            },
         }
 
 
@@ -64,11 +72,6 @@ def stored(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]
         return [one.offset for one in consumer.committed(where, timeout=10)]
     finally:
         consumer.close()
-
-
-def chain(bootstrap: str, folder: Path, prefix: str, **options: Any) -> Chain:
-    """Make one that is not started yet, within one cluster."""
-    return Chain(bootstrap, bootstrap, folder, prefix, **options)
 
 
 @dataclass

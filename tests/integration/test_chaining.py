@@ -1,6 +1,7 @@
 """Kafka to Kafka: records arrive as they were, in the partition that they were in."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -65,6 +66,7 @@ def chain(
 def copy_of(reader: Reader, count: int, topic: str) -> list[Any]:
     reader.until(
         lambda records: sum(one.topic == topic for one in records) >= count,
+        60,
         what=f"{count} in {topic}",
     )
     reader.read()
@@ -85,8 +87,9 @@ def test_records_pass_on_as_they_are(
     for partition in range(3):
         feed.send(truncate(2000, 3), partition)
     feed.flush()
-    with chain():
+    with chain(beside={"topic": topic_prefix + "beside"}):
         copied = copy_of(reader, 35, f"{topic_prefix}copy.public.item")
+        assert copy_of(reader, 35, f"{topic_prefix}beside") == copied
     assert copied == shown(reader.records, feed.topic)
     assert len(copied) == 35
 
@@ -142,12 +145,22 @@ def test_a_malformed_record_stops_and_its_neighbours_are_there(
     assert "secret" not in made.text
     assert stored(feed.bootstrap, group, feed.topic, 1) == [5]
     assert len(copy_of(reader, 5, topic)) == 5
+    tool, *arguments = shlex.split(repair)
+    name = tool.removeprefix("kafka-").removesuffix(".sh")
+    subprocess.run(
+        [sys.executable, "-m", "tests.kafka_tools", name, *arguments],
+        check=True,
+        timeout=60,
+    )
+    feed.send_raw(b'{"secret": 2}')
+    feed.insert(11)
+    feed.flush()
     made.source = {"on_poison": "skip"}
     with made:
-        copied = copy_of(reader, 10, topic)
-        assert made.said("is passed over")
+        copied = copy_of(reader, 11, topic)
+        assert len(made.said("is passed over")) == 1
     values = [one[2] for one in shown(reader.records, feed.topic)]
-    assert [one[2] for one in copied] == values[:5] + values[6:]
+    assert [one[2] for one in copied] == values[:5] + values[6:11] + values[12:]
 
 
 def test_a_malformed_record_goes_aside_with_its_place_and_cause(
@@ -282,21 +295,31 @@ def test_records_that_are_gone_are_not_jumped_over(
     )
 
 
-@pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
+_SHARING = {
+    "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
+    "eager": {"partition.assignment.strategy": "range"},
+    "broker": {"group.protocol": "consumer"},
+}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "cooperative",
+        pytest.param("eager", marks=pytest.mark.fault_long),
+        pytest.param("broker", marks=pytest.mark.fault_long),
+    ],
+)
 def test_two_instances_share_a_group(
     chain: Callable[..., Chain],
     feed: Feed,
     reader: Reader,
     topic_prefix: str,
-    strategy: str,
+    how: str,
 ) -> None:
     target = f"{topic_prefix}copy.public.item"
-    source = {
-        "consumer": {
-            "partition.assignment.strategy": strategy,
-            "session.timeout.ms": 6000,
-        }
-    }
+    timeout = {} if how == "broker" else {"session.timeout.ms": 6000}
+    source = {"consumer": {**_SHARING[how], **timeout}}
     first, second = chain(source=source), chain(source=source)
     sent = 0
 
@@ -323,7 +346,7 @@ def test_two_instances_share_a_group(
             ends = [sent // 3] * 3
             wait_until(
                 lambda: stored(feed.bootstrap, group, feed.topic, 3) == ends,
-                30,
+                60,
                 "all is stored",
             )
     for partition in range(3):

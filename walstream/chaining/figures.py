@@ -1,20 +1,29 @@
 """How far a chained source is: what its worker reports, and what is kept of it."""
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from walstream.errors import WalstreamError
 from walstream.rate import Rate
 
 DOCUMENT: Final = "figures"
+_WRITE_EVERY_S: Final = 10.0
 _CAUSES: Final = 100  # that are told apart
 
 
 class Figures:
     """One source's figures, over all its memberships; read by the reporting thread."""
 
-    def __init__(self, kept: Mapping[str, Any] | None) -> None:
-        """`kept` is what `kept` gave when it was last stored."""
+    def __init__(
+        self,
+        kept: Mapping[str, Any] | None,
+        write: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """`kept` is what was last written."""
+        self._write = write
+        self._write_at = time.monotonic() + _WRITE_EVERY_S
         kept = kept or {}
         self.read: int = kept.get("ops", 0)  # records, repeats too
         self.delivered: int = kept.get("delivered", 0)
@@ -33,6 +42,13 @@ class Figures:
         # another thread may be at it
         self.poisoned = {**self.poisoned, cause: count + 1}
         return not count
+
+    def write(self, *, now: bool = False) -> None:
+        """Write them now and then, with an fsync; a full disk stops no record."""
+        if now or time.monotonic() >= self._write_at:
+            self._write_at = time.monotonic() + _WRITE_EVERY_S
+            with contextlib.suppress(WalstreamError):
+                self._write({DOCUMENT: self.kept()})
 
     def kept(self) -> dict[str, Any]:
         """Give what is stored."""

@@ -16,7 +16,7 @@ from walstream.chaining.holdings import Holdings, place_of, wait_for
 from walstream.chaining.note import Note
 from walstream.chaining.offsets import Portion
 from walstream.chaining.outlet import Aim, Outlet
-from walstream.chaining.poison import Poison
+from walstream.chaining.poison import STOP, Poison
 from walstream.chaining.record import READERS, Table, source_in
 from walstream.config import KafkaSource
 from walstream.errors import Restart, Transient, WalstreamError
@@ -150,8 +150,7 @@ class Passing:
             try:
                 table = self._read(record.value)
             except WalstreamError as error:
-                cause = str(error.args[0])
-                if not self._poison.meet(record, cause, portion):
+                if not self._meet(record, str(error.args[0]), portion):
                     return False
                 offsets.sent(portion, record.offset, note)
                 return True
@@ -166,6 +165,17 @@ class Passing:
         self._put(record, aims, note, portion)
         offsets.sent(portion, record.offset, note)
         return True
+
+    def _meet(self, record: Record, cause: str, portion: Portion) -> bool:
+        """Follow the policy for a record that is no op; False: not yet."""
+        if self._source.on_poison == STOP:
+            # an operator may pass over it: all before it has to be there by then
+            where = [place_of(record)]
+            if self._holdings.undelivered(where):
+                return False
+            self._holdings.tell_again(where)
+            self._upstream.store(self._holdings.due(where), wait=True)
+        return self._poison.meet(record, cause, portion)
 
     def _put(
         self, record: Record, aims: Sequence[Aim], note: Note, portion: Portion
@@ -209,6 +219,7 @@ class Passing:
         ends = self._upstream.ends(self._holdings.offsets)
         figures.lag = self._holdings.lag(ends)
         figures.sinks = {outlet.name: outlet.report() for outlet in self._outlets}
+        figures.write()
         for outlet in self._outlets:
             outlet.look_at_topics()
 

@@ -38,7 +38,7 @@ class ChainedSource:
         self._positions = positions
         self._options = options
         self._stop = stop
-        self._figures = Figures(positions.read(DOCUMENT))
+        self._figures = Figures(positions.read(DOCUMENT), positions.write)
         self._limits = {sink: Limits() for sink in source.sinks}
 
     def run(self) -> bool:
@@ -58,7 +58,7 @@ class ChainedSource:
         try:
             return Passing(self._source, form, outlets, self._figures, self._stop).run()
         finally:
-            self._positions.write({DOCUMENT: self._figures.kept()})
+            self._figures.write(now=True)
 
     @property
     def phase(self) -> str:

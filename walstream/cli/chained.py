@@ -1,12 +1,20 @@
 """How chained sources are shown to people, and where their positions are moved."""
 
+from typing import Final
+
 from rich.console import RenderableType
 
 from walstream.cli.output import table
 from walstream.config import Config, KafkaSource
-from walstream.errors import ConfigError, Repair
+from walstream.errors import ConfigError
 from walstream.kafka.group import offset_repair
 from walstream.standing.facts import ChainedStanding
+
+_HOW: Final = (
+    "stop every instance that shares the group, then move them with Kafka's own tool,"
+    " to the oldest records, or with --to-offset NUMBER or --to-datetime"
+    " 2026-11-21T06:28:02.000 in its place:"
+)
 
 
 def standing_table(standing: ChainedStanding) -> RenderableType:
@@ -39,8 +47,5 @@ def refuse_to_move(config: Config, name: str) -> None:
     raise ConfigError(
         f"the positions of the kafka source {name!r} are the offsets of its group"
         f" {source.group!r}: the state folder has none",
-        hint="stop every instance that shares the group, then move them with Kafka's"
-        " own tool; in the place of --to-earliest, --to-offset NUMBER or --to-datetime"
-        " 2026-11-21T06:28:02.000",
-        repair=Repair(command="\n".join(commands), then="walstream run"),
+        hint="\n  ".join([_HOW, *commands]),
     )

@@ -123,8 +123,10 @@ def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     """Join defaults, the operator's properties, and what keeps the promises."""
     properties = {**_DEFAULTS, **given, **_PROMISED, "group.id": group}
     if properties.get("group.protocol") == "consumer":
-        # the broker assigns, and refuses a client's strategy
-        properties.pop("partition.assignment.strategy")
+        # the broker assigns and times: it refuses what a client says of that
+        for key in ("partition.assignment.strategy", "session.timeout.ms"):
+            if key not in given:
+                properties.pop(key)
     return properties
 
 
