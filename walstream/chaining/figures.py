@@ -5,12 +5,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import structlog
+
 from walstream.errors import WalstreamError
 from walstream.rate import Rate
 
 DOCUMENT: Final = "figures"
 _WRITE_EVERY_S: Final = 10.0
+_STEADY_S: Final = 3.0
 _CAUSES: Final = 100  # that are told apart
+_log = structlog.get_logger()
 
 
 class Figures:
@@ -30,9 +34,27 @@ class Figures:
         self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
         self.lag: int | None = None  # records that wait in our partitions
         self.away = ""  # why the upstream brokers do not answer
+        self._away_said = False
+        self._away_at = 0.0
         self.streaming = False
         self.sinks: dict[str, dict[str, Any]] = {}
         self._read_rate, self._delivered_rate = Rate(), Rate()
+
+    def see_away(self, away: str) -> None:
+        """Take in why the upstream brokers do not answer; say it once, and its end.
+
+        A broker that starts may answer, and be away once more.
+        """
+        self.away = away
+        now = time.monotonic()
+        if away:
+            self._away_at = now
+        if away and not self._away_said:
+            self._away_said = True
+            _log.warning(away)
+        elif self._away_said and now - self._away_at > _STEADY_S:
+            self._away_said = False
+            _log.info("upstream Kafka answers again")
 
     def poison(self, cause: str) -> bool:
         """Count a record that is no op; tell whether its cause is new."""

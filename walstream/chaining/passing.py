@@ -215,7 +215,7 @@ class Passing:
     def _look(self) -> None:
         """Take in how all is, for those who ask."""
         figures = self._figures
-        figures.away = self._upstream.away
+        figures.see_away(self._upstream.away)
         ends = self._upstream.ends(self._holdings.offsets)
         figures.lag = self._holdings.lag(ends)
         figures.sinks = {outlet.name: outlet.report() for outlet in self._outlets}
@@ -267,7 +267,7 @@ class Passing:
             return
         self._holdings.leave(places)
         self._give_up()
-        raise Restart("the group gave partitions to somebody else")
+        raise Restart("the group may have given partitions to somebody else")
 
     def _give_up(self) -> None:
         for outlet in self._outlets:

@@ -114,8 +114,6 @@ class Upstream:
                 self._meet(message)
         if self._failure is not None:
             raise self._failure
-        if records:
-            self.is_there()
         return records
 
     def pause(self, *, paused: bool) -> None:
@@ -169,12 +167,7 @@ class Upstream:
             self._consumer.list_topics(self._topics[0], timeout=_AWAY_ASK_S)
         except KafkaException:
             return
-        self.is_there()
-
-    def is_there(self) -> None:
-        if self.away:
-            self.away = ""
-            _log.info("upstream Kafka answers again", servers=self.servers)
+        self.away = ""
 
     def close(self) -> None:
         """Leave the group."""
@@ -303,7 +296,6 @@ class Upstream:
             self._fail(Transient(f"the consumer gave up: {error.str()}"))
         elif error.code() == _AWAY and not self.away:
             self.away = f"upstream Kafka at {self.servers} does not answer"
-            _log.warning(self.away, error=error.str())
 
     def _meet(self, message: Message) -> None:
         """Hear of trouble with one topic or partition."""
