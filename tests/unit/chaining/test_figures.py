@@ -1,6 +1,12 @@
 """Figures of a chained source."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
 from walstream.chaining.figures import Figures
+from walstream.errors import Transient
 
 
 def test_figures_go_on_from_what_was_kept() -> None:
@@ -22,3 +28,26 @@ def test_causes_are_told_apart_up_to_a_number() -> None:
         figures.poison(str(number))
     assert len(figures.poisoned) == 101
     assert figures.poisoned["others"] == 200
+
+
+def test_brokers_that_are_away_are_said_once() -> None:
+    figures = Figures(None)
+    with structlog.testing.capture_logs() as said:
+        for away in ("away", "", "away", "away"):
+            figures.see_away(away)
+    assert [one["event"] for one in said] == ["away"]
+    assert figures.report()["away"] == "away"
+
+
+def test_what_cannot_be_written_stops_nothing() -> None:
+    written: list[Mapping[str, Any]] = []
+
+    def write(document: Mapping[str, Any]) -> None:
+        written.append(document)
+        raise Transient("the disk is full")
+
+    figures = Figures(None, write)
+    figures.write()
+    assert not written
+    figures.write(now=True)
+    assert list(written[0]) == ["figures"]
