@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from walstream import state_check, supported
 from walstream.backfill import checks as backfill_checks
+from walstream.chaining import checks as chained_checks
 from walstream.config import (
     Config,
     KafkaSource,
@@ -81,7 +82,7 @@ def check(config: Config) -> Report:
     sources = [
         checker.source(name, source)
         for name, source in config.sources.items()
-        if not isinstance(source, KafkaSource | PackageSource)
+        if not isinstance(source, PackageSource)
     ]
     finish = _Finish(config.secrets, config.command)
     whole = finish.all(whole)
@@ -130,10 +131,15 @@ class _Checker:
     ours: Streaming
     sinks: SinkChecks = field(default_factory=SinkChecks)
 
-    def source(self, name: str, source: PostgresSource | SqlSource) -> SourceReport:
-        """Look at a source of any kind that is built."""
+    def source(
+        self, name: str, source: PostgresSource | SqlSource | KafkaSource
+    ) -> SourceReport:
+        """Look at a source of any kind."""
         if isinstance(source, SqlSource):
             shown, found = mask_value("url", source.url), self._polled(name, source)
+        elif isinstance(source, KafkaSource):
+            shown = source.consumer.get("bootstrap.servers", "")
+            found = self._chained(name, source)
         else:
             shown, found = mask_value("dsn", source.dsn), self._streamed(name, source)
         findings = _stops_first(found)
@@ -156,6 +162,17 @@ class _Checker:
         ]
         for sink, config in routers.configs.items():
             wanted = WantedTopics(topics[sink], known.topics, polled=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
+    def _chained(self, name: str, source: KafkaSource) -> list[Finding]:
+        known, damage = Known(), list[Finding]()
+        if self.folder is not None:
+            known, damage = state_check.look_at_source(self.folder / name, "")
+        found = [*damage, *chained_checks.inspect(source)]
+        for sink, config in Routers(self.config, name).configs.items():
+            topics = chained_checks.topics(source, sink, known.topics)
+            wanted = WantedTopics(topics, known.topics, chained=True)
             found += self.sinks.look(sink, config, wanted)
         return found
 

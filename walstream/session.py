@@ -109,14 +109,8 @@ class Session:
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
         )
-        self._sinks = SinkSet(
-            config,
-            name,
-            positions,
-            options,
-            seen_topics,
-            stopping=lambda: stop.requested,
-        )
+        wants = config, name, positions, options, seen_topics
+        self._sinks = SinkSet(*wants, stopping=lambda: stop.requested)
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
         self._times: CommitTimes | None = None  # of the last stream

@@ -64,17 +64,13 @@ def _of_package(load: Callable[[], object]) -> Iterator[ConfigError]:
 
 
 def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigError]:
-    if isinstance(source, KafkaSource):
-        yield ConfigError(
-            f"sources.{name}.kind: {source.kind!r} is not in this version",
-            hint='kinds are "postgres" and "sql": remove the source',
-        )
-    if isinstance(source, SqlSource):
+    if isinstance(source, SqlSource | KafkaSource):
+        what = "rows" if isinstance(source, SqlSource) else "records"
         for sink in source.sinks:
             if not isinstance(config.sinks[sink], KafkaSink):
                 yield ConfigError(
-                    f"sinks.{sink}.kind: rows of a sql source go to Kafka alone, and"
-                    f" sources.{name} feeds it",
+                    f"sinks.{sink}.kind: {what} of a {source.kind} source go to Kafka"
+                    f" alone, and sources.{name} feeds it",
                     hint='write kind = "kafka", or give the source another sink',
                 )
     if isinstance(source, PackageSource):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from walstream.config import client, tls, topology
+from walstream.config import chain, client, tls, topology
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
 from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink
@@ -33,6 +33,7 @@ def check(
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")
     yield from topology.check_formats(config.sources, config.sinks)
+    yield from chain.check_chains(config.sources, config.sinks)
     yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)

@@ -11,20 +11,25 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
-from walstream.ledger import Transaction
 from walstream.metrics import SINK
 
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
+
+
+class Counted(Protocol):
+    """What records are counted in: a transaction, or what was read together."""
+
+    undelivered: int
 
 
 class Outbox:
@@ -45,7 +50,7 @@ class Outbox:
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
-        self._callback: tuple[Transaction | None, Any] = (None, None)
+        self._callback: tuple[Counted | None, Any] = (None, None)
         self._unreachable = False
 
     @property
@@ -100,10 +105,10 @@ class Outbox:
         self,
         topic: str,
         value: bytes | None,
-        key: bytes,
+        key: bytes | None,
         partition: int,
         timestamp_ms: int,
-        transaction: Transaction,
+        transaction: Counted,
         headers: Headers | None = None,
     ) -> None:
         """Produce one record, now or in its turn; count it in its transaction."""
@@ -130,7 +135,7 @@ class Outbox:
         self,
         topic: str,
         value: bytes | None,
-        key: bytes,
+        key: bytes | None,
         partition: int,
         callback: Callable[..., None],
         timestamp_ms: int,
@@ -154,7 +159,7 @@ class Outbox:
         return True
 
     def _report(
-        self, transaction: Transaction, error: KafkaError | None, message: Message
+        self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
