@@ -4,7 +4,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.fix_postgres import PostgresServer
 from tests.fix_walstream import Stream, streamed
 from tests.load import TABLE, Load
-from tests.names import OracleSlot, assert_rewind_and_continue, missing
+from tests.names import Name, OracleSlot, assert_rewind_and_continue
 from tests.producing import Feed
-from tests.reading import Reader, TopicAdmin
+from tests.reading import Reader, Record, TopicAdmin
 from tests.running import Walstream
 from tests.waiting import wait_until
 
@@ -90,12 +90,8 @@ def kill_both(chained: Chained, kills: int) -> None:
                 passed_on(chained.copied)
     expected = oracle.names()
     assert len(expected) > 100
-    stream.reader.until(
-        lambda records: not missing(expected, records), 60, "the first topic is whole"
-    )
-    chained.copied.until(
-        lambda records: not missing(expected, records), 60, "the second topic is whole"
-    )
+    stream.reader.until(holding(expected), 120, "the first topic is whole")
+    chained.copied.until(holding(expected), 120, "the second topic is whole")
     assert stream.walstream.terminate() == 0
     assert chain.terminate() == 0, chain.text
     first, second = stream.reader.read(), chained.copied.read()
@@ -105,6 +101,19 @@ def kill_both(chained: Chained, kills: int) -> None:
     assert {(one.partition, one.key, one.value) for one in first} == {
         (one.partition, one.key, one.value) for one in second
     }
+
+
+def holding(expected: Iterable[Name]) -> Callable[[list[Record]], bool]:
+    """Tell whether all these names came; each record is looked at once."""
+    left, looked_at = set(expected), 0
+
+    def holds(records: list[Record]) -> bool:
+        nonlocal looked_at
+        left.difference_update(one.name for one in records[looked_at:])
+        looked_at = len(records)
+        return not left
+
+    return holds
 
 
 def passed_on(copied: Reader) -> None:
