@@ -86,16 +86,6 @@ def test_what_cannot_be_loaded_is_named(
     extension.names.cache_clear()
 
 
-def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "walstream.toml"
-    path.write_text(
-        '[sources.app]\nkind = "postgres"\ndsn = "host=/run/postgresql"\n'
-        'sinks = ["rows"]\n[sinks.rows]\nkind = "log"\n'
-    )
-    (only,) = unsupported(load(path, {}))
-    assert str(only).startswith("sinks.rows.kind: records of a kafka source")
-
-
 def test_polled_rows_go_to_kafka_alone(tmp_path: Path) -> None:
     path = tmp_path / "walstream.toml"
     path.write_text(
