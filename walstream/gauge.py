@@ -6,17 +6,19 @@ runs: it only looks at plain numbers.
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import structlog
 
-from walstream.kafka.sink import KafkaSink
+from walstream.joining import JoiningSink
 from walstream.lsn import Lsn, show
 from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
+from walstream.ports import NamedSink
 from walstream.postgres.slot import Health
 from walstream.rate import Rate
+from walstream.tally import Tallies
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _MIB: Final = 1 << 20
@@ -80,6 +82,7 @@ class Gauge:
         self.health: Health | None = None
         self._ops: int = kept.get("ops", 0)  # of earlier streams
         self._delivered: int = kept.get("delivered", 0)
+        self.tallies = Tallies(kept.get("sinks"))
         self._current_at: float = kept.get("current_at", 0.0)
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
@@ -91,6 +94,18 @@ class Gauge:
         """Follow a new stream."""
         self.detach()
         self._pipeline, self._source = pipeline, source
+
+    @property
+    def _sinks(self) -> list[NamedSink]:
+        """Those that are sent to now, but for who is on its way back."""
+        sinks = self._pipeline.sinks if self._pipeline else ()
+        found = [
+            cast("NamedSink", sink)
+            for sink in sinks
+            if not isinstance(sink, JoiningSink)
+        ]
+        self.tallies.follow(found)
+        return found
 
     def detach(self) -> None:
         """Keep the figures of a stream that ended."""
@@ -149,6 +164,7 @@ class Gauge:
             "at": now,
             "ops": self.ops,
             "delivered": self.delivered,
+            "sinks": self.tallies.kept(),
             "current_at": self._current_at,
         }
 
@@ -172,9 +188,9 @@ class Gauge:
                 sink.name: {
                     "waiting": sink.waiting,
                     "in_flight": sink.in_flight,
-                    "dropped": sum(sink.dropped.values()),
+                    "dropped": sink.tally.dropped.total(),
+                    **self.tallies.report(sink.name),
                 }
-                for sink in (pipeline.sinks if pipeline else ())
-                if isinstance(sink, KafkaSink)
+                for sink in self._sinks
             },
         }

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream import logs
+from walstream.added import AddedSource
 from walstream.away.note import folder_of
 from walstream.away.stream import AwaySink
-from walstream.config import Config, SqlSource
+from walstream.chaining.source import ChainedSource
+from walstream.config import Config, KafkaSource, PackageSource, SqlSource
 from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
@@ -36,7 +38,7 @@ from walstream.streamed import StreamedSource
 if TYPE_CHECKING:
     from walstream.polling.source import PolledSource
 
-    Part = StreamedSource | AwaySink | PolledSource
+    Part = StreamedSource | AwaySink | AddedSource | ChainedSource | PolledSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -101,6 +103,10 @@ class Worker:
             from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
 
             self._part = source.PolledSource(*needs)
+        elif isinstance(self._config.sources[self._name], PackageSource):
+            self._part = AddedSource(*needs)
+        elif isinstance(self._config.sources[self._name], KafkaSource):
+            self._part = ChainedSource(*needs)
         else:
             self._part = StreamedSource(*needs)
         return self._part
@@ -182,7 +188,8 @@ class Worker:
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        if self._part is None or isinstance(self._part, StreamedSource | AwaySink):
+        streams = StreamedSource | AwaySink | AddedSource | ChainedSource
+        if self._part is None or isinstance(self._part, streams):
             self.answer(request, _STARTING)
         else:
             self._part.ask(partial(self.answer, request))

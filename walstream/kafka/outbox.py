@@ -11,20 +11,25 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
-from walstream.ledger import Transaction
 from walstream.metrics import SINK
 
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
+
+
+class Counted(Protocol):
+    """What records are counted in: a transaction, or what was read together."""
+
+    undelivered: int
 
 
 class Outbox:
@@ -45,7 +50,7 @@ class Outbox:
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
-        self._callback: tuple[Transaction | None, Any] = (None, None)
+        self._callback: tuple[Counted | None, Any] = (None, None)
         self._unreachable = False
 
     @property
@@ -99,11 +104,11 @@ class Outbox:
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
         topic: str,
-        value: bytes,
-        key: bytes,
+        value: bytes | None,
+        key: bytes | None,
         partition: int,
         timestamp_ms: int,
-        transaction: Transaction,
+        transaction: Counted,
         headers: Headers | None = None,
     ) -> None:
         """Produce one record, now or in its turn; count it in its transaction."""
@@ -129,8 +134,8 @@ class Outbox:
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
         topic: str,
-        value: bytes,
-        key: bytes,
+        value: bytes | None,
+        key: bytes | None,
         partition: int,
         callback: Callable[..., None],
         timestamp_ms: int,
@@ -154,7 +159,7 @@ class Outbox:
         return True
 
     def _report(
-        self, transaction: Transaction, error: KafkaError | None, message: Message
+        self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
