@@ -9,6 +9,7 @@ up: all three hold the same at the end.
 
 import argparse
 import json
+import secrets
 import statistics
 import tempfile
 import threading
@@ -154,16 +155,11 @@ def measure(
         receivers = {
             sink: stack.enter_context(receiving(place, run, sink)) for sink in sinks
         }
-        command = ("walstream", "run", "-c", place.configure(run, sinks))
-        program = stack.enter_context(Program(command, place.folder / f"{run}.log"))
-        wait(
-            lambda: (
-                '"streaming' in program.log_text() or "streaming" in program.log_text()
-            ),
-            "it streams",
-        )
         if _FAILING in sinks:
             configure(place, f"{run}.{_FAILING}", _SMALL)
+        command = ("walstream", "run", "-c", place.configure(run, sinks))
+        program = stack.enter_context(Program(command, place.folder / f"{run}.log"))
+        wait(lambda: "streaming" in program.log_text(), "it streams")
         with frozen_now_and_then(place.slow):
             rows = write(place, database, seconds, fails=_FAILING in sinks)
             for sink in (_GOOD, _SLOW):
@@ -204,7 +200,9 @@ def write(place: Place, database: Any, seconds: int, *, fails: bool) -> int:
         if (early := due - time.monotonic()) > 0:
             time.sleep(early)
         large = fails and number == rows // 10
-        database.execute(query, (number, time.time(), "x" * (20_000 if large else 20)))
+        # what a broker measures is compressed
+        text = secrets.token_hex(10_000 if large else 10)
+        database.execute(query, (number, time.time(), text))
     if (late := time.monotonic() - began - seconds) > 1:
         raise SystemExit(f"the writer fell {late:.1f} s behind: void")
     return rows
