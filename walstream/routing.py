@@ -66,6 +66,10 @@ class Route:
     key: KeyForm
 
 
+class IllegalTopic(ConfigError):
+    """A table's topic would have a name that Kafka does not allow."""
+
+
 class Unmapped(ConfigError):
     """A table without a mapping, where each has to have one."""
 
@@ -127,7 +131,7 @@ class Router:
     def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
         """Compare with whose topic it is; `plain` is its name as if all were legal."""
         if len(topic) > _MAX_TOPIC or topic in (".", ".."):
-            raise ConfigError(
+            raise IllegalTopic(
                 f"table {full_name!r} would go to the topic {topic!r}, which Kafka"
                 f" does not allow (1 to {_MAX_TOPIC} characters, not . or ..)",
                 hint=f"name one in [sinks.NAME.topics.{full_name!r}]",

@@ -23,6 +23,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.waiting: list[tuple[int, Portion]] = []  # a delivery each
         self.sent: list[int] = []
         self.reached = 0
+        self.passed = 0
 
     @rule(gap=st.integers(0, 3))
     def begin(self, gap: int) -> None:
@@ -41,6 +42,13 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.offsets.sent(self.portion, self.next, Note("t", str(self.next)))
         self.sent.append(self.next)
         self.next += 1
+
+    @rule(markers=st.integers(0, 2))
+    def pass_over(self, markers: int) -> None:
+        """Markers of transactions come behind all that was sent."""
+        self.next += markers
+        self.passed = self.next
+        self.offsets.pass_over(self.next)
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -69,6 +77,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def all_is_reached_when_all_is_delivered(self) -> None:
         if self.sent and not self.waiting:
             assert (self.offsets.advance() or 0) > self.sent[-1]
+            assert (self.offsets.advance() or 0) >= self.passed
             assert not self.offsets.undelivered
 
     def teardown(self) -> None:

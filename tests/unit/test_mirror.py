@@ -69,8 +69,6 @@ WITHOUT = {
     "walstream/kafka/outbox.py": _SERVERS,
     "walstream/kafka/reader.py": _SERVERS,
     "walstream/kafka/sink.py": _SERVERS,
-    "walstream/kafka/topics.py": _SERVERS,
-    "walstream/kafka/upstream.py": _SERVERS,
     "walstream/metrics.py": "constants",
     "walstream/options.py": "a record",
     "walstream/polling/__init__.py": "a docstring",

@@ -32,8 +32,10 @@ class Figures:
         self.read: int = kept.get("ops", 0)  # records, repeats too
         self.delivered: int = kept.get("delivered", 0)
         self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
+        self.dropped: dict[str, int] = dict(kept.get("dropped", {}))  # by sink
         self.lag: int | None = None  # records that wait in our partitions
         self.away = ""  # why the upstream brokers do not answer
+        self.unstored = ""  # why the group's offsets are not stored
         self._away_said = False
         self._away_at = 0.0
         self.streaming = False
@@ -65,6 +67,12 @@ class Figures:
         self.poisoned = {**self.poisoned, cause: count + 1}
         return not count
 
+    def see_sinks(self, reports: Mapping[str, dict[str, Any]]) -> None:
+        """Take in how the sinks are."""
+        self.sinks = dict(reports)
+        dropped = {name: report["dropped"] for name, report in reports.items()}
+        self.dropped = {**self.dropped, **dropped}
+
     def write(self, *, now: bool = False) -> None:
         """Write them now and then, with an fsync; a full disk stops no record."""
         if now or time.monotonic() >= self._write_at:
@@ -79,6 +87,7 @@ class Figures:
             "ops": self.read,
             "delivered": self.delivered,
             "poisoned": self.poisoned,
+            "dropped": self.dropped,
         }
 
     def report(self) -> dict[str, Any]:
@@ -92,5 +101,6 @@ class Figures:
             "lag_records": self.lag,
             "poisoned": self.poisoned,
             "away": self.away,
+            "unstored": self.unstored,
             "sinks": self.sinks,
         }

@@ -98,6 +98,12 @@ class Holdings:
             if place in self.offsets:
                 self.offsets[place].stored = None
 
+    def pass_over(self, positions: Mapping[Partition, int]) -> None:
+        """Hear what was read so far, while nothing of it is left to be sent."""
+        for place, position in positions.items():
+            if place in self.offsets and not self.pending:
+                self.offsets[place].pass_over(position)
+
     def take_delivered(self) -> int:
         return sum(one.take_delivered() for one in self.offsets.values())
 

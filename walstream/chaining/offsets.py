@@ -65,6 +65,18 @@ class Offsets:
             queue.popleft()
         return self.reached
 
+    def pass_over(self, position: int) -> None:
+        """Take what lies below it, and never comes as a record, for done.
+
+        Markers of transactions take offsets too. All records below were sent, or are
+        passed over on purpose.
+        """
+        if self._queue:
+            last = self._queue[-1]
+            last.end = max(last.end, position)
+        elif position > max(self.reached or 0, self.stored or 0):
+            self.reached, self.reached_note = position, self.note
+
     @property
     def undelivered(self) -> int:
         return sum(portion.undelivered for portion in self._queue)

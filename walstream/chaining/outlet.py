@@ -5,18 +5,26 @@ created so, and refused otherwise. Everything else of sending is the outbox's.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
 
+from walstream.chaining.lasting import Lasting
 from walstream.chaining.offsets import Portion
 from walstream.chaining.record import SOURCE_HEADER, Header, Table, source_in, timestamp
 from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.errors import RecordRefused, Restart, TopicLost, WalstreamError
+from walstream.errors import (
+    ConfigError,
+    RecordRefused,
+    Restart,
+    TopicLost,
+    WalstreamError,
+)
 from walstream.kafka import kept
+from walstream.kafka.described import NO_IDENTITY
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import (
     client_properties,
@@ -25,14 +33,17 @@ from walstream.kafka.producer import (
 )
 from walstream.kafka.reader import Record
 from walstream.kafka.remark import Tools
-from walstream.kafka.topics import DEFAULT_LIMIT, Topic, Topics
+from walstream.kafka.topics import Topic, Topics
 from walstream.metrics import SINK, TABLE, TOPIC
 from walstream.ports import Positions
 from walstream.routing import Router
 from walstream.sinks import creation
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
-_CLOSE_WAIT_S: Final = 3.0
+_GROWN: Final = (
+    "topic has other partitions now: records stay in theirs, and the next start stops"
+    " unless the topic that they come from has as many"
+)
 _REFRESH_S: Final = 60.0
 _ANY: Final = 0  # partitions of a topic that takes records of several topics
 _log = structlog.get_logger()
@@ -46,18 +57,6 @@ class Aim:
     table: str
 
 
-class Limits:
-    """The smallest and the largest max.message.bytes of a sink's topics."""
-
-    def __init__(self) -> None:
-        self.found = (DEFAULT_LIMIT, DEFAULT_LIMIT)
-
-    def see(self, limit: int) -> tuple[int, int]:
-        smallest, largest = self.found
-        self.found = min(smallest, limit), max(largest, limit)
-        return self.found
-
-
 class Outlet:
     """One producer's life, and the topics that it writes to."""
 
@@ -67,14 +66,16 @@ class Outlet:
         config: KafkaSinkConfig,
         router: Router,
         positions: Positions,
-        limits: Limits,
+        lasting: Lasting,
     ) -> None:
-        """`limits` are of the topics that were met so far: of an earlier outlet too."""
+        """`lasting` is what earlier outlets of the sink knew."""
         self.name = name
         self._config = config
         self._router = router
         self._positions = positions
-        self._limits = limits
+        self.verbose = config.verbose
+        self._lasting = lasting
+        self._read: frozenset[str] = frozenset()  # ids of topics
         self._topics: dict[int, Topics] = {}  # by the partitions that they have
         self._aims: dict[tuple[Table, int], Aim] = {}
         self._outbox: Outbox | None = None
@@ -82,7 +83,6 @@ class Outlet:
         self._next_refresh = time.monotonic() + _REFRESH_S
         self._now_ms = 0
         self._redated: set[str] = set()  # topics for which that was said
-        self.dropped: dict[str, int] = {}  # by table
 
     def serve(self) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
@@ -90,7 +90,7 @@ class Outlet:
         Raises what stops this producer for good: nothing is sent after that.
         """
         if self._outbox is None:
-            self._built_for = self._limits.found
+            self._built_for = self._lasting.limits
             properties = producer_properties(self._config.producer, *self._built_for)
             self._outbox = Outbox(self.name, properties)
         self._now_ms = int(time.time() * 1000)
@@ -116,7 +116,7 @@ class Outlet:
         return {
             "waiting": self.waiting,
             "in_flight": self.in_flight,
-            "dropped": sum(self.dropped.values()),
+            "dropped": self._lasting.dropped,
         }
 
     def aim(self, table: Table, partitions: int) -> Aim | None:
@@ -141,12 +141,30 @@ class Outlet:
         if not topics.have([name]):
             return None
         topic = topics.known[name]
-        smallest, largest = self._limits.see(topic.limit)
+        self._check_loop(topic)
+        self._lasting.see(topic.limit)
+        smallest, largest = self._lasting.limits
         if smallest < self._built_for[0] or not fits_queue(
             self._config.producer, largest, self._built_for[1]
         ):
             raise Restart("a topic takes other sizes than those before")
         return topic
+
+    def keep_from(self, identities: Iterable[str]) -> None:
+        """Hear the ids of the topics that are read: none may be written to."""
+        self._read = frozenset(identities) - {NO_IDENTITY, ""}
+        for topics in self._topics.values():
+            for topic in list(topics.known.values()):
+                self._check_loop(topic)
+
+    def _check_loop(self, topic: Topic) -> None:
+        if topic.identity in self._read:
+            raise ConfigError(
+                f"topic {topic.name!r} of sinks.{self.name} is one that the source"
+                " reads: what it sends would come back for ever",
+                hint="name another topic, with `topic` or in"
+                f" [sinks.{self.name}.topics], or another cluster; then: walstream run",
+            )
 
     def put(self, aim: Aim, record: Record, source: str, portion: Portion) -> None:
         """Send a record as it is; `source` is what its partition's records come from.
@@ -225,9 +243,7 @@ class Outlet:
             )
 
     def _drop(self, table: str) -> None:
-        count = self.dropped.get(table, 0)
-        self.dropped[table] = count + 1
-        if not count:
+        if self._lasting.drop(table):
             _log.warning(
                 "table has no topic: its records are dropped and counted",
                 **{TABLE: table, SINK: self.name},
@@ -257,6 +273,8 @@ class Outlet:
                 client_properties(self._config.producer),
                 made,
                 accept=self._accept(partitions),
+                # aside goes what has no order
+                grown="" if partitions == _ANY else _GROWN,
             )
         return self._topics[partitions]
 
@@ -293,10 +311,10 @@ class Outlet:
             repair=self._tools().grow(partitions).of_topic(topic.name),
         )
 
-    def close(self) -> None:
-        """Let what is in flight arrive, for a while; then give it up."""
+    def close(self, wait_s: float) -> None:
+        """Let what is in flight arrive, so long; then give it up."""
         if self._outbox is not None:
-            self._outbox.close(_CLOSE_WAIT_S)
+            self._outbox.close(wait_s)
             self._outbox = None
         for topics in self._topics.values():
             topics.close()

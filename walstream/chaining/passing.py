@@ -16,15 +16,15 @@ from walstream.chaining.holdings import Holdings, place_of, wait_for
 from walstream.chaining.note import Note
 from walstream.chaining.offsets import Portion
 from walstream.chaining.outlet import Aim, Outlet
-from walstream.chaining.poison import STOP, Poison
-from walstream.chaining.record import READERS, Table, source_in
-from walstream.config import KafkaSource
-from walstream.errors import Restart, Transient, WalstreamError
-from walstream.kafka.described import Described, Describer
+from walstream.chaining.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
+from walstream.chaining.read_topics import ReadTopics
+from walstream.chaining.record import READERS, Named, Table, noted
+from walstream.chaining.verbose import say
+from walstream.errors import Restart, WalstreamError
 from walstream.kafka.group import Stored, offset_repair
 from walstream.kafka.reader import Partition, Record
 from walstream.kafka.upstream import Upstream
-from walstream.metrics import TOPIC
+from walstream.routing import IllegalTopic
 from walstream.stop import Stop
 
 _POLL_S: Final = 0.05
@@ -34,6 +34,7 @@ _STORE_EVERY_S: Final = 0.2
 _LOOK_EVERY_S: Final = 1.0
 _AWAY_LOOK_S: Final = 5.0
 _PATIENCE_S: Final = 1.0  # without room, before fetching is paused
+_CLOSE_WAIT_S: Final = 3.0  # of all sinks together
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms, for what is under way
 _MAX_POLL_MS: Final = 300_000  # librdkafka's default
 _log = structlog.get_logger()
@@ -44,14 +45,15 @@ class Passing:
 
     def __init__(
         self,
-        source: KafkaSource,
+        topics: ReadTopics,
         form: str,
         outlets: Sequence[Outlet],
         figures: Figures,
         stop: Stop,
     ) -> None:
         """`form` is the format of what comes in."""
-        self._source = source
+        self._source = source = topics.source
+        self._topics = topics
         self._read = READERS[form]
         self._outlets = outlets
         self._figures = figures
@@ -62,8 +64,6 @@ class Passing:
                 source.consumer, source.group, topic, "--to-earliest"
             )
         )
-        self._describer = Describer(source.consumer)
-        self._topics: dict[str, Described] = {}
         self._last_tables: dict[str, Table] = {}  # by upstream topic
         self._upstream = Upstream(source.consumer, source.group, source.topics, self)
         limit_ms = source.consumer.get("max.poll.interval.ms", _MAX_POLL_MS)
@@ -75,9 +75,8 @@ class Passing:
     def run(self) -> bool:
         """Pass on until a stop; False: its deadline cut the drain short."""
         try:
-            self._topics = self._describer.look(self._source.topics)
-            for name in sorted(set(self._source.topics) - self._topics.keys()):
-                _log.warning("upstream topic is missing: waiting", **{TOPIC: name})
+            self._topics.look()
+            self._keep_apart()
             self._upstream.subscribe()
             _log.info("streaming", topics=len(self._source.topics))
             self._figures.streaming = True
@@ -144,27 +143,37 @@ class Passing:
             return True
         portion = self._holdings.portion(place, record.offset)
         note = offsets.note
-        if record.value is None:
-            table = note.table or self._last_tables.get(record.topic)
-        else:
-            try:
-                table = self._read(record.value)
-            except WalstreamError as error:
-                if not self._meet(record, str(error.args[0]), portion):
-                    return False
-                offsets.sent(portion, record.offset, note)
-                return True
-            self._last_tables[record.topic] = table
-        if table is None:
-            self._poison.drop_tombstone(record)
+        try:
+            named = self._named(record, note)
+            aims = self._aim(record, named.table)
+        except Unpassable as error:
+            if not self._meet(record, str(error.args[0]), portion):
+                return False
             offsets.sent(portion, record.offset, note)
             return True
-        if (aims := self._aim(record, table)) is None:
+        if aims is None:
             return False
-        note = _noted(note, record, table)
-        self._put(record, aims, note, portion)
+        note = noted(note, record.headers, named.table)
+        for outlet, aim in zip(self._outlets, aims, strict=True):
+            if outlet.verbose:
+                say(outlet.name, record, named)
+            outlet.put(aim, record, note.source, portion)
         offsets.sent(portion, record.offset, note)
         return True
+
+    def _named(self, record: Record, note: Note) -> Named:
+        """Tell what a record is of; raise Unpassable where nobody knows."""
+        if record.value is None:
+            table = note.table or self._last_tables.get(record.topic)
+            if table is None:
+                raise Unpassable(TOMBSTONE)
+            return Named(table)
+        try:
+            named = self._read(record.value)
+        except WalstreamError as error:
+            raise Unpassable(str(error.args[0])) from None
+        self._last_tables[record.topic] = named.table
+        return named
 
     def _meet(self, record: Record, cause: str, portion: Portion) -> bool:
         """Follow the policy for a record that is no op; False: not yet."""
@@ -177,29 +186,27 @@ class Passing:
             self._upstream.store(self._holdings.due(where), wait=True)
         return self._poison.meet(record, cause, portion)
 
-    def _put(
-        self, record: Record, aims: Sequence[Aim], note: Note, portion: Portion
-    ) -> None:
-        for outlet, aim in zip(self._outlets, aims, strict=True):
-            outlet.put(aim, record, note.source, portion)
-
     def _aim(self, record: Record, table: Table) -> list[Aim] | None:
-        """Find where each sink sends it, before any does."""
-        partitions = self._topics[record.topic].partitions
+        """Find where each sink sends it, before any does.
+
+        Raises Unpassable for a table that no topic can be named after.
+        """
+        partitions = self._topics.found[record.topic].partitions
         if record.partition >= partitions:
             raise Restart(f"topic {record.topic!r} has more partitions now")
         aims = []
-        for outlet in self._outlets:
-            aim = outlet.aim(table, partitions)
-            if aim is not None:
-                aims.append(aim)
+        try:
+            for outlet in self._outlets:
+                aim = outlet.aim(table, partitions)
+                if aim is not None:
+                    aims.append(aim)
+        except IllegalTopic:
+            raise Unpassable(ILLEGAL) from None
         return aims if len(aims) == len(self._outlets) else None
 
     def _do_what_is_due(self) -> None:
         now = time.monotonic()
-        if now >= self._next_store:
-            self._next_store = now + _STORE_EVERY_S
-            self._store()
+        self._store_now_and_then()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
             self._look()
@@ -207,10 +214,21 @@ class Passing:
             self._next_away_look = now + _AWAY_LOOK_S
             self._upstream.look()
 
+    def _store_now_and_then(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_store:
+            self._next_store = now + _STORE_EVERY_S
+            self._store()
+
     def _store(self) -> None:
-        self._holdings.tell_again(self._upstream.take_unstored())
-        self._upstream.store(self._holdings.due(), wait=False)
-        self._figures.delivered += self._holdings.take_delivered()
+        holdings, storing = self._holdings, self._upstream.storing
+        holdings.tell_again(storing.take_unstored())
+        # while stopping, what was read is dropped: it was not passed over
+        if not (holdings.pending or self._stop.requested):
+            holdings.pass_over(self._upstream.positions(holdings.offsets))
+        self._upstream.store(holdings.due(), wait=False)
+        self._figures.delivered += holdings.take_delivered()
+        self._topics.note_begun(storing.take_begun())
 
     def _look(self) -> None:
         """Take in how all is, for those who ask."""
@@ -218,24 +236,36 @@ class Passing:
         figures.see_away(self._upstream.away)
         ends = self._upstream.ends(self._holdings.offsets)
         figures.lag = self._holdings.lag(ends)
-        figures.sinks = {outlet.name: outlet.report() for outlet in self._outlets}
+        figures.unstored = self._upstream.storing.why
+        self._see_sinks()
         figures.write()
+        if not figures.away:
+            self._topics.watch()
         for outlet in self._outlets:
             outlet.look_at_topics()
+
+    def _see_sinks(self) -> None:
+        reports = {outlet.name: outlet.report() for outlet in self._outlets}
+        self._figures.see_sinks(reports)
+
+    def _keep_apart(self) -> None:
+        """Let no sink write to what is read."""
+        identities = [one.identity for one in self._topics.found.values()]
+        for outlet in self._outlets:
+            outlet.keep_from(identities)
+
+    def begins(self, topic: str) -> str:
+        """Hear that the group knows no offset of a topic."""
+        return self._topics.begins(topic)
 
     def assigned(self, stored: Mapping[Partition, Stored]) -> None:
         """Go on with partitions where the group is."""
         if self._closing:
             return
         # another member may have got what was added: all topics are looked at
-        found = self._describer.look(self._source.topics)
-        for name in self._topics.keys() & found.keys():
-            if found[name].partitions != self._topics[name].partitions:
-                raise Restart(f"topic {name!r} has other partitions now")
-        if missing := {place.topic for place in stored} - found.keys():
-            raise Transient(f"upstream topics {sorted(missing)} are missing")
-        self._topics |= found
-        self._holdings.take(stored, found)
+        self._topics.look_again({place.topic for place in stored})
+        self._keep_apart()
+        self._holdings.take(stored, self._topics.found)
 
     def revoked(self, places: Collection[Partition]) -> None:
         """Deliver and store what was sent of partitions, then let them go."""
@@ -282,6 +312,7 @@ class Passing:
         def serve() -> None:
             self._serve()
             self._upstream.poll(0, 1)
+            self._store_now_and_then()
 
         return wait_for(
             lambda: not holdings.undelivered(), serve, lambda: self._stop.expired
@@ -289,21 +320,27 @@ class Passing:
 
     def _leave(self) -> None:
         """Store what was delivered, and leave the group."""
+        holdings = self._holdings
+        # who kills us meanwhile finds what was delivered so far
+        self._store_last(wait=False)
+        deadline = time.monotonic() + _CLOSE_WAIT_S
         for outlet in self._outlets:
-            outlet.close()
-        try:
-            due = self._holdings.due()
-            if not self._upstream.away:
-                self._upstream.store(due, wait=True)
-        except WalstreamError as error:
-            _log.warning("offsets are not stored: records come again", error=str(error))
-        self._figures.delivered += self._holdings.take_delivered()
+            outlet.close(max(0.0, deadline - time.monotonic()))
+        holdings.tell_again(list(holdings.offsets))
+        self._store_last(wait=True)
+        self._figures.delivered += holdings.take_delivered()
+        self._see_sinks()
         self._closing = True
         self._upstream.close()
+        self._topics.close()
 
-
-def _noted(note: Note, record: Record, table: Table) -> Note:
-    """Note what a record says, where it says something new."""
-    if record.headers and (source := source_in(record.headers)) is not None:
-        note = note._replace(source=source)
-    return note if note.table == table else note._replace(table=table)
+    def _store_last(self, *, wait: bool) -> None:
+        """Store what was delivered, as far as the brokers answer."""
+        due = self._holdings.due()
+        if self._upstream.away:
+            return
+        try:
+            self._upstream.store(due, wait=wait)
+        except WalstreamError as error:
+            _log.warning("offsets are not stored: records come again", error=str(error))
+        self._topics.note_begun(self._upstream.storing.take_begun())

@@ -9,15 +9,23 @@ from walstream.chaining.offsets import Portion
 from walstream.chaining.outlet import Outlet
 from walstream.chaining.record import Header
 from walstream.config import KafkaSource
-from walstream.errors import HistoryError
+from walstream.errors import HistoryError, WalstreamError
 from walstream.kafka.group import offset_repair
 from walstream.kafka.reader import Record
 from walstream.metrics import TOPIC
 
 STOP: Final = "stop"
 SKIP: Final = "skip"
-_TOMBSTONE: Final = "a tombstone before any op: its table is not known"
+TOMBSTONE: Final = "a tombstone before any op: its table is not known"
+ILLEGAL: Final = (
+    "its table would go to a topic that Kafka does not allow: map it in the sink's"
+    " topics"
+)
 _log = structlog.get_logger()
+
+
+class Unpassable(WalstreamError):
+    """A record of which nobody can tell where it goes; its words are the cause."""
 
 
 class PoisonRecord(HistoryError):
@@ -46,10 +54,6 @@ class Poison:
             self._outlet.put_aside(topic, record, headers(record, cause), portion)
         self._count(record, cause, "is passed over" if policy == SKIP else "goes aside")
         return True
-
-    def drop_tombstone(self, record: Record) -> None:
-        """Pass over a null value that follows nothing: nothing of its key was sent."""
-        self._count(record, _TOMBSTONE, "is passed over")
 
     def _count(self, record: Record, cause: str, how: str) -> None:
         self._figures.poison(cause)

@@ -1,8 +1,9 @@
 """What a record says of itself, as far as passing it on needs it: pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from walstream.chaining.note import Note
 from walstream.formats import event, op
 
 SOURCE_HEADER: Final = "walstream-source"
@@ -14,20 +15,33 @@ Table = tuple[str, str]
 Header = tuple[str, bytes | None]
 
 
-def _of_op(value: bytes) -> Table:
-    table = op.decode(value).table
-    return table.schema, table.name
+class Named(NamedTuple):
+    """What a record is of; None: its format does not tell, or it is a tombstone."""
+
+    table: Table
+    lsn: int | None = None
+    seq_id: int | None = None
+
+    @property
+    def full_name(self) -> str:
+        return ".".join(filter(None, self.table))
 
 
-def _of_event(value: bytes) -> Table:
-    return "", event.decode(value).table
+def _of_op(value: bytes) -> Named:
+    found = op.decode(value)
+    return Named((found.table.schema, found.table.name), found.lsn, found.seq_id)
 
 
-READERS: Final[Mapping[str, Callable[[bytes], Table]]] = {
+def _of_event(value: bytes) -> Named:
+    found = event.decode(value)
+    return Named(("", found.table), found.row_lsn)
+
+
+READERS: Final[Mapping[str, Callable[[bytes], Named]]] = {
     "op": _of_op,
     "event": _of_event,
 }
-"""By format: name the table of a value; raise WalstreamError for anything else."""
+"""By format: name what a value is of; raise WalstreamError for anything else."""
 
 
 def source_in(headers: Sequence[Header]) -> str | None:
@@ -36,6 +50,13 @@ def source_in(headers: Sequence[Header]) -> str | None:
         if name == SOURCE_HEADER and text is not None:
             return text.decode(errors="replace")
     return None
+
+
+def noted(note: Note, headers: Sequence[Header], table: Table) -> Note:
+    """Note what a record says, where it says something new."""
+    if headers and (source := source_in(headers)) is not None:
+        note = note._replace(source=source)
+    return note if note.table == table else note._replace(table=table)
 
 
 def timestamp(given_ms: int | None, now_ms: int, retention_ms: int) -> int:

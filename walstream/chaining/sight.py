@@ -116,6 +116,8 @@ class ChainedState:
         for problem in (self.kept.problem, self.group.unreachable, lost):
             if problem is not None:
                 yield str(problem.args[0])
+        if unstored := self.told.get("unstored"):
+            yield unstored
         if not self.told or self.told.get("state") != "waiting":
             return
         if away := self.told.get("away"):

@@ -5,10 +5,13 @@ from typing import Any
 import structlog
 
 from walstream.chaining.figures import DOCUMENT, Figures
-from walstream.chaining.outlet import Limits, Outlet
+from walstream.chaining.lasting import Lasting
+from walstream.chaining.outlet import Outlet
 from walstream.chaining.passing import Passing
+from walstream.chaining.read_topics import ReadTopics
 from walstream.config import Config, KafkaSource
 from walstream.errors import ConfigError
+from walstream.kafka.described import Describer
 from walstream.options import Options
 from walstream.ports import Positions
 from walstream.routers import Routers
@@ -39,7 +42,8 @@ class ChainedSource:
         self._options = options
         self._stop = stop
         self._figures = Figures(positions.read(DOCUMENT), positions.write)
-        self._limits = {sink: Limits() for sink in source.sinks}
+        dropped = self._figures.dropped
+        self._lasting = {sink: Lasting(dropped.get(sink, 0)) for sink in source.sinks}
 
     def run(self) -> bool:
         """Pass records on until a stop; False: its deadline cut the drain short."""
@@ -50,13 +54,16 @@ class ChainedSource:
                 sink,
                 self._routers[name],
                 self._positions,
-                self._limits[name],
+                self._lasting[name],
             )
             for name, sink in configs.items()
         ]
         form = next(iter(configs.values())).format
+        topics = ReadTopics(
+            self._source, self._positions, Describer(self._source.consumer)
+        )
         try:
-            return Passing(self._source, form, outlets, self._figures, self._stop).run()
+            return Passing(topics, form, outlets, self._figures, self._stop).run()
         finally:
             self._figures.write(now=True)
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
 from walstream.errors import ConfigError, PermissionLacking, Transient
@@ -13,6 +13,7 @@ from walstream.kafka.producer import client_properties
 
 _TIMEOUT_S: Final = 10.0
 _MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
+NO_IDENTITY: Final = str(Uuid(0, 0))  # of a broker that gives topics none
 _LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001 - librdkafka's own code
 
 
@@ -39,15 +40,18 @@ class Describer:
                 hint="correct the property: librdkafka's CONFIGURATION.md lists all",
             ) from error
 
-    def look(self, names: Iterable[str]) -> dict[str, Described]:
+    def look(
+        self, names: Iterable[str], timeout_s: float | None = None
+    ) -> dict[str, Described]:
         """Describe those of these topics that are there."""
+        timeout_s = timeout_s or self._timeout_s
         asked = self._admin.describe_topics(
-            TopicCollection(sorted(names)), request_timeout=self._timeout_s
+            TopicCollection(sorted(names)), request_timeout=timeout_s
         )
         found = {}
         for name, answer in asked.items():
             try:
-                topic = answer.result(self._timeout_s + 1)
+                topic = answer.result(timeout_s + 1)
             except KafkaException as error:
                 if error.args[0].code() != _MISSING:
                     raise self._failure(error.args[0], name) from error

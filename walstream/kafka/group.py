@@ -59,6 +59,12 @@ class Stored(NamedTuple):
 class Member(Protocol):
     """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
 
+    def begins(self, topic: str) -> str:
+        """Hear that the group knows no partition of a topic; may raise.
+
+        Gives what is kept beside its first offsets.
+        """
+
     def assigned(self, stored: Mapping[Partition, Stored]) -> None:
         """Hear that these are ours from now on; may raise."""
 
@@ -143,9 +149,11 @@ def gap(
     return HistoryError(
         f"{spelt(place)}: the group's next offset{at} is not there: records were"
         " deleted before they were passed on, or the topic was made anew",
-        hint="see that readers know; then let the group begin with the oldest record"
-        " that is there",
-        repair=offset_repair(given, group, place.topic, "--to-earliest"),
+        hint="see that readers know; then let the group go on with the oldest record of"
+        " that partition",
+        repair=offset_repair(
+            given, group, f"{place.topic}:{place.number}", "--to-earliest"
+        ),
     )
 
 

@@ -31,6 +31,10 @@ _UNREADABLE: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
+_GROWN: Final = (
+    "topic has other partitions now: keys stay where they are until"
+    " walstream run --accept-partitions"
+)
 DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
@@ -79,11 +83,16 @@ class Topics:
         client: Mapping[str, Any],
         creation: Creation,
         accept: Callable[[Topic], None],
+        grown: str = _GROWN,
     ) -> None:
-        """`accept` sees each topic before the first record; it may raise."""
+        """`accept` sees each topic before the first record; it may raise.
+
+        `grown` is said of one that gets more partitions; "" says nothing.
+        """
         self._client = dict(client)
         self._creation = creation
         self._accept = accept
+        self._grown = grown
         self._admin: AdminClient | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
@@ -239,7 +248,9 @@ class Topics:
                 raise Transient("Kafka does not answer") from error
             topic = found[resource.name]
             topic.limit = int(config["max.message.bytes"].value)
-            topic.retention_ms = int(config["retention.ms"].value)
+            topic.retention_ms = retention_ms(
+                config["cleanup.policy"].value, config["retention.ms"].value
+            )
 
     def _tell_once(self, name: str, error: Exception) -> None:
         if name not in self._told:
@@ -262,11 +273,11 @@ class Topics:
             if now is None or now.identity != before.identity:
                 what = "was deleted" if now is None else "was deleted and created again"
                 raise topic_lost(name, what)
-            if now.partitions != before.partitions and name not in self._told:
+            grown = now.partitions != before.partitions
+            if grown and self._grown and name not in self._told:
                 self._told.add(name)
                 _log.warning(
-                    "topic has other partitions now: keys stay where they are until"
-                    " walstream run --accept-partitions",
+                    self._grown,
                     **{TOPIC: name},
                     before=before.partitions,
                     now=now.partitions,
@@ -276,6 +287,11 @@ class Topics:
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def retention_ms(policy: str, retention: str) -> int:
+    """Tell how long a topic keeps records; -1 is for ever: compacting takes no time."""
+    return int(retention) if "delete" in policy.split(",") else -1
 
 
 def _await_creation(name: str, done: "Future[None]") -> None:

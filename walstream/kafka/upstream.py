@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -36,6 +37,8 @@ from walstream.kafka.group import (
     upstream_properties,
 )
 from walstream.kafka.reader import Partition, Record, record_of
+from walstream.kafka.storing import Storing
+from walstream.kafka.trouble import reading_trouble
 from walstream.metrics import TOPIC
 
 _ASK_S: Final = 10.0
@@ -73,11 +76,15 @@ class Upstream:
         self._told: set[str] = set()
         self._paused = False
         self._places: set[Partition] = set()
-        self._unstored: dict[Partition, int] = {}  # what could not be stored
+        self.storing = Storing(group, self._fail)
         self.away = ""  # why no broker answers, as far as it is known
         try:
             self._consumer = Consumer(
-                {**properties, "error_cb": self._hear, "on_commit": self._hear_stored},
+                {
+                    **properties,
+                    "error_cb": self._hear,
+                    "on_commit": self.storing.heard,
+                },
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
@@ -132,23 +139,16 @@ class Upstream:
 
         Raises Transient when they were to be waited for and were not taken.
         """
-        if not offsets:
-            return
-        where = [TopicPartition(*one, *told) for one, told in offsets.items()]
-        try:
-            if not wait:
-                self._consumer.commit(offsets=where, asynchronous=True)
-                return
-            for one in self._consumer.commit(offsets=where, asynchronous=False) or ():
-                if one.error is not None:
-                    raise KafkaException(one.error)
-        except KafkaException as error:
-            raise reading_failure(error.args[0], "storing offsets") from error
+        self.storing.store(self._consumer, offsets, wait=wait)
 
-    def take_unstored(self) -> dict[Partition, int]:
-        """Give what could not be stored since this was asked last."""
-        found, self._unstored = self._unstored, {}
-        return found
+    def positions(self, places: Iterable[Partition]) -> dict[Partition, int]:
+        """Tell the offset behind what `poll` gave of each, markers counted too."""
+        where = [TopicPartition(*place) for place in places]
+        return {
+            Partition(one.topic, one.partition): one.offset
+            for one in (self._consumer.position(where) if where else ())
+            if one.error is None and one.offset >= 0
+        }
 
     def ends(self, places: Iterable[Partition]) -> dict[Partition, int]:
         """Tell where partitions end, as far as it was heard: no broker is asked."""
@@ -186,7 +186,7 @@ class Upstream:
             self._consumer.assign(where)
 
     def _take(self, where: list[TopicPartition]) -> None:
-        stored = self._stored(where)
+        stored = self._begun(where)
         for one in where:
             known = stored[Partition(one.topic, one.partition)]
             one.offset = self._first(known, Partition(one.topic, one.partition))
@@ -230,22 +230,40 @@ class Upstream:
                 hint="store one for the group, or leave the property out: it then"
                 " begins with the oldest record",
             )
-        if self._begin in _LATEST and self._is_new(place.topic):
-            return self._end(place)
         return OFFSET_BEGINNING
 
-    def _is_new(self, topic: str) -> bool:
-        """Tell whether the group knows no partition of it: else one was added."""
-        found = self._consumer.list_topics(topic, timeout=_ASK_S).topics[topic]
-        where = [TopicPartition(topic, number) for number in found.partitions]
-        return all(one.offset is None for one in self._stored(where).values())
+    def _begun(self, where: list[TopicPartition]) -> dict[Partition, Stored]:
+        """Tell what the group knows of these, once it has begun their topics."""
+        stored = self._stored(where)
+        unknown = {place.topic for place, one in stored.items() if one.offset is None}
+        for topic in sorted(unknown):
+            self._begin_topic(topic)
+        # another member may have begun one meanwhile
+        return self._stored(where) if unknown else stored
 
-    def _end(self, place: Partition) -> int:
-        """Find the end, and store it: what comes now is read, whatever happens."""
-        where = TopicPartition(*place)
-        _, end = self._consumer.get_watermark_offsets(where, timeout=_ASK_S)
-        self.store({place: (end, "")}, wait=True)
-        return int(end)
+    def _begin_topic(self, topic: str) -> None:
+        """Begin a topic whole, unless the group knows some partition of it.
+
+        Where it does, a partition was added: it is read from its first record on.
+        """
+        numbers = self._consumer.list_topics(topic, timeout=_ASK_S).topics[topic]
+        latest = self._begin in _LATEST
+        where = [
+            TopicPartition(topic, number, OFFSET_END) for number in numbers.partitions
+        ]
+        # before the group is asked: who began it meanwhile has a word in its offsets
+        ends = self._consumer.offsets_for_times(where, timeout=_ASK_S) if latest else []
+        if any(one.offset is not None for one in self._stored(where).values()):
+            return
+        note = self._who.begins(topic)
+        for one in ends:
+            if one.error is not None:
+                raise KafkaException(one.error)
+        found = {
+            Partition(one.topic, one.partition): (one.offset, note) for one in ends
+        }
+        # at once: what comes now is read, whatever happens
+        self.store(found, wait=True)
 
     def _revoked(self, _: Consumer, where: list[TopicPartition]) -> None:
         places = _places(where)
@@ -260,9 +278,12 @@ class Upstream:
         self._leave(where)
 
     def _leave(self, where: list[TopicPartition]) -> None:
-        self._places -= set(_places(where))
-        for place in _places(where):
-            self._unstored.pop(place, None)
+        places = _places(where)
+        if self._paused and places:
+            # the client keeps a pause, and it may come back later
+            self._consumer.resume(where)
+        self._places.difference_update(places)
+        self.storing.forget(places)
         if self._incremental:
             self._consumer.incremental_unassign(where)
         else:
@@ -280,13 +301,6 @@ class Upstream:
     def _fail(self, error: WalstreamError) -> None:
         if self._failure is None or (self._failure.retryable and not error.retryable):
             self._failure = error
-
-    def _hear_stored(
-        self, error: KafkaError | None, where: list[TopicPartition]
-    ) -> None:
-        for one in where:
-            if error is not None or one.error is not None:
-                self._unstored[Partition(one.topic, one.partition)] = one.offset
 
     def _hear(self, error: KafkaError) -> None:
         """Hear of trouble that belongs to no record."""
@@ -312,10 +326,13 @@ class Upstream:
             self._fail(gap(self._given, self._group, place, message.offset()))
         elif code == _LEFT:
             self._fail(Restart(f"left the group: {error.str()}"))
-        elif code in DENIED:
-            self._fail(reading_failure(error, f"reading {topic!r}"))
-        else:
+        elif error.fatal() or code == _AWAY:
             self._hear(error)
+        else:
+            at = Partition(topic, message.partition() or 0) if topic else None
+            found = reading_trouble(error, self._group, at, message.offset())
+            if found is not None:
+                self._fail(found)
 
 
 def _places(where: Iterable[TopicPartition]) -> list[Partition]:

@@ -22,6 +22,13 @@ def test_figures_go_on_from_what_was_kept() -> None:
     assert Figures(figures.kept()).report()["ops"] == 6
 
 
+def test_what_sinks_dropped_is_kept() -> None:
+    figures = Figures({"dropped": {"a": 5, "b": 1}})
+    figures.see_sinks({"a": {"dropped": 7}})
+    assert figures.kept()["dropped"] == {"a": 7, "b": 1}
+    assert figures.report()["sinks"] == {"a": {"dropped": 7}}
+
+
 def test_causes_are_told_apart_up_to_a_number() -> None:
     figures = Figures(None)
     for number in range(300):

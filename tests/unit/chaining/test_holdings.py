@@ -50,6 +50,16 @@ def test_what_is_due_is_told_once_and_again_when_it_failed() -> None:
     assert made.take_delivered() == 1
 
 
+def test_markers_behind_the_last_record_count_as_done() -> None:
+    made = holding()
+    made.pass_over({A: 7, Partition("gone", 0): 7})
+    note = Note("id", "7/db/0", ("public", "x")).written()
+    assert made.due() == {A: (7, note)}
+    made.add([record(A, 8)])
+    made.pass_over({A: 9})
+    assert made.due() == {}
+
+
 def test_what_was_read_of_a_partition_goes_with_it() -> None:
     made = holding()
     made.add([record(A, 5), record(B, 0), record(A, 6)])

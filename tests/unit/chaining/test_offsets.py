@@ -27,6 +27,24 @@ def test_the_front_decides() -> None:
     assert offsets.take_delivered() == 0
 
 
+def test_what_never_comes_as_a_record_is_passed_over() -> None:
+    offsets = Offsets()
+    offsets.stored = 10
+    offsets.pass_over(10)
+    assert not offsets.reached
+    offsets.pass_over(12)
+    assert offsets.due == 12
+    portion = offsets.begin(12)
+    portion.undelivered += 1
+    offsets.sent(portion, 12, Note("t"))
+    offsets.pass_over(14)
+    assert offsets.advance() == 12
+    portion.undelivered -= 1
+    assert offsets.advance() == 14
+    offsets.pass_over(13)
+    assert offsets.advance() == 14
+
+
 def test_what_is_read_still_counts_as_far_as_it_was_sent() -> None:
     offsets = Offsets()
     portion = offsets.begin(5)

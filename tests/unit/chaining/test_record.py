@@ -2,7 +2,7 @@
 
 import pytest
 
-from walstream.chaining.record import READERS, source_in, timestamp
+from walstream.chaining.record import READERS, Named, source_in, timestamp
 from walstream.errors import WalstreamError
 
 DAY_MS = 86_400_000
@@ -10,12 +10,12 @@ NOW = 1_800_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("form", "value", "table"),
+    ("form", "value", "named"),
     [
         (
             "op",
             '{"table_name":"T","col_names":[],"lsn":1,"seq_id":0,"op":{"Insert":[]}}',
-            ("public", "T"),
+            Named(("public", "T"), 1, 0),
         ),
         (
             "op",
@@ -23,7 +23,7 @@ NOW = 1_800_000_000_000
                 '{"table_name":"T","col_names":[],"lsn":1,"seq_id":0,"op":"Truncate",'
                 '"schema":"s","partitions":4}'
             ),
-            ("s", "T"),
+            Named(("s", "T"), 1, 0),
         ),
         (
             "event",
@@ -31,14 +31,14 @@ NOW = 1_800_000_000_000
                 '{"Host":"h","Database":"d","Table":"T","Action":"delete",'
                 '"WALPosition":7,"Timestamp":"2026-11-21T06:28:02Z","Columns":{}}'
             ),
-            ("", "T"),
+            Named(("", "T"), 7),
         ),
     ],
 )
-def test_a_record_names_its_table(
-    form: str, value: str, table: tuple[str, str]
+def test_a_record_names_its_table_and_position(
+    form: str, value: str, named: Named
 ) -> None:
-    assert READERS[form](value.encode()) == table
+    assert READERS[form](value.encode()) == named
 
 
 @pytest.mark.parametrize("form", list(READERS))

@@ -1,0 +1,20 @@
+"""What outlives a connection to a sink."""
+
+from walstream.chaining.lasting import Lasting
+from walstream.kafka.topics import DEFAULT_LIMIT
+
+
+def test_limits_grow_both_ways() -> None:
+    lasting = Lasting()
+    lasting.see(DEFAULT_LIMIT + 1)
+    lasting.see(10)
+    lasting.see(20)
+    assert lasting.limits == (10, DEFAULT_LIMIT + 1)
+
+
+def test_what_was_dropped_before_counts() -> None:
+    lasting = Lasting(5)
+    assert lasting.drop("a")
+    assert not lasting.drop("a")
+    assert lasting.drop("b")
+    assert lasting.dropped == 8

@@ -1,0 +1,27 @@
+"""What a chained source knows of a sink, whoever is connected to it: pure."""
+
+from walstream.kafka.topics import DEFAULT_LIMIT
+
+
+class Lasting:
+    """The sizes that a sink's topics take, and what it dropped."""
+
+    def __init__(self, dropped: int = 0) -> None:
+        """Go on from what earlier processes dropped."""
+        # the smallest and the largest max.message.bytes that were met
+        self.limits = (DEFAULT_LIMIT, DEFAULT_LIMIT)
+        self.dropped = dropped
+        self._tables: set[str] = set()
+
+    def see(self, limit: int) -> None:
+        """Take in what one more topic takes."""
+        smallest, largest = self.limits
+        self.limits = min(smallest, limit), max(largest, limit)
+
+    def drop(self, table: str) -> bool:
+        """Count a record that has no topic; tell whether its table is new."""
+        self.dropped += 1
+        if table in self._tables:
+            return False
+        self._tables.add(table)
+        return True
