@@ -21,6 +21,11 @@ _IN_VAIN: Final = (
     "on_too_large",
     "tombstones",
     "topic_partitions",
+    "on_failure",
+    "txinfo",
+    "txinfo_max_rows",
+    "batch_rows",
+    "batch_interval",
 )
 
 

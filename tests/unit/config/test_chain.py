@@ -38,6 +38,7 @@ def test_what_passes_records_on_is_fine() -> None:
     assert problems(None, {}) == {}
     assert problems(None, {"topics": {"s.t": {"name": "x"}}}, {}) == {}
     assert problems(None, event) == {}
+    assert problems(None, {"verbose": True}) == {}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,11 @@ def test_what_passes_records_on_is_fine() -> None:
         ("on_too_large", "large"),
         ("tombstones", True),
         ("topic_partitions", 3),
+        ("on_failure", "drop"),
+        ("txinfo", "counts"),
+        ("txinfo_max_rows", 5),
+        ("batch_rows", 5),
+        ("batch_interval", "1s"),
     ],
 )
 def test_a_sink_that_would_write_otherwise_is_refused(key: str, value: object) -> None:
