@@ -24,6 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     AclPermissionType,
     AdminClient,
     NewTopic,
+    OffsetSpec,
     ResourcePatternType,
     ResourceType,
 )
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--group")
     parser.add_argument("--reset-offsets", action="store_true")
     parser.add_argument("--to-offset", type=int)
+    parser.add_argument("--to-earliest", action="store_true")
     parser.add_argument("--execute", action="store_true")
     told = parser.parse_args()
     admin = client(told.bootstrap_server, told.command_config)
@@ -115,7 +117,16 @@ def _groups(admin: Any, told: argparse.Namespace) -> Any:
     assert told.reset_offsets
     assert told.execute
     topic, _, partition = told.topic.partition(":")
-    where = [TopicPartition(topic, int(partition), told.to_offset)]
+    found = admin.list_topics(topic, timeout=_WAIT_S).topics[topic].partitions
+    numbers = [int(partition)] if partition else sorted(found)
+    where = [TopicPartition(topic, number, told.to_offset or 0) for number in numbers]
+    if told.to_earliest:
+        spec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # undeclared
+        firsts = admin.list_offsets(dict.fromkeys(where, spec))
+        where = [
+            TopicPartition(topic, one.partition, first.result(_WAIT_S).offset)
+            for one, first in firsts.items()
+        ]
     asked = ConsumerGroupTopicPartitions(told.group, where)
     return admin.alter_consumer_group_offsets([asked]).values()
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.chaining import Chain, shown, stored
 from tests.fix_kafka import KafkaServer
 from tests.producing import Feed, insert, truncate
 from tests.reading import Reader, TopicAdmin
 from tests.waiting import wait_until
+from walstream.formats.op import OpEncoder
 from walstream.op import Table
 
 pytestmark = pytest.mark.kafka
@@ -145,13 +147,7 @@ def test_a_malformed_record_stops_and_its_neighbours_are_there(
     assert "secret" not in made.text
     assert stored(feed.bootstrap, group, feed.topic, 1) == [5]
     assert len(copy_of(reader, 5, topic)) == 5
-    tool, *arguments = shlex.split(repair)
-    name = tool.removeprefix("kafka-").removesuffix(".sh")
-    subprocess.run(
-        [sys.executable, "-m", "tests.kafka_tools", name, *arguments],
-        check=True,
-        timeout=60,
-    )
+    run_tool(repair)
     feed.send_raw(b'{"secret": 2}')
     feed.insert(11)
     feed.flush()
@@ -291,8 +287,105 @@ def test_records_that_are_gone_are_not_jumped_over(
     feed.flush()
     TopicAdmin(feed.bootstrap).delete_before(feed.topic, 4)
     made.start().ends_with(
-        3, f"topic {feed.topic!r} partition 0: the group's next offset", "--to-earliest"
+        3,
+        f"topic {feed.topic!r} partition 0: the group's next offset",
+        # the other partitions have lost nothing
+        f"--topic {feed.topic}:0 --reset-offsets --to-earliest",
     )
+
+
+def test_a_group_whose_offsets_are_gone_does_not_begin_by_itself(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    group, target = f"{topic_prefix}group", f"{topic_prefix}copy.public.item"
+    feed.insert(1)
+    feed.flush()
+    made = chain(source={"consumer": {"auto.offset.reset": "latest"}})
+    with made:
+        wait_until(
+            lambda: stored(feed.bootstrap, group, feed.topic, 3) == [1, 0, 0],
+            30,
+            "every partition begins at its end",
+        )
+        feed.insert(2)
+        feed.flush()
+        copy_of(reader, 1, target)
+        assert made.terminate() == 0, made.text
+    TopicAdmin(feed.bootstrap).forget_group(group)
+    repair = (
+        f"kafka-consumer-groups.sh --bootstrap-server {feed.bootstrap} --group {group}"
+        f" --topic {feed.topic} --reset-offsets --to-earliest --execute"
+    )
+    made.start().ends_with(
+        3, f"group {group!r} stored offsets of topic {feed.topic!r}", repair
+    )
+    run_tool(repair)
+    with made:
+        assert len(copy_of(reader, 3, target)) == 3
+
+
+def test_markers_of_transactions_count_as_read(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    producer = Producer(
+        {"bootstrap.servers": feed.bootstrap, "transactional.id": topic_prefix}
+    )
+    producer.init_transactions(30)
+    for taken_back in (False, True):
+        producer.begin_transaction()
+        op = insert(1, 0, ["1", "2"])
+        producer.produce(feed.topic, OpEncoder(op.table).encode(op), partition=0)
+        assert not producer.flush(30)
+        if taken_back:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    with chain() as made:
+        assert len(copy_of(reader, 1, f"{topic_prefix}copy.public.item")) == 1
+        group = f"{topic_prefix}group"
+        wait_until(
+            lambda: stored(feed.bootstrap, group, feed.topic, 1) == [4],
+            10,
+            "the last marker is behind it",
+        )
+        (running,) = asked(made, "status")["sources"]
+        assert running["lag_records"] == 0
+
+
+def test_a_topic_that_is_read_under_another_address_is_not_written_to(
+    chain: Callable[..., Chain], feed: Feed
+) -> None:
+    feed.insert(1)
+    feed.flush()
+    other = feed.bootstrap.replace("127.0.0.1", "localhost")
+    assert other != feed.bootstrap
+    made = chain(
+        sink={"topic": feed.topic}, source={"consumer": {"bootstrap.servers": other}}
+    )
+    made.start().ends_with(2, f"topic {feed.topic!r} of sinks.", "reads")
+
+
+def test_a_table_that_no_topic_can_be_named_after_is_malformed(
+    chain: Callable[..., Chain], feed: Feed, reader: Reader, topic_prefix: str
+) -> None:
+    feed.send_raw(None)
+    feed.send(insert(1, 0, ["1", "2"], Table("s", "x" * 300, ("id", "n"))))
+    feed.insert(1)
+    feed.send_raw(None)
+    feed.flush()
+    made = chain().start()
+    made.ends_with(3, "offset 0: a tombstone before any op", "--to-offset 1")
+    made.source = {"on_poison": "skip"}
+    made.sink = {"verbose": True}
+    with made:
+        copied = copy_of(reader, 2, f"{topic_prefix}copy.public.item")
+        assert len(made.said("is passed over")) == 2
+        (line,) = [one for one in made.log if one["event"] == "record"]
+        assert (line["table"], line["lsn"]) == ("public.item", "0/3E8")
+        assert len([one for one in made.log if one["event"] == "tombstone"]) == 1
+    assert [one[2] for one in copied] == [
+        one[2] for one in shown(reader.records, feed.topic)[2:]
+    ]
 
 
 _SHARING = {
@@ -406,6 +499,17 @@ def test_status_check_and_positions_know_the_group(
     TopicAdmin(feed.bootstrap).delete_before(feed.topic, 5)
     assert asked(made, "check", code=3)["exit_code"] == 3
     assert asked(made, "status", code=3)["exit_code"] == 3
+
+
+def run_tool(repair: str) -> None:
+    """Run a command of Kafka's, exactly as it was printed."""
+    tool, *arguments = shlex.split(repair)
+    name = tool.removeprefix("kafka-").removesuffix(".sh")
+    subprocess.run(
+        [sys.executable, "-m", "tests.kafka_tools", name, *arguments],
+        check=True,
+        timeout=60,
+    )
 
 
 def cli(made: Chain, *words: str) -> subprocess.CompletedProcess[str]:

@@ -100,7 +100,7 @@ class Figures:
             "delivered_per_s": self._delivered_rate.of(now, self.delivered),
             "lag_records": self.lag,
             "poisoned": self.poisoned,
-            "away": self.away,
+            "upstream_away": self.away,  # `away` tells of detached sinks
             "unstored": self.unstored,
             "sinks": self.sinks,
         }

@@ -120,5 +120,5 @@ class ChainedState:
             yield unstored
         if not self.told or self.told.get("state") != "waiting":
             return
-        if away := self.told.get("away"):
+        if away := self.told.get("upstream_away"):
             yield away

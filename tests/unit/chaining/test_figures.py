@@ -43,7 +43,7 @@ def test_brokers_that_are_away_are_said_once() -> None:
         for away in ("away", "", "away", "away"):
             figures.see_away(away)
     assert [one["event"] for one in said] == ["away"]
-    assert figures.report()["away"] == "away"
+    assert figures.report()["upstream_away"] == "away"
 
 
 def test_what_cannot_be_written_stops_nothing() -> None:
