@@ -44,6 +44,7 @@ class Feed:
     writes_ops: bool
     brokers: frozenset[str]
     topics: frozenset[str]  # patterns with * and ?
+    asides: frozenset[str]  # of those, what holds no ops
 
     def shares_cluster(self, other: "Feed") -> bool:
         return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)
@@ -196,7 +197,7 @@ def check_parking(
             topic
             for feed in feeds
             if any(feed.shares_cluster(one) for one in own)
-            for topic in feed.topics
+            for topic in feed.topics - feed.asides
         }
         for key, aside in _asides(sink, own):
             if any(overlap(topic, aside) for topic in near):
@@ -274,6 +275,7 @@ def _feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator
                     writes_ops=sink.format == "op",
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
+                    asides=frozenset({sink.txinfo_topic(name)}),
                 )
 
 
