@@ -58,6 +58,15 @@ Complain = Callable[..., str]
             "sinks.x.txinfo: counts what the source sent",
         ),
         (
+            (
+                '[sources.a]\nkind = "postgres"\ndsn = "host=/x"\n'
+                'sinks = ["x", "y"]\ndetach_after = "8s"\n'
+                '[sinks.x]\nkind = "log"\nbatch_interval = "5s"\n'
+                '[sinks.y]\nkind = "log"'
+            ),
+            "sinks.x.batch_interval: is longer than 4 s",
+        ),
+        (
             '[sinks.x]\nkind = "kafka"\ntxinfo = "{table}"\nproducer = {}',
             'sinks.x.txinfo: "{table}" is no topic name',
         ),
