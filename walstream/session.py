@@ -111,6 +111,7 @@ class Session:
             self._site, positions, options, self._capture, self._backfill
         )
         self._sinks = SinkSet(config, name, positions, options, seen_topics)
+        self._sinks.meter = gauge.meter
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
         self._times: CommitTimes | None = None  # of the last stream
@@ -173,6 +174,7 @@ class Session:
         away = self._settle(stack)
         open_ = partial(self._sinks.open, server.origin, captured.values(), stack)
         sinks = open_(names=set(self._sinks.names) - away)
+        self._gauge.follow(sinks)
         if self.members is not None:
             self.members.opens(lambda name: open_(names={name})[0])
         return sinks

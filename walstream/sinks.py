@@ -13,6 +13,7 @@ from walstream.kafka.informing import InformingSink, Informs
 from walstream.kafka.producer import client_properties
 from walstream.kafka.sink import KafkaSink, SinkRules
 from walstream.kafka.topics import Creation, Topic, Topics
+from walstream.meter import Meter
 from walstream.metrics import TOPIC
 from walstream.options import Options
 from walstream.ports import Positions
@@ -33,6 +34,7 @@ class SinkSet:
         options: Options,
         seen_topics: dict[str, set[str]],
     ) -> None:
+        self.meter = Meter()  # counts what its sinks are given
         self._seen_topics = seen_topics
         self._positions = positions
         self._options = options
@@ -97,6 +99,7 @@ class SinkSet:
                     source_header=header,
                     context=self._routers.context(name, origin),
                     strict=config.strict,
+                    meter=self.meter.sink(name),
                 ),
                 router,
                 self.topics(name),

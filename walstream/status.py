@@ -12,18 +12,18 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from walstream.away.seen import sights
 from walstream.backfill.status import BackfillStatus, backfill_status
 from walstream.backfill.status import problems as backfill_problems
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.config.risk import risks
 from walstream.control import ask_status
+from walstream.eyes import Eyes, ToldEyes
 from walstream.lock import holder
 from walstream.lsn import show
-from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.polling.status import PolledState, TableStatus
 from walstream.postgres.slot import Health
-from walstream.source_state import SourceState, health_of, kept_of
+from walstream.snapshot import Snapshot
+from walstream.source_state import SourceState
 from walstream.told import WAITS, Told
 
 
@@ -106,22 +106,32 @@ _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 SCHEMA: Final = TypeAdapter(Status)
 
 
+def of_run(config: Config, snapshot: Snapshot) -> Status:
+    """Tell what the running instance itself knows: no server is asked, no folder."""
+    running = snapshot.running
+    return _status(ToldEyes(config), running, running["sources"], snapshot.at)
+
+
 def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     """Look at every source. Raises nothing that a server or a state folder does.
 
     But for a folder that this user may not read.
     """
-    at = now()
     state = Path(config.state)
     running = ask_status(state)
     told = running["sources"] if running else {}
-    away = running.get("away", {}) if running else {}
     mute = holder(state) if running is None else None
+    if mute:
+        told = dict.fromkeys(config.sources, _mute(mute))
+    return _status(Eyes(config), running, told, now())
+
+
+def _status(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
+    """Tell of all sources what the running instance, if one does, and `eyes` say."""
+    away = running.get("away", {}) if running else {}
     sources = [
-        _look_at(
-            config, name, source, _mute(mute) if mute else _of(name, told, away), at
-        )
-        for name, source in sorted(config.sources.items())
+        _look_at(eyes, name, source, _of(name, told, away), at)
+        for name, source in sorted(eyes.config.sources.items())
         if not isinstance(source, KafkaSource)
     ]
     return Status(
@@ -144,19 +154,20 @@ def _mute(pid: str) -> dict[str, Any]:
 
 
 def _look_at(
-    config: Config,
+    eyes: Eyes,
     name: str,
     source: PostgresSource | SqlSource,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
-        return _look_at_polled(config, name, source, told)
-    kept = kept_of(Path(config.state) / name)
-    health, unreachable = health_of(source)
+        return _look_at_polled(eyes, name, source, told)
+    config = eyes.config
+    kept = eyes.kept(name, told)
+    health, unreachable = eyes.health(source, told)
     seen = SourceState(source, kept, told, health, unreachable)
     state, exit_code = seen.state()
-    away = sights(source, name, kept.away, told.get("workers_away", {}))
+    away = eyes.away(source, name, kept, told)
     if seen.alarm or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
@@ -192,9 +203,10 @@ def _look_at(
 
 
 def _look_at_polled(
-    config: Config, name: str, source: SqlSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: SqlSource, told: dict[str, Any]
 ) -> SourceStatus:
-    seen = PolledState(source, kept_of_polled(source, Path(config.state) / name), told)
+    config = eyes.config
+    seen = PolledState(source, eyes.polls(name, source), told)
     state, exit_code = seen.state()
     tables = seen.tables()
     rows = sum(table.rows for table in tables.values())

@@ -12,6 +12,7 @@ from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink, _Target
 from walstream.key_form import KeyForm
 from walstream.ledger import Transaction
+from walstream.meter import TableMeter
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.routing import Route
 from walstream.row import Row
@@ -107,6 +108,7 @@ class InformingSink(KafkaSink):
             key.render,
             _whole_record,
             truncates=False,
+            meter=TableMeter(""),  # what it says is no op
         )
         self._targets[table] = made
         return made

@@ -47,6 +47,7 @@ class Outbox:
         self._failure: WalstreamError | None = None
         self._callback: tuple[Transaction | None, Any] = (None, None)
         self._unreachable = False
+        self.records_delivered = 0
 
     @property
     def in_flight(self) -> int:
@@ -159,12 +160,17 @@ class Outbox:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
             transaction.undelivered -= 1
+            self.records_delivered += 1
             if self._unreachable:
-                self._unreachable = False
-                _log.info("Kafka takes records again", **{SINK: self._sink})
+                self.answers()
         else:
             where = f"{message.topic()!r} partition {message.partition()}"
             self.fail(failure(error, f"delivering to {where}"))
+
+    def answers(self) -> None:
+        """Hear that Kafka is not in trouble any more."""
+        self._unreachable = False
+        _log.info("Kafka takes records again", **{SINK: self._sink})
 
     def fail(self, error: WalstreamError) -> None:
         """Remember what stops this producer: a lasting cause before a passing one."""

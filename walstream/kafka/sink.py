@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,12 +13,14 @@ from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamErro
 from walstream.formats import encoder_of
 from walstream.formats.context import Context
 from walstream.formats.whole import Encode, whole_rows
+from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
 from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
 from walstream.lsn import show
+from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
@@ -43,6 +45,7 @@ class SinkRules:
     source_header: bytes  # system_identifier/database/epoch
     context: Context
     strict: bool = False  # an old row that is not whole is an error
+    meter: SinkMeter = field(default_factory=SinkMeter)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +57,7 @@ class _Target:
     key: KeyRenderer
     encode: Encode
     truncates: bool  # has the format a form for a Truncate?
+    meter: TableMeter
 
 
 class KafkaSink:
@@ -84,6 +88,7 @@ class KafkaSink:
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = time.monotonic() + _REFRESH_S
+        self._asking = Asking(topics.ask)
         self.dropped: dict[str, int] = {}  # ops without a topic or a form, by table
 
     def ready(self) -> bool:
@@ -108,6 +113,11 @@ class KafkaSink:
     def in_flight(self) -> int:
         """Records, and the producer's own requests, under way."""
         return self._outbox.in_flight if self._outbox is not None else 0
+
+    @property
+    def records_delivered(self) -> int:
+        """Records that Kafka has taken, since the stream began; from any thread."""
+        return self._outbox.records_delivered if self._outbox is not None else 0
 
     @property
     def name(self) -> str:
@@ -170,13 +180,16 @@ class KafkaSink:
         elif target.topic is None:
             transaction.undelivered += 1
             outbox.hold(partial(self._send_later, target, op, transaction))
-        elif op.kind is Kind.TRUNCATE:
-            self._put_truncate(outbox, target, op, transaction)
-        elif op.key_changed and self._rules.split_key_updates:
-            for half in halves(op):
-                self._put_row(outbox, target, half, transaction)
         else:
-            self._put_row(outbox, target, op, transaction)
+            target.meter.ops += 1
+            if op.kind is Kind.TRUNCATE:
+                self._put_truncate(outbox, target, op, transaction)
+            elif op.key_changed and self._rules.split_key_updates:
+                target.meter.ops += 1  # of two numbers
+                for half in halves(op):
+                    self._put_row(outbox, target, half, transaction)
+            else:
+                self._put_row(outbox, target, op, transaction)
         return outbox.has_room
 
     def _aim(self, table: Table) -> _Target | None:
@@ -191,7 +204,12 @@ class KafkaSink:
                 whole_rows(encoder.encode) if self._rules.strict else encoder.encode
             )
             target = _Target(
-                route, topic, route.key.render, encode, truncates=encoder.truncates
+                route,
+                topic,
+                route.key.render,
+                encode,
+                truncates=encoder.truncates,
+                meter=self._rules.meter.tables.of(table.full_name),
             )
         self._targets[table] = target
         return target
@@ -310,6 +328,8 @@ class KafkaSink:
 
     def _look_at_topics(self, outbox: Outbox) -> None:
         """See once a minute whether the topics are still what they were."""
+        if self._asking.back(away=outbox.unreachable):
+            outbox.answers()
         if self._refresh is None:
             if time.monotonic() >= self._next_refresh:
                 self._next_refresh = time.monotonic() + _REFRESH_S
