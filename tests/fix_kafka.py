@@ -16,7 +16,7 @@ from tests.services import chosen, container, external, needs_own_servers
 from tests.waiting import wait_until
 from walstream.local import LocalKafka
 from walstream.local.kafka import answers_api_versions
-from walstream.local.port import free_port
+from walstream.local.port import HOST, free_port
 
 _IMAGE = "apache/kafka:4.1.0"
 _CONTROLLER_PORT = 9093
@@ -33,7 +33,9 @@ class RemoteKafka:
 
 
 class OwnKafka(Protocol):
-    def __call__(self, settings: dict[str, str] | None = None) -> LocalKafka: ...
+    def __call__(
+        self, settings: dict[str, str] | None = None, host: str = HOST
+    ) -> LocalKafka: ...
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +50,10 @@ def own_kafka() -> Iterator[OwnKafka]:
     needs_own_servers()
     with ExitStack() as stack:
 
-        def start(settings: dict[str, str] | None = None) -> LocalKafka:
-            return stack.enter_context(LocalKafka(settings=settings))
+        def start(
+            settings: dict[str, str] | None = None, host: str = HOST
+        ) -> LocalKafka:
+            return stack.enter_context(LocalKafka(settings=settings, host=host))
 
         yield start
 

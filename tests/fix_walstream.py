@@ -14,6 +14,7 @@ from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.reading import Reader
 from tests.running import Walstream
+from walstream import extension
 from walstream.formats.op import decode
 
 
@@ -60,6 +61,18 @@ def streamed(
         walstream = Walstream(dsn, kafka.bootstrap, folder, prefix=prefix, **options)
         with walstream:
             yield Stream(database, walstream, reader)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder that Python looks into, here and in what is started."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    extension.names.cache_clear()
+    yield folder
+    extension.names.cache_clear()
 
 
 class Runs:

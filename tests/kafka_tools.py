@@ -1,7 +1,7 @@
-"""Two of Kafka's own commands, as far as printed repairs use them.
+"""Some of Kafka's own commands, as far as printed repairs use them.
 
 The jars of the tests' broker hold kafka-configs.sh, and neither kafka-topics.sh nor
-kafka-acls.sh: these ask the same of the same brokers.
+kafka-acls.sh nor kafka-consumer-groups.sh: these ask the same of the same brokers.
 
     python -m tests.kafka_tools topics --bootstrap-server HOST:PORT --create --topic T
 """
@@ -13,7 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AclBinding,
     AclOperation,
@@ -30,7 +34,7 @@ _WAIT_S = 30
 def main() -> None:
     """Do what one command says; any other option is an error."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("tool", choices=["topics", "acls"])
+    parser.add_argument("tool", choices=["topics", "acls", "consumer-groups"])
     parser.add_argument("--bootstrap-server", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--command-config")
@@ -41,9 +45,14 @@ def main() -> None:
     parser.add_argument("--add", action="store_true")
     parser.add_argument("--allow-principal")
     parser.add_argument("--operation", action="append", default=[])
+    parser.add_argument("--group")
+    parser.add_argument("--reset-offsets", action="store_true")
+    parser.add_argument("--to-offset", type=int)
+    parser.add_argument("--execute", action="store_true")
     told = parser.parse_args()
     admin = client(told.bootstrap_server, told.command_config)
-    for done in (_topics if told.tool == "topics" else _acls)(admin, told):
+    tools = {"topics": _topics, "acls": _acls, "consumer-groups": _groups}
+    for done in tools[told.tool](admin, told):
         try:
             done.result(_WAIT_S)
         except KafkaException as error:
@@ -100,6 +109,15 @@ def _acls(admin: Any, told: argparse.Namespace) -> Any:
     names = {one.name.replace("_", "").lower(): one for one in AclOperation}
     wanted = [names[operation.lower()] for operation in told.operation]
     return allow(admin, told.allow_principal, told.topic, wanted)
+
+
+def _groups(admin: Any, told: argparse.Namespace) -> Any:
+    assert told.reset_offsets
+    assert told.execute
+    topic, _, partition = told.topic.partition(":")
+    where = [TopicPartition(topic, int(partition), told.to_offset)]
+    asked = ConsumerGroupTopicPartitions(told.group, where)
+    return admin.alter_consumer_group_offsets([asked]).values()
 
 
 if __name__ == "__main__":

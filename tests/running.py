@@ -269,12 +269,25 @@ def toml(document: Mapping[str, Any]) -> str:
 def _lines(table: Mapping[str, Any], path: str) -> list[str]:
     lines = [f"[{path}]"] if path else []
     nested = {key: part for key, part in table.items() if isinstance(part, Mapping)}
+    arrays = {key: part for key, part in table.items() if _is_array(part)}
     for key, scalar in table.items():
-        if key not in nested:
+        if key not in nested and key not in arrays:
             lines.append(f"{_text(key)} = {json.dumps(scalar, ensure_ascii=False)}")
     for key, part in nested.items():
         lines += _lines(part, f"{path}.{_text(key)}" if path else _text(key))
+    for key, parts in arrays.items():
+        for part in parts:
+            # its own tables are written behind it, under the same path
+            lines += [
+                f"[{line}]" if line == f"[{path}.{_text(key)}]" else line
+                for line in _lines(part, f"{path}.{_text(key)}")
+            ]
     return lines
+
+
+def _is_array(part: Any) -> bool:
+    """Tell whether it is an array of tables."""
+    return isinstance(part, list) and bool(part) and isinstance(part[0], Mapping)
 
 
 def _text(key: str) -> str:

@@ -14,9 +14,11 @@ from pydantic import TypeAdapter
 
 from walstream import state_check, supported
 from walstream.backfill import checks as backfill_checks
+from walstream.chaining import checks as chained_checks
 from walstream.config import (
     Config,
     KafkaSource,
+    PackageSource,
     PostgresSource,
     Secrets,
     SqlSource,
@@ -24,6 +26,7 @@ from walstream.config import (
 from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
+from walstream.handling import handler_problems
 from walstream.polling import checks as polled_checks
 from walstream.polling.kept import Kept, kept_of
 from walstream.postgres.catalog import TableFacts
@@ -35,6 +38,7 @@ from walstream.sink_checks import Wanted as WantedTopics
 from walstream.state_check import Known
 from walstream.streaming import Streaming, streaming
 
+_HANDLED: Final = "a handler that misses its column lets through what it should not"
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
@@ -78,7 +82,7 @@ def check(config: Config) -> Report:
     sources = [
         checker.source(name, source)
         for name, source in config.sources.items()
-        if not isinstance(source, KafkaSource)
+        if not isinstance(source, PackageSource)
     ]
     finish = _Finish(config.secrets, config.command)
     whole = finish.all(whole)
@@ -127,10 +131,15 @@ class _Checker:
     ours: Streaming
     sinks: SinkChecks = field(default_factory=SinkChecks)
 
-    def source(self, name: str, source: PostgresSource | SqlSource) -> SourceReport:
-        """Look at a source of any kind that is built."""
+    def source(
+        self, name: str, source: PostgresSource | SqlSource | KafkaSource
+    ) -> SourceReport:
+        """Look at a source of any kind."""
         if isinstance(source, SqlSource):
             shown, found = mask_value("url", source.url), self._polled(name, source)
+        elif isinstance(source, KafkaSource):
+            shown = source.consumer.get("bootstrap.servers", "")
+            found = self._chained(name, source)
         else:
             shown, found = mask_value("dsn", source.dsn), self._streamed(name, source)
         findings = _stops_first(found)
@@ -156,6 +165,17 @@ class _Checker:
             found += self.sinks.look(sink, config, wanted)
         return found
 
+    def _chained(self, name: str, source: KafkaSource) -> list[Finding]:
+        known, damage = Known(), list[Finding]()
+        if self.folder is not None:
+            known, damage = state_check.look_at_source(self.folder / name, "")
+        found = [*damage, *chained_checks.inspect(source)]
+        for sink, config in Routers(self.config, name).configs.items():
+            topics = chained_checks.topics(source, sink, known.topics)
+            wanted = WantedTopics(topics, known.topics, chained=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
     def _streamed(self, name: str, source: PostgresSource) -> list[Finding]:
         known, damage = Known(), list[Finding]()
         if self.folder is not None:
@@ -172,6 +192,8 @@ class _Checker:
         for sink, config in routers.configs.items():
             named, unroutable = _topics(routers, sink, tables)
             topics += unroutable
+            if config.on_too_large != "stop":
+                named.add(config.on_too_large)
             wanted = WantedTopics(
                 named,
                 known.topics,
@@ -179,6 +201,10 @@ class _Checker:
                 oldest_commit=_oldest_commit(known, inspection),
             )
             sinks += self.sinks.look(sink, config, wanted)
+        keys += [
+            Finding.of(error, "handlers", f"sink {sink}", _HANDLED)
+            for sink, error in handler_problems(routers, tables)
+        ]
         early = [one for one in server if not _is_of_publication(one)]
         late = [one for one in server if _is_of_publication(one)]
         filled = self._backfill(source, known, inspection)

@@ -7,8 +7,10 @@ of values, encoder, router, partitioner and producer properties.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walstream.config import Config, PostgresSource
+from walstream.config import Config, KafkaSink, PostgresSource
+from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
+from walstream.handling import handler_specs
 from walstream.kafka.failure import failure
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer import producer_properties
@@ -77,6 +79,9 @@ def chunk_task(
     routers = Routers(config, source)
     origin = snapshot.source_header.decode().rpartition("/")[0]
     targets = []
+    for name, dry in routers.routed.items():
+        if not isinstance(dry, KafkaSink):
+            targets.append(_dry(routers, name, origin, dry))
     for name, sink in routers.configs.items():
         limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
         targets.append(
@@ -99,6 +104,8 @@ def chunk_task(
                     for topic in topics[name].values()
                 },
                 context=routers.context(name, origin),
+                handlers=handler_specs(sink),
+                parking="" if sink.on_too_large == "stop" else sink.on_too_large,
                 transactions=""
                 if leash
                 else transactions(found.slot, name, snapshot.source_header),
@@ -111,4 +118,18 @@ def chunk_task(
         tuple(targets),
         leash,
         config.secrets.values,
+    )
+
+
+def _dry(routers: Routers, name: str, origin: str, sink: RoutedSink) -> Target:
+    """Make the target of a sink that sends nothing."""
+    return Target(
+        Outgoing(name, failure, {}),
+        format=sink.format,
+        partitioner="murmur2",
+        router=routers[name],
+        topics={},
+        context=routers.context(name, origin),
+        handlers=handler_specs(sink),
+        dry=True,
     )

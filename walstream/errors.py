@@ -28,6 +28,10 @@ class Repair:
         """Fill in the source's name, which an adapter does not know."""
         return replace(self, command=self.command.replace("{source}", name))
 
+    def of_topic(self, name: str) -> "Repair":
+        """Fill in the topic's name."""
+        return replace(self, command=self.command.replace("{topic}", name))
+
     def __bool__(self) -> bool:
         return bool(self.sql or self.command or self.then)
 

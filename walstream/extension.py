@@ -1,5 +1,6 @@
 """What installed packages add, by the entry point groups of their metadata."""
 
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -7,12 +8,26 @@ from typing import Any, Final
 from walstream.errors import ConfigError
 
 FORMATS: Final = "walstream.formats"
+HANDLERS: Final = "walstream.handlers"
+SINKS: Final = "walstream.sinks"
+SOURCES: Final = "walstream.sources"
 
 
 @lru_cache
 def names(group: str) -> tuple[str, ...]:
     """Name what is added to a group, in alphabetical order."""
     return tuple(sorted(entry_points(group=group).names))
+
+
+def tag(group: str, built: Collection[str]) -> Callable[[Any], str | None]:
+    """Tell what is built in from what a package adds, by the kind that is written."""
+
+    def tagged(written: Any) -> str | None:
+        by_key = isinstance(written, Mapping)
+        kind = written.get("kind") if by_key else getattr(written, "kind", None)
+        return "package" if kind not in built and kind in names(group) else kind
+
+    return tagged
 
 
 @lru_cache

@@ -5,16 +5,21 @@ workers told it what they know.
 """
 
 from pathlib import Path
+from typing import Final
 
 from walstream.away.note import BACK, Note
 from walstream.away.seen import AwaySight, sights
-from walstream.config import Config, PostgresSource, SqlSource
+from walstream.chaining import sight as chaining
+from walstream.chaining.sight import GroupSight
+from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.polling.kept import Kept as KeptPolls
 from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.postgres.slot import Health
 from walstream.source_state import Kept, health_of, kept_of
 from walstream.told import Told
+
+_FIGURES: Final = ("ops", "delivered", "current_at", "poisoned")
 
 
 class Eyes:
@@ -31,6 +36,14 @@ class Eyes:
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
         """Give what is kept of a sql source."""
         return kept_of_polled(source, Path(self.config.state) / name)
+
+    def chained(
+        self, name: str, source: KafkaSource, told: Told
+    ) -> tuple[chaining.Kept, GroupSight]:
+        """Give what is kept of a kafka source, and how far its group is."""
+        del told
+        folder = Path(self.config.state) / name
+        return chaining.kept_of(folder), chaining.look(source)
 
     def health(
         self, source: PostgresSource, told: Told
@@ -52,11 +65,7 @@ class ToldEyes(Eyes):
     def kept(self, name: str, told: Told) -> Kept:
         del name
         return Kept(
-            figures={
-                key: told[key]
-                for key in ("ops", "delivered", "current_at")
-                if told.get(key) is not None
-            },
+            figures={key: told[key] for key in _FIGURES if told.get(key) is not None},
             backfill=told.get("backfill_record"),
             away={
                 sink: Note(one["phase"], one["slot"], one["since"], one["why"], 0)
@@ -67,6 +76,13 @@ class ToldEyes(Eyes):
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
         del name, source
         return KeptPolls()
+
+    def chained(
+        self, name: str, source: KafkaSource, told: Told
+    ) -> tuple[chaining.Kept, GroupSight]:
+        del name, source
+        figures = {key: told[key] for key in _FIGURES if key in told}
+        return chaining.Kept(figures), GroupSight(asked=False)
 
     def health(
         self, source: PostgresSource, told: Told

@@ -7,18 +7,20 @@ runs: it only looks at plain numbers.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import structlog
 
-from walstream.kafka.sink import KafkaSink
+from walstream.joining import JoiningSink
 from walstream.lsn import Lsn, show
 from walstream.meter import Meter
 from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
+from walstream.ports import NamedSink
 from walstream.postgres.slot import Health
 from walstream.rate import Rate
+from walstream.tally import Tallies
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _MIB: Final = 1 << 20
@@ -82,18 +84,19 @@ class Gauge:
         self.health: Health | None = None
         self._ops: int = kept.get("ops", 0)  # of earlier streams
         self._delivered: int = kept.get("delivered", 0)
+        self.tallies = Tallies(kept.get("sinks"))
         self._current_at: float = kept.get("current_at", 0.0)
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
         self._beat: Lsn = 0  # where the last heartbeat's WAL ends
         self._read_rate, self._delivered_rate = Rate(), Rate()
-        self._opened: Sequence[KafkaSink] = ()  # for the stream, or its beginning
+        self._opened: Sequence[NamedSink] = ()  # for the stream, or its beginning
         self.meter = Meter()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
         self.backfilled = 0  # rows, by what ran before in this process
         self._backfilled_said = 0
 
-    def follow(self, sinks: Sequence[KafkaSink]) -> None:
+    def follow(self, sinks: Sequence[NamedSink]) -> None:
         """Tell of these until there is a stream, which knows its own."""
         self._opened = sinks
 
@@ -101,6 +104,18 @@ class Gauge:
         """Follow a new stream."""
         self.detach()
         self._pipeline, self._source = pipeline, source
+
+    @property
+    def _sinks(self) -> list[NamedSink]:
+        """Those that are sent to now, but for who is on its way back."""
+        sinks = self._pipeline.sinks if self._pipeline else self._opened
+        found = [
+            cast("NamedSink", sink)
+            for sink in sinks
+            if not isinstance(sink, JoiningSink)
+        ]
+        self.tallies.follow(found)
+        return found
 
     def detach(self) -> None:
         """Keep the figures of a stream that ended."""
@@ -160,6 +175,7 @@ class Gauge:
             "at": now,
             "ops": self.ops,
             "delivered": self.delivered,
+            "sinks": self.tallies.kept(),
             "current_at": self._current_at,
         }
 
@@ -209,17 +225,16 @@ class Gauge:
         }
 
     def _report_sinks(self) -> dict[str, dict[str, Any]]:
-        sinks = self._pipeline.sinks if self._pipeline else self._opened
         found = {}
-        for sink in sinks:
-            if isinstance(sink, KafkaSink):
-                waiting = sink.waiting
-                self.meter.sink(sink.name).see(waiting=waiting)
-                found[sink.name] = {
-                    "waiting": waiting,
-                    "in_flight": sink.in_flight,
-                    "dropped": sum(sink.dropped.values()),
-                    "tables": dict(sink.dropped),
-                    "records": sink.records_delivered,
-                }
+        for sink in self._sinks:
+            meter = self.meter.sink(sink.name)
+            waiting = sink.waiting
+            meter.see(waiting=waiting)
+            found[sink.name] = {
+                "waiting": waiting,
+                "in_flight": sink.in_flight,
+                "dropped": sink.tally.dropped.total(),
+                "records": meter.records if meter.counts_records else None,
+                **self.tallies.report(sink.name),
+            }
         return found

@@ -83,6 +83,8 @@ class SinkMeter:
         self.latency = Histogram(LATENCY_S)  # from the commit to the last delivery
         self.delivered = 0  # ops of transactions delivered whole
         self.errors = 0
+        self.records = 0  # that Kafka took
+        self.counts_records = False  # does anybody?
         self._waited = False
 
     def deliver(

@@ -40,6 +40,8 @@ class Table:
     columns: tuple[str, ...]  # in the row's order
     key: tuple[int, ...] = ()  # indexes into columns of the row key, in table order
     type_oids: tuple[int, ...] = ()  # what texts are written as: `written_as`
+    source_columns: tuple[str, ...] = ()
+    """The columns' names in the database, where a handler renamed some; (): as here."""
 
     @property
     def full_name(self) -> str:

@@ -10,6 +10,7 @@ from walstream.ledger import Shares, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.pgoutput.messages import Relation
+from walstream.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,30 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Give up what is in flight. Its deliveries are reported no more."""
+
+
+class NamedSink(Sink, Protocol):
+    """A sink that was configured: it has a name, and tells how it goes."""
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for its target."""
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        """Its topics as they were found, by name."""
+
+    @property
+    def tally(self) -> Tally: ...
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Send a finished record where the records of `op` go."""
 
 
 class Membership(Protocol):

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from walstream.config import Config, PostgresSource, dsn
+from walstream.config import Config, PackageSource, PostgresSource, dsn
 from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
 from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
@@ -18,15 +19,25 @@ class Routers:
     """The routers of one source, by sink."""
 
     def __init__(self, config: Config, source: str) -> None:
-        self._source = config.sources[source]
         self._name = source
-        self.configs: Mapping[str, KafkaSinkConfig] = {
+        self._source = config.sources[source]
+        self.routed: Mapping[str, RoutedSink] = {
             name: found
             for name in config.sources[source].sinks
-            if isinstance(found := config.sinks[name], KafkaSinkConfig)
+            if isinstance(found := config.sinks[name], RoutedSink)
+        }
+        self.configs: Mapping[str, KafkaSinkConfig] = {
+            name: found
+            for name, found in self.routed.items()
+            if isinstance(found, KafkaSinkConfig)
+        }
+        self.packaged: Mapping[str, PackageSink] = {
+            name: found
+            for name in config.sources[source].sinks
+            if isinstance(found := config.sinks[name], PackageSink)
         }
         self._routers = {
-            name: Router(source, _rules(found)) for name, found in self.configs.items()
+            name: Router(source, _rules(found)) for name, found in self.routed.items()
         }
 
     def __getitem__(self, sink: str) -> Router:
@@ -43,11 +54,13 @@ class Routers:
         Raises ConfigError for a source that has none.
         """
         source = self._source
+        embed = frozenset(self.routed[sink].embed)
+        if isinstance(source, PackageSource):
+            return Context(Origin(database=self._name, slot=self._name), embed)
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
-        embed = frozenset(self.configs[sink].embed)
         return Context(Origin(host, database, int(system), source.slot), embed)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
@@ -68,7 +81,7 @@ class Routers:
         self, captured: Iterable[TableFacts]
     ) -> Iterator[tuple[TableFacts, ConfigError]]:
         """Name what some record could not have: partition keys, whole old rows."""
-        strict = [name for name, config in self.configs.items() if config.strict]
+        strict = [name for name, config in self.routed.items() if config.strict]
         for table in captured:
             for column in self.partition_key(table.schema, table.name):
                 for problem in _partition_key_problems(table, column):
@@ -77,7 +90,7 @@ class Routers:
                 yield table, _not_full(table, strict[0])
 
 
-def _rules(config: KafkaSinkConfig) -> Rules:
+def _rules(config: RoutedSink) -> Rules:
     return Rules(
         mappings={
             table: TopicMapping(
@@ -112,7 +125,7 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
     if not whole and column not in table.identity:
         yield _curable(
             f"{subject} is not in the replica identity: deletes would not carry it",
-            _make_full(table),
+            make_full(table),
         )
 
 
@@ -121,11 +134,12 @@ def _not_full(table: TableFacts, sink: str) -> ConfigError:
         f"table {table.full_name!r} is not under REPLICA IDENTITY FULL, and"
         f" sinks.{sink}.strict is true",
         hint="its readers know no old row that is not whole",
-        repair=Repair(sql=_make_full(table), then="walstream run"),
+        repair=Repair(sql=make_full(table), then="walstream run"),
     )
 
 
-def _make_full(table: TableFacts) -> str:
+def make_full(table: TableFacts) -> str:
+    """Write what has a table log whole old rows."""
     name = _quoted(table.schema, table.name)
     if table.kind != "p":
         return f"ALTER TABLE {name} REPLICA IDENTITY FULL;"

@@ -156,10 +156,11 @@ class Router:
 
 
 def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
-    missing = [name for name in names if name not in table.columns]
+    columns = table.source_columns or table.columns
+    missing = [name for name in names if name not in columns]
     if missing:
         raise HistoryError(
             f"partition_key of table {table.full_name!r}: it has no column {missing}",
             hint="correct partition_key in the sink's topics, then: walstream run",
         )
-    return tuple(sorted({table.columns.index(name) for name in names}))
+    return tuple(sorted({columns.index(name) for name in names}))

@@ -23,14 +23,13 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
 from walstream.flow import Course, Flow
 from walstream.gauge import Gauge
-from walstream.kafka.sink import KafkaSink
 from walstream.ledger import Transaction
 from walstream.lsn import NEVER, Lsn, show
 from walstream.metrics import LSN, SLOT
 from walstream.op import Table, snapshot_truncate
 from walstream.options import Options
 from walstream.pipeline import Pipeline
-from walstream.ports import Position
+from walstream.ports import NamedSink, Position
 from walstream.positions import LmdbPositions
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
@@ -58,7 +57,7 @@ class _Stage:
     server: Server
     facts: Mapping[str, TableFacts]
     captured: Mapping[str, TableFacts]  # and what is left to backfill
-    sinks: list[KafkaSink]
+    sinks: list[NamedSink]
     keys: KeyBook
     slot_start: Lsn
 
@@ -110,7 +109,8 @@ class Session:
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
         )
-        self._sinks = SinkSet(config, name, positions, options, seen_topics)
+        wants = config, name, positions, options, seen_topics
+        self._sinks = SinkSet(*wants, stopping=lambda: stop.requested)
         self._sinks.meter = gauge.meter
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
@@ -166,7 +166,7 @@ class Session:
 
     def _open(
         self, server: Server, captured: Mapping[str, TableFacts], stack: ExitStack
-    ) -> list[KafkaSink]:
+    ) -> list[NamedSink]:
         """Make the sinks; they look at the topics of all that will be sent."""
         self._sinks.check(captured.values())
         for schema, name in self._backfill.places:
@@ -226,7 +226,7 @@ class Session:
             begun = Begun(slot_start=0, holder=holder)
             return self._fill(begun, stage) and self._end()
 
-    def _wait_for(self, sinks: list[KafkaSink]) -> None:
+    def _wait_for(self, sinks: list[NamedSink]) -> None:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
         # a list: each sink is asked, whatever another says
         self._await(lambda: all([sink.ready() for sink in sinks]))  # noqa: C419
@@ -282,7 +282,7 @@ class Session:
         return True
 
     def _empty(
-        self, sinks: list[KafkaSink], table: Table, lsn: Lsn, chunk: int
+        self, sinks: list[NamedSink], table: Table, lsn: Lsn, chunk: int
     ) -> None:
         """Let a table's readers empty it; see that delivered."""
         op = snapshot_truncate(table, lsn, chunk)

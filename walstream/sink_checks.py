@@ -23,6 +23,7 @@ class Wanted:
     all_known: bool = True  # False: which tables there are cannot be told
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # they are rows of a sql source
+    chained: bool = False  # they are records of a kafka source
 
 
 class SinkChecks:
@@ -50,5 +51,6 @@ class SinkChecks:
             kept,
             oldest_commit=wanted.oldest_commit,
             polled=wanted.polled,
+            chained=wanted.chained,
         )
         return checks.inspect(asked, self._clusters[name])

@@ -2,23 +2,39 @@
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import structlog
 
-from walstream.config import Config
+from walstream import packaged_sink
+from walstream.config import (
+    Config,
+    LogSink,
+    PackageSink,
+    PackageSource,
+    PostgresSource,
+)
 from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.sink import HandledSink as HandledConfig
+from walstream.config.sink import RoutedSink
+from walstream.dry_sink import DrySink
+from walstream.handled_sink import Batching, HandledSink
+from walstream.handlers.chain import Chain
+from walstream.handling import handler_problems, handler_specs
 from walstream.kafka import kept
 from walstream.kafka.informing import InformingSink, Informs
 from walstream.kafka.producer import client_properties
-from walstream.kafka.sink import KafkaSink, SinkRules
+from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Creation, Topic, Topics
 from walstream.meter import Meter
-from walstream.metrics import TOPIC
+from walstream.metrics import SINK, TOPIC
 from walstream.options import Options
-from walstream.ports import Positions
+from walstream.ports import NamedSink, Positions
 from walstream.postgres.catalog import TableFacts
 from walstream.routers import Routers
+from walstream.sink_rules import SinkRules
+from walstream.verbose_sink import VerboseSink
 
 _log = structlog.get_logger()
 
@@ -26,19 +42,28 @@ _log = structlog.get_logger()
 class SinkSet:
     """What a source's sinks are made of; `open` makes them, for one stream."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a session has
         self,
         config: Config,
         source: str,
         positions: Positions,
         options: Options,
         seen_topics: dict[str, set[str]],
+        *,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.meter = Meter()  # counts what its sinks are given
+        """Make none yet; while `stopping`, no op waits for others."""
+        self.meter = Meter()  # counts what the sinks are given
+        found = config.sources[source]
+        self._verbose = (
+            isinstance(found, PostgresSource | PackageSource) and found.verbose
+        )
+        self._stopping = stopping
         self._seen_topics = seen_topics
         self._positions = positions
         self._options = options
         self._routers = Routers(config, source)
+        self._configs = {name: config.sinks[name] for name in found.sinks}
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
@@ -46,8 +71,11 @@ class SinkSet:
 
     def check(self, captured: Iterable[TableFacts]) -> None:
         """Refuse partition keys that some record could not have."""
-        for _, problem in self._routers.problems(captured):
+        tables = list(captured)
+        for _, problem in self._routers.problems(tables):
             raise problem
+        for _, error in handler_problems(self._routers, tables):
+            raise error
 
     def expect(self, schema: str, table: str) -> None:
         """Look at the topics of one more table from the start."""
@@ -64,7 +92,7 @@ class SinkSet:
     @property
     def names(self) -> list[str]:
         """Those of the source, in the configuration's order."""
-        return list(self._routers.configs)
+        return list(self._configs)
 
     def open(
         self,
@@ -73,43 +101,66 @@ class SinkSet:
         stack: ExitStack,
         *,
         names: Collection[str] | None = None,
-    ) -> list[KafkaSink]:
+    ) -> list[NamedSink]:
         """Make the sinks, or those of `names`; `origin` is system_identifier/database.
 
         Each closes with `stack`, and looks at its topics before the first record.
         """
-        header = self.header(origin)
         tables = list(captured)
         sinks = []
-        for name, config in self._routers.configs.items():
+        for name, config in self._configs.items():
             if names is not None and name not in names:
                 continue
-            router = self._routers[name]
-            # a backlog may hold tables that are gone: their topics count for the limits
-            seen = self._seen_topics.setdefault(name, set())
-            topics = {router.topic(table.schema, table.name) for table in tables} | seen
-            topics |= self._routers.beside(name)
-            sink = self._maker(name)(
-                SinkRules(
-                    name=name,
-                    format=config.format,
-                    partitioner=config.partitioner,
-                    on_truncate=config.on_truncate,
-                    split_key_updates=config.split_key_updates,
-                    source_header=header,
-                    context=self._routers.context(name, origin),
-                    strict=config.strict,
-                    meter=self.meter.sink(name),
-                ),
-                router,
-                self.topics(name),
-                producer=config.producer,
-                expected=sorted(topic for topic in topics if topic is not None),
-            )
+            sink: NamedSink
+            if isinstance(config, PackageSink):
+                sink = packaged_sink.make(
+                    name, config.kind, config.options, self.meter.sink(name)
+                )
+            else:
+                sink = self._make(name, config, origin, tables)
             stack.callback(sink.close)
-            stack.callback(_note_topics, seen, sink)
-            sinks.append(sink)
+            if isinstance(sink, KafkaSink):
+                stack.callback(_note_topics, self._seen_topics[name], sink)
+            sinks.append(self._equipped(sink, config))
+        if self._verbose and sinks and sinks[0].name == self.names[0]:
+            sinks[0] = VerboseSink(sinks[0], {})  # which each op of the source goes to
         return sinks
+
+    def _make(
+        self, name: str, config: RoutedSink, origin: str, tables: Iterable[TableFacts]
+    ) -> "KafkaSink | DrySink":
+        router = self._routers[name]
+        rules = SinkRules(
+            name=name,
+            format=config.format,
+            partitioner="",
+            on_truncate=config.on_truncate,
+            split_key_updates=config.split_key_updates,
+            source_header=self.header(origin),
+            context=self._routers.context(name, origin),
+            strict=config.strict,
+            meter=self.meter.sink(name),
+        )
+        if isinstance(config, LogSink):
+            return DrySink(rules, router, says=True, values=config.values)
+        if not isinstance(config, KafkaSinkConfig):
+            return DrySink(rules, router, says=False)
+        # a backlog may hold tables that are gone: their topics count for the limits
+        seen = self._seen_topics.setdefault(name, set())
+        topics = {router.topic(table.schema, table.name) for table in tables} | seen
+        topics |= self._routers.beside(name)
+        return self._maker(name)(
+            replace(
+                rules,
+                partitioner=config.partitioner,
+                parking="" if config.on_too_large == "stop" else config.on_too_large,
+                tombstones=config.tombstones,
+            ),
+            router,
+            self.topics(name),
+            producer=config.producer,
+            expected=sorted(topic for topic in topics if topic is not None),
+        )
 
     def _maker(self, sink: str) -> Callable[..., KafkaSink]:
         config = self._routers.configs[sink]
@@ -117,6 +168,17 @@ class SinkSet:
             return KafkaSink
         topic = next(iter(self._routers.beside(sink)), "")
         return partial(InformingSink, Informs(topic, config.txinfo_max_rows))
+
+    def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:
+        """Put in front of a sink what else was configured: nothing is the usual."""
+        if config.handlers:
+            batching = Batching(
+                config.batch_rows, config.batch_interval, self._stopping
+            )
+            sink = HandledSink(sink, Chain(handler_specs(config)), batching)
+        if config.verbose:
+            sink = VerboseSink(sink, {SINK: sink.name})
+        return sink
 
     def topics(self, sink: str) -> Topics:
         """Make what finds, or creates, and accepts a sink's topics."""

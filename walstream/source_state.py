@@ -1,6 +1,6 @@
 """One source, as all who know something of it tell: instance, folder, server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -149,3 +149,18 @@ class SourceState:
             if problem is not None:
                 yield str(problem.args[0])
         yield from filter(None, (self.slot_problem, self.alarm))
+        yield from parked_problems(self.told)
+
+
+def parked_problems(told: Mapping[str, Any]) -> Iterator[str]:
+    """Name sinks whose run left word of records that were too large."""
+    for name, figures in told.get("sinks", {}).items():
+        if count := figures.get("parked_now", 0):
+            tables = figures.get("tables", {})
+            of = ", ".join(sorted(t for t in tables if "parked" in tables[t]))
+            plural = "" if count == 1 else "s"
+            yield (
+                f"sink {name!r} parked {count} record{plural} too large for"
+                f" {'its' if count == 1 else 'their'} topic, of {of}: readers lack"
+                " what the topic of on_too_large names"
+            )

@@ -53,11 +53,14 @@ class StallWatch:
             waiting = bool(sink.get("waiting"))
             away_s = self._for_s(now, "waiting", name, waiting)
             if waiting and away_s >= AWAY_S:
-                yield f"sink {name!r} waits for Kafka: for {away_s:.0f} s its brokers do not answer"
+                yield (
+                    f"sink {name!r} waits for Kafka: its brokers do not answer for"
+                    f" {away_s:.0f} s"
+                )
             in_flight = sink.get("in_flight") or 0
             seen = (sink.get("records"), bool(in_flight))
             stuck_s = self._for_s(now, "records", name, seen)
-            if in_flight and sink.get("records") is not None and stuck_s >= STUCK_S:
+            if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
                 yield (
                     f"sink {name!r} is stuck: {in_flight:,} records are under way, and"
                     f" for {stuck_s:.0f} s Kafka took none"

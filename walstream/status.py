@@ -5,105 +5,43 @@ Works whether an instance runs or not. What cannot be asked is None, and said.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import TypeAdapter
-
-from walstream.backfill.status import BackfillStatus, backfill_status
+from walstream.backfill.status import backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.chaining.sight import ChainedState
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    Source,
+    SqlSource,
+)
 from walstream.config.risk import risks
 from walstream.control import ask_status
 from walstream.eyes import Eyes, ToldEyes
 from walstream.lock import holder
 from walstream.lsn import show
-from walstream.polling.status import PolledState, TableStatus
+from walstream.polling.status import PolledState
 from walstream.postgres.slot import Health
 from walstream.snapshot import Snapshot
-from walstream.source_state import SourceState
-from walstream.told import WAITS, Told
-
-
-@dataclass(frozen=True, slots=True)
-class LastError:
-    """The last thing that went wrong; it may be long over."""
-
-    at: datetime
-    error: str
-    hint: str
-    repair: str  # a command, or ""
-    exit_code: int
-    stopped: bool  # did it end the source until an operator acts?
-
-
-@dataclass(frozen=True, slots=True)
-class SinkStatus:
-    name: str
-    kind: str
-    state: str  # delivering | waiting | stopped | detached | dropped
-    in_flight: int | None  # records
-    dropped: int | None  # ops without a topic, since the stream began
-    risks: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class SlotStatus:
-    name: str
-    retained_wal: int  # bytes
-    wal_status: str | None
-    safe_wal_size: int | None  # bytes until the server gives it up; null: no limit
-
-
-@dataclass(frozen=True, slots=True)
-class TableBackfill:
-    """A table whose old rows come in beside the stream."""
-
-    rows: int  # delivered
-    state: str  # waiting | reading | done | error
-    error: str  # why it does not go on, or ""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceStatus:
-    name: str
-    kind: str
-    # streaming | backfilling | polling | starting | waiting | silent | lent | failed
-    # | stopped | new
-    state: str
-    exit_code: int  # 0, or what `run` ended with, or would wait for (5)
-    problems: list[str]  # why it is red; empty: it is not
-    resume: str | None  # LSN
-    server_lsn: str | None
-    lag_bytes: int | None
-    lag_s: float | None
-    ops: int  # or rows of a sql source: read since the last reset
-    delivered: int
-    ops_per_s: float | None
-    delivered_per_s: float | None
-    slot: SlotStatus | None
-    backfill: BackfillStatus | None
-    last_error: LastError | None
-    risks: list[str]
-    sinks: list[SinkStatus]
-    beside: dict[str, TableBackfill] = field(default_factory=dict)
-    tables: dict[str, TableStatus] = field(default_factory=dict)  # polled ones
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    at: datetime
-    pid: int | None  # of the running instance; null: none runs
-    started_at: datetime | None
-    exit_code: int  # the highest of its sources
-    sources: list[SourceStatus]
-
+from walstream.source_state import SourceState, parked_problems
+from walstream.status_shape import (
+    LastError,
+    SinkStatus,
+    SlotStatus,
+    SourceStatus,
+    Status,
+    TableBackfill,
+)
+from walstream.tally import tallied
+from walstream.told import WAITS, Told, problems_of, state_of
 
 _GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
 _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
-SCHEMA: Final = TypeAdapter(Status)
 
 
 def of_run(config: Config, snapshot: Snapshot) -> Status:
@@ -132,7 +70,6 @@ def _status(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
     sources = [
         _look_at(eyes, name, source, _of(name, told, away), at)
         for name, source in sorted(eyes.config.sources.items())
-        if not isinstance(source, KafkaSource)
     ]
     return Status(
         at=_time(at),
@@ -156,12 +93,16 @@ def _mute(pid: str) -> dict[str, Any]:
 def _look_at(
     eyes: Eyes,
     name: str,
-    source: PostgresSource | SqlSource,
+    source: Source,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
         return _look_at_polled(eyes, name, source, told)
+    if isinstance(source, PackageSource):
+        return _look_at_added(eyes, name, source, told)
+    if isinstance(source, KafkaSource):
+        return _look_at_chained(eyes, name, source, told)
     config = eyes.config
     kept = eyes.kept(name, told)
     health, unreachable = eyes.health(source, told)
@@ -192,7 +133,13 @@ def _look_at(
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[
-            _sink(config, sink, away[sink].state if sink in away else state, told)
+            _sink(
+                config,
+                sink,
+                away[sink].state if sink in away else state,
+                told,
+                seen.kept.figures,
+            )
             for sink in source.sinks
         ],
         beside={
@@ -231,8 +178,75 @@ def _look_at_polled(
         backfill=None,
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
         tables=tables,
+    )
+
+
+def _look_at_added(
+    eyes: Eyes, name: str, source: PackageSource, told: dict[str, Any]
+) -> SourceStatus:
+    """Look at a source that a package adds: no server of it can be asked."""
+    config = eyes.config
+    kept = eyes.kept(name, told)
+    error = told.get("error") or kept.error
+    final = error is not None and error["final"]
+    resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
+    at_rest = ("failed", error["exit_code"]) if error and final else ("stopped", 0)
+    state, exit_code = state_of(told) or (at_rest if resume or final else ("new", 0))
+    figures = told if "ops" in told else kept.figures
+    problems = [*problems_of(told, state, error), *parked_problems(told)]
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(map(config.secrets.scrub, problems)),
+        resume=resume,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=told.get("lag_s"),
+        ops=figures.get("ops", 0),
+        delivered=figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, error),
+        risks=[],
+        sinks=[_sink(config, sink, state, told, kept.figures) for sink in source.sinks],
+    )
+
+
+def _look_at_chained(
+    eyes: Eyes, name: str, source: KafkaSource, told: dict[str, Any]
+) -> SourceStatus:
+    config = eyes.config
+    kept, group = eyes.chained(name, source, told)
+    seen = ChainedState(source, kept, told, group)
+    state, exit_code = seen.state()
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(dict.fromkeys(map(scrub, seen.problems(state)))),
+        resume=None,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=None,
+        ops=seen.figures.get("ops", 0),
+        delivered=seen.figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
+        lag_records=seen.behind,
+        poisoned=dict(seen.figures.get("poisoned", {})),
     )
 
 
@@ -257,9 +271,13 @@ def _last_error(config: Config, error: Told | None) -> LastError | None:
     )
 
 
-def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatus:
+def _sink(
+    config: Config, name: str, source_state: str, told: Told, kept: dict[str, Any]
+) -> SinkStatus:
     sink = config.sinks[name]
-    figures = told.get("sinks", {}).get(name, {})
+    figures = told.get("sinks", {}).get(name)
+    if figures is None:
+        figures = tallied(kept.get("sinks", {}).get(name))
     state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
@@ -271,6 +289,10 @@ def _sink(config: Config, name: str, source_state: str, told: Told) -> SinkStatu
         state=state,
         in_flight=figures.get("in_flight"),
         dropped=figures.get("dropped"),
+        skipped=figures.get("skipped"),
+        failed=figures.get("failed"),
+        parked=figures.get("parked"),
+        tables=figures.get("tables", {}),
         risks=list(risks(sink).values()),
     )
 

@@ -4,18 +4,25 @@ The configuration's model knows more than this version does, so that files can b
 written ahead. `run` refuses it before anything is created, and `check` names all of it.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
-from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource, Source
+from walstream import extension
+from walstream.config import (
+    Config,
+    KafkaSink,
+    KafkaSource,
+    PackageSink,
+    PackageSource,
+    PostgresSource,
+    Source,
+    SqlSource,
+)
 from walstream.config import risk as config_risk
 from walstream.errors import ConfigError
 from walstream.formats import encoder_of
-
-_BUILT: Final[dict[str, tuple[Any, ...]]] = {
-    "on_too_large": ("stop",),
-    "tombstones": (False,),
-}
+from walstream.handlers import handler_of
 
 
 class Risk(NamedTuple):
@@ -36,40 +43,38 @@ def unsupported(config: Config) -> Iterator[ConfigError]:
     if not config.sources:
         yield ConfigError("no source is configured", hint="add [sources.NAME]")
     for name, source in config.sources.items():
-        yield from _of_source(name, source)
+        yield from _of_source(config, name, source)
     used = {sink for source in config.sources.values() for sink in source.sinks}
     for name in sorted(used):
         sink = config.sinks[name]
-        if not isinstance(sink, KafkaSink):
-            yield ConfigError(
-                f"sinks.{name}.kind: {sink.kind!r} is not in this version",
-                hint='only kind = "kafka" is delivered to yet',
-            )
-            continue
-        if sink.format != "row":
-            yield from _of_format(sink.format)
-        for key, built in _BUILT.items():
-            if getattr(sink, key) not in built:
-                yield ConfigError(
-                    f"sinks.{name}.{key}: {getattr(sink, key)!r} is not in this"
-                    " version",
-                    hint=f"write {key} = {' or '.join(map(repr, built))}",
-                )
+        if isinstance(sink, PackageSink):
+            yield from _of_package(partial(extension.load, extension.SINKS, sink.kind))
+        elif sink.format != "row":
+            yield from _of_package(partial(encoder_of, sink.format))
+        for handler in sink.handlers:
+            yield from _of_package(partial(handler_of, handler.kind))
 
 
-def _of_format(name: str) -> Iterator[ConfigError]:
+def _of_package(load: Callable[[], object]) -> Iterator[ConfigError]:
+    """Name what an installed package adds and cannot be loaded."""
     try:
-        encoder_of(name)
+        load()
     except ConfigError as error:
         yield error
 
 
-def _of_source(name: str, source: Source) -> Iterator[ConfigError]:
-    if isinstance(source, KafkaSource):
-        yield ConfigError(
-            f"sources.{name}.kind: {source.kind!r} is not in this version",
-            hint='kinds are "postgres" and "sql": remove the source',
-        )
+def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigError]:
+    if isinstance(source, SqlSource | KafkaSource):
+        what = "rows" if isinstance(source, SqlSource) else "records"
+        for sink in source.sinks:
+            if not isinstance(config.sinks[sink], KafkaSink):
+                yield ConfigError(
+                    f"sinks.{sink}.kind: {what} of a {source.kind} source go to Kafka"
+                    f" alone, and sources.{name} feeds it",
+                    hint='write kind = "kafka", or give the source another sink',
+                )
+    if isinstance(source, PackageSource):
+        yield from _of_package(partial(extension.load, extension.SOURCES, source.kind))
     if not isinstance(source, PostgresSource):
         return
     if source.encoding.upper() not in {"", "UTF8", "UTF-8"}:

@@ -1,9 +1,9 @@
 """A worker: one source's process. Told what to do over stdin, ends with its parent.
 
 The supervisor writes one line of JSON (the order), later `backfill` or `poll` and what
-of as JSON, `log` and a level, `stop` for a drain or `now` for an end at once; end of file
-is the supervisor's death. The worker writes its state to stdout, a line of JSON a second,
-with its answers to the last requests. Its exit code is the error's.
+of as JSON, `log` and a level, `stop` for a drain or `now` for an end at once; end of
+file is the supervisor's death. The worker writes its state to stdout, a line of JSON a
+second, with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream import logs
+from walstream.added import AddedSource
 from walstream.away.note import folder_of
 from walstream.away.stream import AwaySink
-from walstream.config import Config, SqlSource
+from walstream.chaining.source import ChainedSource
+from walstream.config import Config, KafkaSource, PackageSource, SqlSource
 from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
@@ -37,7 +39,7 @@ from walstream.streamed import StreamedSource
 if TYPE_CHECKING:
     from walstream.polling.source import PolledSource
 
-    Part = StreamedSource | AwaySink | PolledSource
+    Part = StreamedSource | AwaySink | AddedSource | ChainedSource | PolledSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -104,6 +106,10 @@ class Worker:
             from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
 
             self._part = source.PolledSource(*needs)
+        elif isinstance(self._config.sources[self._name], PackageSource):
+            self._part = AddedSource(*needs)
+        elif isinstance(self._config.sources[self._name], KafkaSource):
+            self._part = ChainedSource(*needs)
         else:
             self._part = StreamedSource(*needs)
         return self._part
@@ -188,7 +194,8 @@ class Worker:
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        if self._part is None or isinstance(self._part, StreamedSource | AwaySink):
+        streams = StreamedSource | AwaySink | AddedSource | ChainedSource
+        if self._part is None or isinstance(self._part, streams):
             self.answer(request, _STARTING)
         else:
             self._part.ask(partial(self.answer, request))

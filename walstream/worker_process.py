@@ -29,7 +29,7 @@ _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGA
 _HISTORY: Final = 3
 _HEALTHY_S: Final = 30.0
 _COUNTED: Final = ("metrics", "errors")
-_LASTING: Final = (  # of what a process said that ended
+_LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
     *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
     *("tables", "beside", "backfill_record", "away"),
 )
@@ -61,7 +61,7 @@ class WorkerProcess:
         self._died_with: int | None = None  # its last exit code, unless it was asked to
         self._partial = b""
         self._stalls = StallWatch()
-        self._level = config.log_level
+        self._level: str = config.log_level
         self._last: dict[str, Any] = {}  # said by the last process that ended
         self._before: dict[str, Any] = {}  # what its processes counted that ended
         self._deaths = 0  # of processes that nobody had asked to end
@@ -215,7 +215,7 @@ class WorkerProcess:
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
         """Hear its last words, and keep what it counted."""
-        with contextlib.suppress(OSError):
+        if process.stdout is not None:
             while select.select([process.stdout], [], [], 0)[0] and self.hear():
                 pass
         counted = {key: self.state.pop(key) for key in _COUNTED if key in self.state}

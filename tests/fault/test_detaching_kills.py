@@ -65,7 +65,11 @@ def phase(walstream: Walstream) -> str:
 def refuse(stream: Stream, admin: TopicAdmin, topic: str, number: int) -> None:
     """Have the other sink meet a record that its topic never takes."""
     admin.configure(topic, "max.message.bytes", str(SMALL))
-    query = "INSERT INTO load VALUES (%s, 0, repeat('x', 20000))"
+    # what a broker measures is compressed
+    query = (
+        "INSERT INTO load SELECT %s, 0, string_agg(md5(random()::text), '')"
+        " FROM generate_series(1, 600)"
+    )
     stream.database.execute(query, -number)
 
 

@@ -15,7 +15,8 @@ from tests.verbs import as_json, verb
 from tests.waiting import wait_until
 from walstream.config import load
 from walstream.local.port import free_port
-from walstream.status import SourceStatus, look
+from walstream.status import look
+from walstream.status_shape import SourceStatus
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);"
 ROWS = "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (5, 'c')"

@@ -101,7 +101,7 @@ def test_servers_elsewhere_are_not_asked_without_proof_or_consent(
     assert "security.protocol" in str(refused.value)
     written = init(Wishes(output, wishes.dsn, insecure=True, force=True), {})
     assert "db.invalid" in written.unseen
-    assert load(output, {}).sources["app"].insecure
+    assert load(output, {}).postgres_source("app").insecure
 
 
 def test_consent_is_not_used_where_it_is_not_needed(output: Path, away: str) -> None:

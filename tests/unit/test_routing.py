@@ -184,6 +184,14 @@ def test_partition_key_beats_the_row_key_in_table_order() -> None:
     assert route.key.columns == (0, 2)
 
 
+def test_partition_key_names_columns_as_the_database_does() -> None:
+    renamed = Table("public", "t", ("a", "b", "c"), (0,), (), ("a", "c", "b"))
+    mappings = {"t": TopicMapping("t", ("b",))}
+    route = router(mappings).route(renamed, ORIGIN)
+    assert route is not None
+    assert route.key.columns == (2,)
+
+
 def test_partition_key_that_the_table_lacks_stops() -> None:
     mapped = router({"s.t": TopicMapping("x", ("gone",))})
     with pytest.raises(HistoryError, match="no column"):

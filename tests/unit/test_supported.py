@@ -1,5 +1,6 @@
 """What this version does not do is named before anything is created, all of it."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,17 +40,13 @@ def test_what_is_built_is_not_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "sink", "key"),
+    ("source", "key"),
     [
-        ('encoding = "LATIN1"', "", "sources.app.encoding"),
-        ("", 'on_too_large = "large"', "sinks.kafka.on_too_large"),
-        ("", "tombstones = true", "sinks.kafka.tombstones"),
+        ('encoding = "LATIN1"', "sources.app.encoding"),
     ],
 )
-def test_what_is_not_built_is_refused(
-    tmp_path: Path, source: str, sink: str, key: str
-) -> None:
-    config = configured(tmp_path, source=source, sink=sink)
+def test_what_is_not_built_is_refused(tmp_path: Path, source: str, key: str) -> None:
+    config = configured(tmp_path, source=source)
     with pytest.raises(ConfigError, match=f"^{key}"):
         refuse_unsupported(config)
 
@@ -58,41 +55,46 @@ def test_all_that_is_not_built_is_named(tmp_path: Path) -> None:
     config = configured(
         tmp_path,
         source='encoding = "LATIN1"',
-        sink='tombstones = true\non_too_large = "large"',
     )
     named = [str(error.args[0]).partition(":")[0] for error in unsupported(config)]
     assert named == [
         "sources.app.encoding",
-        "sinks.kafka.on_too_large",
-        "sinks.kafka.tombstones",
     ]
 
 
-def test_a_format_that_cannot_be_loaded_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("group", "sink"),
+    [
+        ("walstream.formats", 'format = "own"'),
+        ("walstream.handlers", 'handlers = [{ kind = "own" }]'),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, sink: str
 ) -> None:
     text = "raise ValueError('broken')\n"
     folder = tmp_path / "installed"
     folder.mkdir()
-    install(folder, "walstream.formats", "own = broken_format:Encoder", text)
+    install(folder, group, "own = broken:Broken", text)
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
     extension.names.cache_clear()
-    (error,) = unsupported(configured(tmp_path, sink='format = "own"'))
+    extension.load.cache_clear()
+    (error,) = unsupported(configured(tmp_path, sink=sink))
     assert "'own'" in str(error)
     assert "ValueError: broken" in str(error)
     extension.names.cache_clear()
 
 
-def test_other_kinds_are_refused_by_name(tmp_path: Path) -> None:
+def test_polled_rows_go_to_kafka_alone(tmp_path: Path) -> None:
     path = tmp_path / "walstream.toml"
     path.write_text(
-        '[sources.up]\nkind = "kafka"\ntopics = ["t"]\nsinks = ["rows"]\n'
-        '[sources.up.consumer]\n"bootstrap.servers" = "localhost:9092"\n'
-        '[sinks.rows]\nkind = "log"\n'
+        '[sources.old]\nkind = "sql"\nurl = "sqlite:///x"\nsinks = ["rows"]\n'
+        '[sources.old.tables.t]\nprimary_key = "id"\n'
+        '[sinks.rows]\nkind = "log"\nformat = "row"\n'
     )
-    first, second = unsupported(load(path, {}))
-    assert str(first).startswith("sources.up.kind: 'kafka'")
-    assert str(second).startswith("sinks.rows.kind: 'log'")
+    (error,) = unsupported(load(path, {}))
+    assert str(error).startswith("sinks.rows.kind: rows of a sql source")
 
 
 def test_no_source_is_refused() -> None:

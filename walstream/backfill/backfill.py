@@ -19,12 +19,12 @@ from walstream.backfill.order import SnapshotOrder
 from walstream.backfill.record import DOCUMENT, Elsewhere, Record
 from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
-from walstream.config import Config, PostgresSource
+from walstream.config import Config, LogSink, PostgresSource
 from walstream.errors import Repair, Transient
 from walstream.gauge import Gauge
 from walstream.kafka.topics import Topic
 from walstream.lsn import show
-from walstream.metrics import ERROR, HINT, LSN, REPAIR, SLOT, TABLE
+from walstream.metrics import ERROR, HINT, LSN, REPAIR, SINK, SLOT, TABLE
 from walstream.op import Table
 from walstream.ports import Positions
 from walstream.postgres import slot as slots
@@ -32,7 +32,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, session, translate
 from walstream.postgres.holder import Holder
 from walstream.spark import session as spark
-from walstream.spark.chunk import Chunk, ChunkFailed
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed
 from walstream.spark.leash import await_orphans
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
@@ -278,6 +278,20 @@ class Backfill:
         """Note that a table's rows are delivered."""
         if self._record is not None:
             self._store(self._record.without(table, rows=rows))
+
+    def counted(self, chunk: Chunk, done: ChunkDone) -> None:
+        """Count what went another way; tell what the sinks `log` do not tell."""
+        for sink, tally in done.tallies.items():
+            self._site.gauge.tallies.add(sink, tally)
+        for name in self._site.source.sinks:
+            if isinstance(self._site.config.sinks[name], LogSink):
+                _log.info(
+                    "ops of a backfill",
+                    **{SINK: name, TABLE: chunk.title},
+                    kind="insert",
+                    first_seq_id=chunk.first_seq_id,
+                    rows=done.rows,
+                )
 
     def given_up(self, table: str, why: str) -> None:
         """Note that a table's rows cannot be read."""

@@ -38,6 +38,9 @@ class Outcome(Protocol):
     def given_up(self, table: str, why: str) -> None:
         """Hear that a table is not read any further."""
 
+    def counted(self, chunk: Chunk, done: ChunkDone) -> None:
+        """Hear that a chunk was delivered, and what of it was not."""
+
     def look(self, *, now: bool = False) -> None:
         """Look, now and then or at once, at what the job stands on; raise to end it."""
 
@@ -141,6 +144,7 @@ class Job:
         if chunk is None:
             return  # of a table that was given up
         self._backoff.reset()
+        self._outcome.counted(chunk, done)
         progress = self.progress
         progress.chunks_done += 1
         progress.rows += done.rows

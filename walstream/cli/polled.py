@@ -9,7 +9,7 @@ from rich.text import Text
 from walstream.cli.output import duration, rate, table
 from walstream.polling.status import TableStatus
 from walstream.standing.facts import PolledStanding
-from walstream.status import SourceStatus
+from walstream.status_shape import SourceStatus
 
 
 def status_table(sources: list[SourceStatus], at: datetime) -> RenderableType:

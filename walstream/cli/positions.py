@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from walstream import logs
-from walstream.cli import polled
+from walstream.cli import chained, polled
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -35,13 +35,14 @@ from walstream.resetting import reset as reset_source
 from walstream.rewinding import Rewind, To
 from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
-from walstream.standing.facts import PolledStanding, StateFacts
+from walstream.standing.facts import ChainedStanding, PolledStanding, StateFacts
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
 _STYLES = {Outcome.STOP: ("✗", "bold red"), Outcome.WAIT: ("!", "yellow")}
 _FINE = ("✓", "green")
 
+Shown = Standing | PolledStanding | ChainedStanding
 SourceName = Annotated[str, typer.Argument(help="The source's name.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -64,7 +65,8 @@ def show_positions(
     """Show what the state folder, the slot, the server and the topics say.
 
     Side by side, with what walstream run would do, and how far back a rewind can reach.
-    Of a sql source: the positions of its tables, and the keys that are there.
+    Of a sql source: the positions of its tables, and the keys that are there. Of a
+    kafka source: its group's offsets.
 
     Example: walstream positions show app
     """
@@ -78,9 +80,9 @@ def show_positions(
         print_json(SCHEMA, found)
         return
     out = console()
-    if not found.sources and not found.polled:
+    standings: list[Shown] = [*found.sources, *found.polled, *found.chained]
+    if not standings:
         out.print("no source is configured")
-    standings: list[Standing | PolledStanding] = [*found.sources, *found.polled]
     for index, standing in enumerate(standings):
         if index:
             out.print()
@@ -88,13 +90,15 @@ def show_positions(
         if isinstance(standing, Standing):
             _print(out, standing, config)
         else:
-            out.print(polled.standing_table(standing))
+            out.print(
+                polled.standing_table(standing)
+                if isinstance(standing, PolledStanding)
+                else chained.standing_table(standing)
+            )
             print_findings(out, standing.notes, config.command)
 
 
-def _print_verdict(
-    out: Console, standing: Standing | PolledStanding, config: Config
-) -> None:
+def _print_verdict(out: Console, standing: Shown, config: Config) -> None:
     sign, style = _STYLES.get(standing.verdict.outcome, _FINE)
     head = Text(f"source {standing.source}: ", style="bold")
     out.print(head + Text(f"{sign} {standing.verdict.text}", style=style))
@@ -239,6 +243,7 @@ def rewind(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    chained.refuse_to_move(config, source)
     if isinstance(config.source(source), SqlSource):
         typer.echo(_rewind_table(config, source, table, to, yes=yes))
         return
@@ -312,6 +317,7 @@ def reset(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    chained.refuse_to_move(config, source)
     is_polled = isinstance(config.source(source), SqlSource)
     forget = reset_polled if is_polled else reset_source
     typer.echo(forget(config, source, lambda what: _agreed(what, yes=yes)))

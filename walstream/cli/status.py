@@ -23,7 +23,8 @@ from walstream.cli.output import (
     table,
 )
 from walstream.config import Config, load
-from walstream.status import SCHEMA, SourceStatus, Status, look
+from walstream.status import look
+from walstream.status_shape import SCHEMA, SourceStatus, Status
 
 _STYLES = {
     "streaming": "green",
@@ -135,6 +136,10 @@ def _figures(source: SourceStatus) -> dict[str, str]:
     }
     if source.tables:
         return rates
+    if source.kind == "kafka":
+        waiting = source.lag_records
+        behind = "-" if waiting is None else f"{waiting:,} records"
+        return {**rates, "behind": behind}
     return {
         **rates,
         "lag": duration(source.lag_s),
@@ -150,7 +155,12 @@ def _position(source: SourceStatus) -> str:
 
 
 def _sinks(found: Status) -> RenderableType:
-    made = table("sink", "of", "kind", "state", "in flight", "dropped")
+    counts = [
+        name
+        for name in ("skipped", "failed", "parked")
+        if any(getattr(sink, name) for one in found.sources for sink in one.sinks)
+    ]
+    made = table("sink", "of", "kind", "state", "in flight", "dropped", *counts)
     for source in found.sources:
         for sink in source.sinks:
             made.add_row(
@@ -160,6 +170,7 @@ def _sinks(found: Status) -> RenderableType:
                 sink.state,
                 "-" if sink.in_flight is None else f"{sink.in_flight:,}",
                 "-" if sink.dropped is None else f"{sink.dropped:,}",
+                *(f"{getattr(sink, name) or 0:,}" for name in counts),
             )
     return made
 
@@ -185,6 +196,9 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
             remarks.append(Text(f"· {name}: {line}{why}", style))
     for table_name, found in source.tables.items():
         remarks += polled.remarks(f"{name}, table {table_name}", found, at)
+    for cause, count in source.poisoned.items():
+        what = f"{count:,} record{'s' * (count > 1)} passed over or aside: {cause}"
+        remarks.append(Text(f"· {name}: {what}", "yellow"))
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]

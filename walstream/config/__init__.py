@@ -15,11 +15,13 @@ from walstream.config.sink import (
     KeyForm,
     LogSink,
     MappedTopic,
+    PackageSink,
     Partitioner,
     Sink,
 )
 from walstream.config.source import (
     KafkaSource,
+    PackageSource,
     PolledTable,
     PostgresSource,
     Source,
@@ -36,6 +38,8 @@ __all__ = [
     "KeyForm",
     "LogSink",
     "MappedTopic",
+    "PackageSink",
+    "PackageSource",
     "Partitioner",
     "PolledTable",
     "PostgresSource",

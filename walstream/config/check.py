@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from walstream.config import client, tls, topology
+from walstream.config import chain, client, tls, topology
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
-from walstream.config.sink import EMBEDDED, KafkaSink, Sink
+from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
@@ -27,14 +27,17 @@ def check(
     for name, source in config.sources.items():
         yield from _check_source(name, source, environment)
     for name, sink in config.sinks.items():
-        yield from _check_sink(name, sink)
+        if isinstance(sink, RoutedSink):
+            yield from _check_sink(name, sink)
     for key in config.spark.conf:
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")
     yield from topology.check_formats(config.sources, config.sinks)
+    yield from chain.check_chains(config.sources, config.sinks)
     yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)
+    yield from topology.check_parking(config.sources, config.sinks)
 
 
 def _check_names(document: Mapping[str, Any]) -> Iterator[Problem]:
@@ -73,7 +76,7 @@ def _check_source(
         yield from tls.check_kafka(("sources", name, "consumer"), source)
 
 
-def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
+def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     if not (sink.topic or sink.fallback_topic or sink.topics):
         yield Problem(
             ("sinks", name, "topic"),
@@ -99,6 +102,12 @@ def _check_sink(name: str, sink: Sink) -> Iterator[Problem]:
 
 
 def _check_txinfo(name: str, sink: KafkaSink) -> Iterator[Problem]:
+    if sink.txinfo != "none" and sink.handlers:
+        yield Problem(
+            ("sinks", name, "txinfo"),
+            "counts what the source sent, and the sink's handlers may change that: "
+            "give the two a sink each",
+        )
     if sink.txinfo == "records" and sink.format != "tungsten":
         yield Problem(
             ("sinks", name, "txinfo"),

@@ -71,6 +71,10 @@ _PROMISES: Final[dict[str, _Rule]] = {
 _CONSUMER_RULES: Final[dict[str, _Rule]] = {
     "enable.auto.commit": (_false, "an offset counts once all sinks delivered"),
     "enable.auto.offset.store": (_false, "an offset counts once all sinks delivered"),
+    "isolation.level": (
+        lambda v: v == "read_committed",
+        "what was taken back would pass: leave it out",
+    ),
     "group.id": (_never, "the source's own key group sets it: leave it out"),
 }
 _OWN_KEY: Final = "the sink's own key partitioner sets it: leave it out"

@@ -13,12 +13,21 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from walstream import extension
+from walstream.config import handler
 from walstream.config.keyword import is_secret_key
 from walstream.config.model import Config, Http, Spark
 from walstream.config.secret import WHOLE_KEYS, scrub_shapes
-from walstream.config.sink import DiscardSink, KafkaSink, LogSink, MappedTopic
+from walstream.config.sink import (
+    DiscardSink,
+    KafkaSink,
+    LogSink,
+    MappedTopic,
+    PackageSink,
+)
 from walstream.config.source import (
     KafkaSource,
+    PackageSource,
     PolledTable,
     PostgresSource,
     SqlSource,
@@ -28,7 +37,7 @@ from walstream.errors import ConfigError
 Path = tuple[str | int, ...]
 
 SHOWN: Final = 60  # characters of a value
-PRIVATE_TABLES: Final = frozenset({"producer", "consumer", "conf"})
+PRIVATE_TABLES: Final = frozenset({"producer", "consumer", "conf", "options"})
 
 _SECTIONS: Final = {
     ("sources", "postgres"): PostgresSource,
@@ -37,7 +46,10 @@ _SECTIONS: Final = {
     ("sinks", "kafka"): KafkaSink,
     ("sinks", "log"): LogSink,
     ("sinks", "discard"): DiscardSink,
+    ("sources", "package"): PackageSource,
+    ("sinks", "package"): PackageSink,
 }
+_HANDLERS: Final = {**handler.BUILT, "package": handler.PackageHandler}
 _WANTED: Final = {
     "missing": "is missing",
     "string_type": "write a text in quotes",
@@ -90,6 +102,9 @@ def translate(
     problems = []
     for detail in error.errors(include_url=False):
         path = _path_of(detail["loc"], document)
+        no_table = not isinstance(detail["input"], Mapping)
+        if detail["type"] == "union_tag_not_found" and no_table:
+            detail["type"] = "model_type"
         if detail["type"] in {"union_tag_invalid", "union_tag_not_found"}:
             path = (*path, "kind")
         complaint = _complaint(detail, path, document)
@@ -122,8 +137,13 @@ def _path_of(location: tuple[int | str, ...], document: Mapping[str, Any]) -> Pa
     path = tuple(step for step in location if step != "[key]")
     if path[0] in {"sources", "sinks"} and len(path) > len(("sinks", "name")):
         table = document[str(path[0])][path[1]]
-        if isinstance(table, Mapping) and table.get("kind") == path[2]:
-            return path[:2] + path[3:]
+        if isinstance(table, Mapping) and path[2] in {table.get("kind"), "package"}:
+            path = path[:2] + path[3:]
+    match path:
+        case ("sinks", str(), "handlers", int(), str() as tag, *rest) if (
+            tag in _HANDLERS
+        ):
+            return (*path[:4], *rest)
     return path
 
 
@@ -150,7 +170,12 @@ def _complaint(detail: ErrorDetails, path: Path, document: Mapping[str, Any]) ->
 
 
 def _kinds(path: Path) -> str:
-    return ", ".join(f"'{kind}'" for part, kind in _SECTIONS if part == path[0])
+    if "handlers" in path:
+        kinds = [*handler.BUILT, *extension.names(extension.HANDLERS)]
+        return ", ".join(f"'{kind}'" for kind in kinds)
+    group = extension.SINKS if path[0] == "sinks" else extension.SOURCES
+    kinds = [kind for part, kind in _SECTIONS if part == path[0] and kind != "package"]
+    return ", ".join(f"'{kind}'" for kind in (*kinds, *extension.names(group)))
 
 
 def _known(path: Path, document: Mapping[str, Any]) -> Iterable[str]:
@@ -164,8 +189,12 @@ def _known(path: Path, document: Mapping[str, Any]) -> Iterable[str]:
             section = PolledTable
         case ("sinks", _, "topics", _):
             section = MappedTopic
+        case ("sinks", name, "handlers", int(number)):
+            kind = document["sinks"][name]["handlers"][number]["kind"]
+            section = _HANDLERS.get(kind, handler.PackageHandler)
         case (("sources" | "sinks") as part, name):
-            section = _SECTIONS[str(part), document[str(part)][name]["kind"]]
+            kind = document[str(part)][name]["kind"]
+            section = _SECTIONS.get((str(part), kind), _SECTIONS[str(part), "package"])
         case _:
             section = Config
     return list(section.model_fields)

@@ -27,6 +27,8 @@ def _masked(table: Mapping[str, Any], secrets: Secrets, *, scrub: bool = False) 
     for key, value in table.items():
         if isinstance(value, Mapping):
             shown[key] = _masked(value, secrets, scrub=key in PRIVATE_TABLES)
+        elif _is_array(value):
+            shown[key] = [_masked(one, secrets, scrub=scrub) for one in value]
         elif isinstance(value, str):
             masked = mask_value(key, value)
             shown[key] = secrets.scrub(masked) if scrub else masked
@@ -35,15 +37,31 @@ def _masked(table: Mapping[str, Any], secrets: Secrets, *, scrub: bool = False) 
     return shown
 
 
-def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    values = {k: v for k, v in table.items() if not isinstance(v, Mapping)}
-    tables = {k: v for k, v in table.items() if isinstance(v, Mapping)}
-    if path and (values or not tables):
+def _lines(
+    table: Mapping[str, Any], path: tuple[str, ...], *, heads: bool = True
+) -> Iterator[str]:
+    tables = {k: v for k, v in table.items() if _is_table(v) or _is_array(v)}
+    values = {k: v for k, v in table.items() if k not in tables}
+    if path and heads and (values or not tables):
         yield f"\n[{'.'.join(map(_key, path))}]"
     for key in sorted(values, key=lambda key: key != "kind"):  # it says what is read
         yield f"{_key(key)} = {_value(values[key])}"
     for key, child in tables.items():
-        yield from _lines(child, (*path, key))
+        if _is_table(child):
+            yield from _lines(child, (*path, key))
+            continue
+        for one in child:
+            yield f"\n[[{'.'.join(map(_key, (*path, key)))}]]"
+            yield from _lines(one, (*path, key), heads=False)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_array(value: Any) -> bool:
+    """Tell whether it is an array of tables."""
+    return isinstance(value, list) and bool(value) and _is_table(value[0])
 
 
 def _key(name: str) -> str:

@@ -1,14 +1,16 @@
-"""The three kinds of sinks, key by key, with their defaults.
+"""The kinds of sinks, key by key, with their defaults.
 
 All kinds route and encode; `log` prints what a Kafka sink would send, and `discard`
 throws it away.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
+from walstream import extension
 from walstream.config.field import (
+    Duration,
     Embedded,
     Format,
     OptionalNames,
@@ -20,6 +22,7 @@ from walstream.config.field import (
     TopicTemplate,
     TransactionInfo,
 )
+from walstream.config.handler import Handler
 
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
 Partitioner = Literal[
@@ -43,7 +46,32 @@ class MappedTopic(Section):
     )
 
 
-class _Sink(Section):
+class HandledSink(Section):
+    handlers: list[Handler] = Field(
+        default=[], description="What each op goes through first, in this order."
+    )
+    batch_rows: int = Field(
+        default=500,
+        ge=1,
+        le=100_000,
+        description="Ops that go through the handlers at once, at most; what one cannot"
+        " take now comes again with them.",
+    )
+    batch_interval: Duration = Field(
+        default=0.0,
+        description='How long ops wait for others; "0" is as long as a turn takes.',
+    )
+    verbose: bool = Field(
+        default=False, description="Log a line an op, without values."
+    )
+    on_failure: Literal["detach", "drop"] = Field(
+        default="detach",
+        description="What befalls one of several sinks that fails for good, or lags "
+        "too long: detach gives it a copy of the slot, drop gives it up.",
+    )
+
+
+class RoutedSink(HandledSink):
     format: Format = Field(
         default="op",
         description="How an op is written: op, event, tungsten, row, or what an "
@@ -87,18 +115,9 @@ class _Sink(Section):
         default=True,
         description="Send an update that changes the key as a delete and an insert.",
     )
-    on_failure: Literal["detach", "drop"] = Field(
-        default="detach",
-        description="What befalls one of several sinks that fails for good, or lags "
-        "too long: detach gives it a copy of the slot, drop gives it up.",
-    )
-    tombstones: bool = Field(
-        default=False,
-        description="Follow each delete by a null value, for compacted topics.",
-    )
 
 
-class KafkaSink(_Sink):
+class KafkaSink(RoutedSink):
     kind: Literal["kafka"] = Field(
         description="What the sink is: kafka, log or discard."
     )
@@ -122,6 +141,10 @@ class KafkaSink(_Sink):
         le=1_000_000,
         description="Records say it of transactions of at most so many rows, which "
         "wait in memory for the commit.",
+    )
+    tombstones: bool = Field(
+        default=False,
+        description="Follow each delete by a null value, for compacted topics.",
     )
     create_topics: bool = Field(
         default=True, description="Create missing topics; false stops the start."
@@ -158,14 +181,31 @@ class KafkaSink(_Sink):
         return self.txinfo.replace("{source}", source)
 
 
-class LogSink(_Sink):
+class LogSink(RoutedSink):
     kind: Literal["log"] = Field(description="What the sink is: kafka, log or discard.")
+    values: bool = Field(
+        default=False, description="Print each record's key and value, too."
+    )
 
 
-class DiscardSink(_Sink):
+class DiscardSink(RoutedSink):
     kind: Literal["discard"] = Field(
         description="What the sink is: kafka, log or discard."
     )
 
 
-Sink = Annotated[KafkaSink | LogSink | DiscardSink, Field(discriminator="kind")]
+class PackageSink(HandledSink):
+    kind: str = Field(description="What an installed package calls its sink.")
+    options: dict[str, Any] = Field(
+        default={}, repr=False, description="What the package's sink is told."
+    )
+
+
+BUILT: Final = ("kafka", "log", "discard")
+Sink = Annotated[
+    Annotated[KafkaSink, Tag("kafka")]
+    | Annotated[LogSink, Tag("log")]
+    | Annotated[DiscardSink, Tag("discard")]
+    | Annotated[PackageSink, Tag("package")],
+    Discriminator(extension.tag(extension.SINKS, BUILT)),
+]

@@ -1,9 +1,10 @@
 """The three kinds of sources, key by key, with their defaults."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
+from walstream import extension
 from walstream.config.field import (
     ByteSize,
     DistinctNames,
@@ -78,6 +79,9 @@ class PostgresSource(_Source):
     detach_after: PositiveDuration = Field(
         default=60.0,
         description="One of several sinks that lags longer gets a copy of the slot.",
+    )
+    verbose: bool = Field(
+        default=False, description="Log a line an op, without values."
     )
     failover: bool = Field(
         default=False,
@@ -191,6 +195,21 @@ class KafkaSource(_Source):
     )
 
 
+class PackageSource(_Source):
+    kind: str = Field(description="What an installed package calls its source.")
+    options: dict[str, Any] = Field(
+        default={}, repr=False, description="What the package's source is told."
+    )
+    verbose: bool = Field(
+        default=False, description="Log a line an op, without values."
+    )
+
+
+BUILT: Final = ("postgres", "sql", "kafka")
 Source = Annotated[
-    PostgresSource | SqlSource | KafkaSource, Field(discriminator="kind")
+    Annotated[PostgresSource, Tag("postgres")]
+    | Annotated[SqlSource, Tag("sql")]
+    | Annotated[KafkaSource, Tag("kafka")]
+    | Annotated[PackageSource, Tag("package")],
+    Discriminator(extension.tag(extension.SOURCES, BUILT)),
 ]

@@ -14,11 +14,25 @@ from typing import Final
 
 from walstream.config import dsn
 from walstream.config.problem import Problem
-from walstream.config.sink import KafkaSink, Sink
-from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
+from walstream.config.sink import KafkaSink, PackageSink, RoutedSink, Sink
+from walstream.config.source import (
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    Source,
+    SqlSource,
+)
 from walstream.config.tls import brokers
 
-_OF_OPS: Final = ("key", "on_truncate", "split_key_updates", "tombstones", "strict")
+_OF_OPS: Final = (
+    "key",
+    "on_truncate",
+    "split_key_updates",
+    "on_too_large",
+    "tombstones",
+    "strict",
+    "verbose",
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,15 @@ def check_formats(
     for name, source in sources.items():
         for sink_name in source.sinks:
             sink = sinks.get(sink_name)
-            if sink and isinstance(source, SqlSource) != (sink.format == "row"):
+            if isinstance(sink, PackageSink):
+                yield from _check_package(name, source, sink_name, sink)
+            elif isinstance(source, KafkaSource) and sink and sink.handlers:
+                yield Problem(
+                    ("sources", name, "sinks"),
+                    f"sinks.{sink_name} has handlers: a kafka source passes records on"
+                    " byte for byte, to a sink without",
+                )
+            elif sink and isinstance(source, SqlSource) != (sink.format == "row"):
                 yield Problem(
                     ("sources", name, "sinks"),
                     f'sinks.{sink_name} has format "{sink.format}": rows of a sql '
@@ -50,16 +72,41 @@ def check_formats(
                 )
 
 
-def check_row_sink(name: str, sink: Sink) -> Iterator[Problem]:
+def _check_package(
+    name: str, source: Source, sink_name: str, sink: PackageSink
+) -> Iterator[Problem]:
+    """Rows that Spark's tasks read go to Kafka: they know no package's sink."""
+    if isinstance(source, PostgresSource) and source.backfill != "never":
+        yield Problem(
+            ("sources", name, "backfill"),
+            f'sinks.{sink_name} is of kind "{sink.kind}", which a package adds, and no '
+            'backfill goes there: write "never"',
+        )
+    if isinstance(source, SqlSource | KafkaSource):
+        yield Problem(
+            ("sources", name, "sinks"),
+            f'sinks.{sink_name} is of kind "{sink.kind}", which a package adds: it '
+            "takes ops of a postgres source, or of a package's",
+        )
+
+
+def check_row_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
     """Keys that say nothing of polled rows stay as they are."""
     if sink.format != "row":
         return
+    fields = type(sink).model_fields
     for key in _OF_OPS:
-        if getattr(sink, key) != type(sink).model_fields[key].default:
+        if key in fields and getattr(sink, key) != fields[key].default:
             yield Problem(
                 ("sinks", name, key),
                 'says nothing of rows, and the sink has format "row": leave it out',
             )
+    if sink.handlers:
+        yield Problem(
+            ("sinks", name, "handlers"),
+            'take ops, and the sink has format "row": rows of a sql source go to a '
+            "sink without handlers",
+        )
     for table, mapped in sink.topics.items():
         if mapped.partition_key is not None:
             yield Problem(
@@ -134,6 +181,24 @@ def check_topics(
             )
     for feed in feeds:
         yield from _check_loop(feed, sources[feed.source])
+
+
+def check_parking(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """Keep what is parked out of topics of ops: their readers would not know it."""
+    for name, sink in sinks.items():
+        if not isinstance(sink, KafkaSink) or sink.on_too_large == "stop":
+            continue
+        if any(
+            overlap(topic, sink.on_too_large)
+            for topic in topics_of(name, sources, sinks)
+        ):
+            yield Problem(
+                ("sinks", name, "on_too_large"),
+                f'"{sink.on_too_large}" may be a topic of its tables, too: name one '
+                "that no table goes to",
+            )
 
 
 def topics_of(
@@ -220,7 +285,7 @@ def _tables(name: str, source: Source) -> list[str]:
         case SqlSource(tables=tables):
             # where no schema is written, the source's name stands for it
             return [table if "." in table else f"{name}.{table}" for table in tables]
-        case KafkaSource():
+        case KafkaSource() | PackageSource():
             return ["*"]  # whatever the records are of
 
 

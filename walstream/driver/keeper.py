@@ -37,7 +37,7 @@ class Keeper:
         self._start_at = 0.0
         self._listening = False
         self.address = wire.address(self._listener)
-        self._level = config.log_level
+        self._level: str = config.log_level
 
     @property
     def pid(self) -> int | None:

@@ -29,6 +29,8 @@ from walstream.kafka.topics import DEFAULT_LIMIT, Creation
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
 _OF_OPS = frozenset({"topic-compacted", "topic-timestamps"})
+# a chained topic has as many partitions as the one that its records come from
+_OF_COUNTS = frozenset({"topic-partitions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class WantedSink:
     kept: Mapping[str, Document] = field(default_factory=dict)  # by topic
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # it takes rows of a sql source
+    chained: bool = False  # it takes records of a kafka source
 
 
 def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
@@ -79,6 +82,8 @@ def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> 
         stays = "changes stay in PostgreSQL's WAL"
         if wanted.polled:
             stays = "new rows wait in their tables"
+        elif wanted.chained:
+            stays = "records wait in the topics that they come from"
         why = f"run would wait for them; {stays} meanwhile"
         return Finding.of(error, "brokers-unreachable", subject, why)
     return Finding.of(error, "producer-properties", subject)
@@ -167,8 +172,15 @@ def _seen(
     for judge in judges:
         for topic in topics:
             for remark in judge(topic):
-                if not (wanted.polled and remark.code in _OF_OPS):
+                if remark.code not in _without(wanted):
                     yield topic.name, remark
+
+
+def _without(wanted: WantedSink) -> frozenset[str]:
+    """Name the remarks that say nothing of such records."""
+    if wanted.chained:
+        return _OF_COUNTS
+    return _OF_OPS if wanted.polled else frozenset()
 
 
 def _since(topic: FoundTopic, before: Document | None) -> Iterator[Remark]:
@@ -211,6 +223,8 @@ def _replicas(
     gone = "PostgreSQL does not have them any more"
     if wanted.polled:
         gone = "only rows that are still there can be sent again"
+    elif wanted.chained:
+        gone = "only what is still in the topics upstream can be sent again"
     if topic.replicas == 1 < brokers.count:
         yield Remark(
             "topic-replication",

@@ -12,10 +12,10 @@ from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink, _Target
 from walstream.key_form import KeyForm
 from walstream.ledger import Transaction
-from walstream.meter import TableMeter
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.routing import Route
 from walstream.row import Row
+from walstream.sink_rules import Aim
 
 _TABLE: Final = Table("", "txinfo", ("txinfo",))  # no table of any database
 _HELD_BYTES: Final = 64 << 20
@@ -102,14 +102,9 @@ class InformingSink(KafkaSink):
             return super()._aim(table)
         topic = self._informs.topic
         key = KeyForm(lambda op: b"%d" % op.lsn, b"")
-        made = _Target(
-            Route(topic, key),
-            self._topics.known.get(topic),
-            key.render,
-            _whole_record,
-            truncates=False,
-            meter=TableMeter(""),  # what it says is no op
-        )
+        aim = Aim(Route(topic, key), _whole_record, truncates=False)
+        known = self._topics.known.get(topic)
+        made = _Target(aim, known, key.render, _whole_record, aim.meter)
         self._targets[table] = made
         return made
 

@@ -11,14 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
-from walstream.ledger import Transaction
+from walstream.meter import SinkMeter
 from walstream.metrics import SINK
 
 _LAST_WORDS_S: Final = 1.0
@@ -27,11 +27,22 @@ Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
 
 
+class Counted(Protocol):
+    """What records are counted in: a transaction, or what was read together."""
+
+    undelivered: int
+
+
 class Outbox:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
-    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sink: str, properties: Mapping[str, Any], meter: SinkMeter | None = None
+    ) -> None:
+        """Count the records that Kafka takes in `meter`."""
         self._sink = sink
+        self._meter = meter or SinkMeter()
+        self._meter.counts_records = True
         try:
             self._producer = Producer(
                 {**properties, "error_cb": self._on_error},
@@ -45,9 +56,8 @@ class Outbox:
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
-        self._callback: tuple[Transaction | None, Any] = (None, None)
+        self._callback: tuple[Counted | None, Any] = (None, None)
         self._unreachable = False
-        self.records_delivered = 0
 
     @property
     def in_flight(self) -> int:
@@ -100,11 +110,11 @@ class Outbox:
     def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
         self,
         topic: str,
-        value: bytes,
-        key: bytes,
+        value: bytes | None,
+        key: bytes | None,
         partition: int,
         timestamp_ms: int,
-        transaction: Transaction,
+        transaction: Counted,
         headers: Headers | None = None,
     ) -> None:
         """Produce one record, now or in its turn; count it in its transaction."""
@@ -130,8 +140,8 @@ class Outbox:
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
         topic: str,
-        value: bytes,
-        key: bytes,
+        value: bytes | None,
+        key: bytes | None,
         partition: int,
         callback: Callable[..., None],
         timestamp_ms: int,
@@ -155,12 +165,12 @@ class Outbox:
         return True
 
     def _report(
-        self, transaction: Transaction, error: KafkaError | None, message: Message
+        self, transaction: Counted, error: KafkaError | None, message: Message
     ) -> None:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
             transaction.undelivered -= 1
-            self.records_delivered += 1
+            self._meter.records += 1
             if self._unreachable:
                 self.answers()
         else:

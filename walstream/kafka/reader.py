@@ -234,7 +234,7 @@ class TopicReader:
         for message in messages:
             error = message.error()
             if error is None:
-                self._ready.append(_record(message))
+                self._ready.append(record_of(message))
             elif error.code() not in _PASSING and self._failed is None:
                 self._failed = _failure(error, f"reading {message.topic()!r}")
 
@@ -261,7 +261,8 @@ class TopicReader:
         self.close()
 
 
-def _record(message: Message) -> Record:
+def record_of(message: Message) -> Record:
+    """Read a message that is no error."""
     kind, timestamp_ms = message.timestamp()
     return Record(
         # of a message without an error none of these is None

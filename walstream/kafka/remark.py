@@ -128,6 +128,20 @@ class Tools:
             "kafka-acls.sh", f"{what} --topic {_TOPIC}", "walstream run"
         )
 
+    def grow(self, partitions: int) -> Repair:
+        """Give a topic more partitions."""
+        what = f"--alter --topic {_TOPIC} --partitions {partitions}"
+        return self._repair("kafka-topics.sh", what, "walstream run")
+
+    def offsets(self, group: str, where: str, to: str) -> Repair:
+        """Set a group's offsets of a topic, or TOPIC:PARTITION; nobody may be in it."""
+        what = f"--group {shlex.quote(group)} --topic {shlex.quote(where)}"
+        return self._repair(
+            "kafka-consumer-groups.sh",
+            f"{what} --reset-offsets {to} --execute",
+            "walstream run",
+        )
+
     def _repair(self, tool: str, what: str, then: str) -> Repair:
         command = f"{tool} --bootstrap-server {shlex.quote(self.servers)} {what}"
         if self.secured:

@@ -1,62 +1,40 @@
 """The Kafka sink: each op becomes records of its topic, in order."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
-from walstream.errors import HistoryError, RecordRefused, Restart, WalstreamError
-from walstream.formats import encoder_of
-from walstream.formats.context import Context
-from walstream.formats.whole import Encode, whole_rows
+from walstream.errors import Restart, WalstreamError
+from walstream.formats.whole import Encode
 from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
 from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
-from walstream.lsn import show
-from walstream.meter import SinkMeter, TableMeter
-from walstream.metrics import SINK, TABLE
+from walstream.meter import TableMeter
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
-from walstream.routing import Route, Router
+from walstream.routing import Router
+from walstream.sink_rules import MAX_TABLES, Aim, Aims, SinkRules
+from walstream.tally import Tally
+from walstream.too_large import RECORD_OVERHEAD, TooLarge
 
 _REFRESH_S: Final = 60.0
-_RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _CLOSE_WAIT_S: Final = 3.0
-_MAX_TARGETS: Final = 65_536
-_log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class SinkRules:
-    """How a sink turns ops into records."""
-
-    name: str
-    format: str
-    partitioner: str
-    on_truncate: str  # send | skip | stop
-    split_key_updates: bool
-    source_header: bytes  # system_identifier/database/epoch
-    context: Context
-    strict: bool = False  # an old row that is not whole is an error
-    meter: SinkMeter = field(default_factory=SinkMeter)
 
 
 @dataclass(slots=True, eq=False)
 class _Target:
     """What is the same for all ops of one table: routed and rendered once."""
 
-    route: Route
+    aim: Aim
     topic: Topic | None  # None: not known yet
     key: KeyRenderer
     encode: Encode
-    truncates: bool  # has the format a form for a Truncate?
     meter: TableMeter
 
 
@@ -76,10 +54,11 @@ class KafkaSink:
         self._rules = rules
         self._router = router
         self._topics = topics
-        self._expected = list(expected)
+        self._expected = [*expected, *([rules.parking] if rules.parking else ())]
         self._properties = producer
         self._partition = PARTITIONERS[rules.partitioner]
-        self._make_encoder = encoder_of(rules.format)
+        self._aims = Aims(rules, router)
+        self._tombstones = rules.tombstones
         self._outbox: Outbox | None = None
         self._limits = (0, 0)  # of the topics that the outbox was built for
         self._targets: dict[Table, _Target | None] = {}
@@ -88,8 +67,7 @@ class KafkaSink:
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = time.monotonic() + _REFRESH_S
-        self._asking = Asking(topics.ask)
-        self.dropped: dict[str, int] = {}  # ops without a topic or a form, by table
+        self._asking = Asking(topics)
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -107,17 +85,12 @@ class KafkaSink:
     def _open(self) -> Outbox:
         self._limits = self._topics.limits
         properties = producer_properties(self._properties, *self._limits)
-        return Outbox(self._rules.name, properties)
+        return Outbox(self._rules.name, properties, self._rules.meter)
 
     @property
     def in_flight(self) -> int:
         """Records, and the producer's own requests, under way."""
         return self._outbox.in_flight if self._outbox is not None else 0
-
-    @property
-    def records_delivered(self) -> int:
-        """Records that Kafka has taken, since the stream began; from any thread."""
-        return self._outbox.records_delivered if self._outbox is not None else 0
 
     @property
     def name(self) -> str:
@@ -127,6 +100,11 @@ class KafkaSink:
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
         return self._outbox is None or self._outbox.unreachable
+
+    @property
+    def tally(self) -> Tally:
+        """What did not go its way, by table."""
+        return self._aims.tally
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -142,12 +120,7 @@ class KafkaSink:
             self._outbox.close(_CLOSE_WAIT_S)
             self._outbox = None
         self._topics.close()
-        for table, count in self.dropped.items():
-            _log.info(
-                "ops were dropped",
-                **{TABLE: table, SINK: self._rules.name},
-                count=count,
-            )
+        self._aims.tell()
 
     def knows(self, table: Table) -> bool:
         """Tell whether a table's topic is known; look for it, without waiting, if not.
@@ -176,10 +149,11 @@ class KafkaSink:
         except KeyError:
             target = self._aim(op.table)
         if target is None:
-            self._drop(op.table, "table has no topic: its ops are")
+            self._aims.drop(op.table)
         elif target.topic is None:
-            transaction.undelivered += 1
-            outbox.hold(partial(self._send_later, target, op, transaction))
+            # who hears of ops heard of this one
+            again = partial(KafkaSink.send, self, op, transaction)
+            self._hold(target, transaction, again)
         else:
             target.meter.ops += 1
             if op.kind is Kind.TRUNCATE:
@@ -192,50 +166,52 @@ class KafkaSink:
                 self._put_row(outbox, target, op, transaction)
         return outbox.has_room
 
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Send a record that a handler made of an op, to the op's topic."""
+        target = self._targets.get(op.table) or self._aim(op.table)
+        if target is None:
+            self._aims.drop(op.table)
+        elif target.topic is None:
+            again = partial(self.put, key, value, op, transaction)
+            self._hold(target, transaction, again)
+        else:
+            self._put(target.topic, key, value, op, transaction)
+
     def _aim(self, table: Table) -> _Target | None:
-        if len(self._targets) >= _MAX_TARGETS:
+        if len(self._targets) >= MAX_TABLES:
             self._targets.clear()
-        route = self._router.route(table, self._rules.context.origin)
+        aim = self._aims.of(table)
         target = None
-        if route is not None:
-            topic = self._topics.known.get(route.topic)
-            encoder = self._make_encoder(table, self._rules.context)
-            encode = (
-                whole_rows(encoder.encode) if self._rules.strict else encoder.encode
-            )
-            target = _Target(
-                route,
-                topic,
-                route.key.render,
-                encode,
-                truncates=encoder.truncates,
-                meter=self._rules.meter.tables.of(table.full_name),
-            )
+        if aim is not None:
+            topic = self._topics.known.get(aim.route.topic)
+            target = _Target(aim, topic, aim.route.key.render, aim.encode, aim.meter)
         self._targets[table] = target
         return target
 
-    def _drop(self, table: Table, what: str) -> None:
-        count = self.dropped.get(table.full_name, 0)
-        self.dropped[table.full_name] = count + 1
-        if not count:
-            _log.warning(
-                f"{what} dropped and counted",
-                **{TABLE: table.full_name, SINK: self._rules.name},
-            )
+    def _hold(
+        self, target: _Target, transaction: Transaction, send: Callable[[], object]
+    ) -> None:
+        """Send what has a topic that is not known, once it is."""
+        transaction.undelivered += 1
 
-    def _send_later(
-        self, target: _Target, op: ReplicationOp, transaction: Transaction
-    ) -> bool:
-        """Send an op whose topic was not known; False while it still is not."""
-        name = target.route.topic
-        if not self._topics.have([name]):
-            return False
-        self._check_limits()
-        target.topic = self._topics.known[name]
-        transaction.undelivered -= 1
-        # its records queue behind this attempt; who hears of ops heard of this one
-        KafkaSink.send(self, op, transaction)
-        return True
+        def attempt() -> bool:
+            name = target.aim.route.topic
+            if not self._topics.have([name]):
+                return False
+            self._check_limits()
+            target.topic = self._topics.known[name]
+            transaction.undelivered -= 1
+            send()  # its records queue behind this attempt
+            return True
+
+        if self._outbox is not None:
+            self._outbox.hold(attempt)
 
     def _put_truncate(
         self,
@@ -245,29 +221,14 @@ class KafkaSink:
         transaction: Transaction,
     ) -> None:
         topic = target.topic
-        if topic is None:
-            return
-        # a backfill's is no change of the source's: a table's rows come anew
-        rule = "send" if op.snapshot else self._rules.on_truncate
-        if rule == "skip":
-            return
-        if rule == "stop":
-            raise HistoryError(
-                f"table {op.table.full_name!r} was truncated at {show(op.lsn)}, and"
-                " on_truncate is 'stop'",
-                hint="set on_truncate to send or skip, then: walstream run",
-            )
-        if not target.truncates:
-            self._drop(
-                op.table, f"a TRUNCATE has no form in {self._rules.format}: it is"
-            )
+        if topic is None or not self._aims.sends_truncate(op, target.aim):
             return
         value = target.encode(replace(op, partitions=topic.partitions))
         for partition in range(topic.partitions):
             outbox.put(
                 topic.name,
                 value,
-                target.route.key.table_key,
+                target.aim.route.key.table_key,
                 partition,
                 self._timestamp_ms(op, topic),
                 transaction,
@@ -286,20 +247,65 @@ class KafkaSink:
             return
         key = target.key(op)
         value = target.encode(op)
-        size = len(value) + len(key) + _RECORD_OVERHEAD
+        size = len(value) + len(key) + RECORD_OVERHEAD
         if size > topic.limit:
-            self._refuse(topic, size, op)
-        partitions = topic.partitions
-        partition = self._partition(key, partitions) if partitions > 1 else 0
-        outbox.put(
-            topic.name,
-            value,
-            key,
-            partition,
-            self._timestamp_ms(op, topic),
-            transaction,
-            self._first_headers(topic, partition) if topic.unwritten else None,
-        )
+            self._park(topic, key, size, op, transaction)
+        else:
+            partitions = topic.partitions
+            partition = self._partition(key, partitions) if partitions > 1 else 0
+            outbox.put(
+                topic.name,
+                value,
+                key,
+                partition,
+                self._timestamp_ms(op, topic),
+                transaction,
+                self._first_headers(topic, partition) if topic.unwritten else None,
+            )
+        if self._tombstones and op.kind is Kind.DELETE:
+            self._put(topic, key, None, op, transaction)
+
+    def _put(
+        self,
+        topic: Topic,
+        key: bytes,
+        value: bytes | None,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Put a record that is no op's own form."""
+        size = len(value or b"") + len(key) + RECORD_OVERHEAD
+        if size > topic.limit:
+            self._park(topic, key, size, op, transaction)
+            return
+        partition = self._partition(key, topic.partitions)
+        if self._outbox is not None:
+            self._outbox.put(
+                topic.name,
+                value,
+                key,
+                partition,
+                self._timestamp_ms(op, topic),
+                transaction,
+                self._first_headers(topic, partition),
+            )
+
+    def _park(
+        self,
+        topic: Topic,
+        key: bytes,
+        size: int,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Leave word of a record that its topic does not take, or stop at it."""
+        large = TooLarge(op, key, size, topic.name, topic.limit)
+        parking = self._topics.known.get(self._rules.parking)
+        if parking is None or large.size_parked > parking.limit:
+            raise large.refusal()
+        self.tally.parked[op.table.full_name] += 1
+        large.tell(self._rules.name, parking.name)
+        self._put(parking, key, large.document(), op, transaction)
 
     def _timestamp_ms(self, op: ReplicationOp, topic: Topic) -> int:
         """Give the commit time, held where Kafka neither deletes nor refuses it."""
@@ -318,18 +324,9 @@ class KafkaSink:
         topic.unwritten.discard(partition)
         return self._headers
 
-    def _refuse(self, topic: Topic, size: int, op: ReplicationOp) -> None:
-        """Stop at a record that the topic does not take."""
-        raise RecordRefused(
-            f"a record of table {op.table.full_name!r} at ({show(op.lsn)},"
-            f" {op.seq_id}) has {size} bytes, topic {topic.name!r} takes {topic.limit}",
-            hint=f"raise max.message.bytes of {topic.name!r}, then: walstream run",
-        )
-
     def _look_at_topics(self, outbox: Outbox) -> None:
         """See once a minute whether the topics are still what they were."""
-        if self._asking.back(away=outbox.unreachable):
-            outbox.answers()
+        self._asking.look(outbox)
         if self._refresh is None:
             if time.monotonic() >= self._next_refresh:
                 self._next_refresh = time.monotonic() + _REFRESH_S

@@ -58,11 +58,14 @@ class LocalKafka(SingleProcess):
         *,
         settings: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        host: str = HOST,
     ) -> None:
+        """`host` is any address of the loopback."""
         self._java = find_java()
         self._class_path = kafka_class_path()
         super().__init__(folder)
         self.settings = dict(settings or {})  # as changed, from the next start on
+        self._host = host
         self._ports = (0, 0)  # broker's, controller's
 
     @property
@@ -75,7 +78,7 @@ class LocalKafka(SingleProcess):
 
     @property
     def bootstrap(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self._host}:{self.port}"
 
     def _choose_ports(self) -> None:
         self._ports = free_port(), free_port()
@@ -97,7 +100,7 @@ class LocalKafka(SingleProcess):
             raise self._failure("cannot format its storage")
 
     def _configure(self) -> None:
-        broker, controller = (f"{HOST}:{port}" for port in self._ports)
+        broker, controller = (f"{self._host}:{port}" for port in self._ports)
         settings = {
             **_SETTINGS,
             "controller.quorum.voters": f"1@{controller}",
@@ -132,7 +135,7 @@ class LocalKafka(SingleProcess):
         )
 
     def _ready(self) -> bool:
-        return answers_api_versions(self.port)
+        return answers_api_versions(self.port, host=self._host)
 
 
 def render(settings: Mapping[str, str]) -> str:
@@ -144,10 +147,10 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def answers_api_versions(port: int, timeout_s: float = 5.0) -> bool:
+def answers_api_versions(port: int, timeout_s: float = 5.0, host: str = HOST) -> bool:
     """Ask what a broker answers only once it serves: it listens long before."""
     try:
-        with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
             connection.sendall(_API_VERSIONS)
             with connection.makefile("rb") as answer:
                 head = answer.read(_ANSWERED.size)

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from walstream.errors import Transient, WalstreamError
 from walstream.op import CHUNK_BITS, Table
+from walstream.tally import Tally
 
 
 class Void(Transient):
@@ -111,6 +112,8 @@ class ChunkDone:
     bytes: int  # of keys and values
     last: dict[str, dict[int, int]] = field(default_factory=dict)
     """The offset of the last record in each partition, by sink."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """What did not go its usual way, by sink."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,25 @@ properties.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
+from itertools import compress, repeat
 from operator import add
+from typing import Final
 
-from walstream.errors import RecordRefused
 from walstream.formats import LineEncoder, encoder_of
 from walstream.formats.context import Context
-from walstream.lsn import Lsn, show
+from walstream.handlers.chain import Chain, Spec
+from walstream.lsn import Lsn
 from walstream.op import EPOCH_S, Kind, ReplicationOp
 from walstream.partitioner import for_all
 from walstream.routing import Route, Router
 from walstream.row import Row
 from walstream.spark.chunk import Chunk, transactional_id
 from walstream.spark.copy_text import plain_keys, rows
-from walstream.spark.sender import RECORD_OVERHEAD, Outgoing, Sender
+from walstream.spark.handled import HandledRows
+from walstream.spark.sender import Outgoing, Sender
+from walstream.tally import Tally
+from walstream.too_large import RECORD_OVERHEAD, TooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,9 @@ class TopicShape:
 
     partitions: int
     limit: int  # max.message.bytes
+
+
+_NO_TOPIC: Final = TopicShape(1, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,9 @@ class Target:
     topics: Mapping[str, TopicShape]  # those of the tables that are read
     context: Context
     transactions: str = ""  # a chunk is one transaction: what their names begin with
+    handlers: tuple[Spec, ...] = ()
+    parking: str = ""  # the topic of what is too large for its own; "": that stops
+    dry: bool = False  # nothing is sent: there are no topics
 
 
 class Outlet:
@@ -55,14 +65,23 @@ class Outlet:
         self._target = target
         self._chunk = chunk
         self._route: Route | None = target.router.route(table, target.context.origin)
-        self._encoder = encoder_of(target.format)(table, target.context)
+        make = encoder_of(target.format)
+        self._encoder = make(table, target.context)
+        self._handled: HandledRows | None = None
+        if target.handlers:
+            chain = Chain(target.handlers)
+            self._handled = HandledRows(
+                chain, target.router, make, target.context, check
+            )
+        self.tally = self._handled.tally if self._handled is not None else Tally()
         self._partitions = for_all(target.partitioner)
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
         )
         self._sender: Sender | None = None
         self.bytes = 0
-        if self._route is not None:
+        self._shape = _NO_TOPIC
+        if self._route is not None and not target.dry:
             self._shape = target.topics[self._route.topic]
             self._sender = Sender(target.outgoing, check, self._transaction)
 
@@ -76,11 +95,13 @@ class Outlet:
     def send(self, block: bytes, index: int) -> int:
         """Send lines of COPY text, the first of them row `index`; count them."""
         route, sender = self._route, self._sender
-        if route is None or sender is None:
-            return block.count(b"\n")
+        count = block.count(b"\n")
+        if route is None:
+            return count
+        values, keys = self._made(block, route, self._chunk.first_seq_id + index)
+        if sender is None:
+            return count
         sender.serve(0)
-        values, keys = self._encode(block, route, self._chunk.first_seq_id + index)
-        self._check_sizes(values, keys, index)
         topic, partitions = route.topic, self._shape.partitions
         chosen = self._partitions(keys, partitions) if partitions > 1 else repeat(0)
         produce, reports = sender.produce, sender.reports
@@ -91,7 +112,19 @@ class Outlet:
             except (BufferError, KeyError):
                 sender.send(topic, value, key, partition)
         sender.sent += len(values)
-        return len(values)
+        return count
+
+    def _made(
+        self, block: bytes, route: Route, seq_id: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Give the records that fit the topic: their values and keys."""
+        if self._handled is None:
+            values, keys = self._encode(block, route, seq_id)
+            return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
+        op = self._op
+        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
+        made = self._handled.made(op, rows(block, len(op.table.columns)), seq_id)
+        return self._fitting(made.values, made.keys, made.seq_ids)
 
     def _encode(
         self, block: bytes, route: Route, seq_id: int
@@ -121,23 +154,35 @@ class Outlet:
             keys.append(b"%b" % route.key.render(op))
         return keys
 
-    def _check_sizes(
-        self, values: Sequence[bytes], keys: Sequence[bytes], index: int
-    ) -> None:
-        """Stop at a record that the topic does not take."""
+    def _fitting(
+        self,
+        values: list[bytes],
+        keys: list[bytes],
+        seq_ids: Sequence[int],
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Leave out what the topic does not take, and park it; or stop at it."""
         sizes = list(map(add, map(len, values), map(len, keys)))
         self.bytes += sum(sizes)
-        largest = max(sizes, default=0)
-        if largest + RECORD_OVERHEAD <= self._shape.limit:
-            return
-        seq_id = self._chunk.first_seq_id + index + sizes.index(largest)
+        limit = self._shape.limit - RECORD_OVERHEAD
+        if max(sizes, default=0) <= limit:
+            return values, keys
+        for size, key, seq_id in zip(sizes, keys, seq_ids, strict=True):
+            if size > limit:
+                self._park(key, size + RECORD_OVERHEAD, seq_id)
+        fits = [size <= limit for size in sizes]
+        return list(compress(values, fits)), list(compress(keys, fits))
+
+    def _park(self, key: bytes, size: int, seq_id: int) -> None:
         topic = self._route.topic if self._route else ""
-        raise RecordRefused(
-            f"a record of table {self._op.table.full_name!r} at"
-            f" ({show(self._op.lsn)}, {seq_id}) has {largest + RECORD_OVERHEAD} bytes,"
-            f" topic {topic!r} takes {self._shape.limit}",
-            hint=f"raise max.message.bytes of {topic!r}, then: walstream run",
-        )
+        op = replace(self._op, seq_id=seq_id)
+        large = TooLarge(op, key, size, topic, self._shape.limit)
+        parking = self._target.parking
+        shape = self._target.topics.get(parking)
+        if shape is None or self._sender is None or large.size_parked > shape.limit:
+            raise large.refusal()
+        (partition,) = self._partitions([key], shape.partitions)
+        self._sender.send_aside(parking, large.document(), key, partition)
+        self.tally.parked[op.table.full_name] += 1
 
     @property
     def last(self) -> dict[int, int]:

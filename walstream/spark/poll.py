@@ -21,7 +21,8 @@ from walstream.intervals import Interval, missing
 from walstream.partitioner import for_all
 from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.leash import Leash
-from walstream.spark.sender import RECORD_OVERHEAD, Outgoing, Sender
+from walstream.spark.sender import Outgoing, Sender
+from walstream.too_large import RECORD_OVERHEAD
 
 _AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
 

@@ -14,7 +14,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import Transient, WalstreamError
 
-RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
 # few large batches cost the broker less than many
 BULK: Final[Mapping[str, Any]] = {
@@ -81,14 +80,33 @@ class Sender:
             self.reports[partition] = partial(self._report, partition)
             headers = self._headers
         report = self.reports[partition]
+        self._give((topic, value, key, partition, report), headers)
+
+    def send_aside(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+        """Send one record to another topic than the others'; it is counted here."""
+        self.sent += 1
+        self._give((topic, value, key, partition, self._report_aside), self._headers)
+
+    def _give(
+        self, record: tuple[str, bytes, bytes, int, Report], headers: Headers
+    ) -> None:
         while True:
             try:
+                topic, value, key, partition, report = record
                 self.produce(topic, value, key, partition, report, headers=headers)
             except BufferError:
                 self._check()
                 self.serve(_POLL_S)
             else:
                 return
+
+    def _report_aside(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._delivered += 1
+        elif self._failed is None:
+            self._failed = self._outgoing.failure(
+                error, f"delivering to {message.topic()!r}"
+            )
 
     def _report(
         self, partition: int, error: KafkaError | None, message: Message

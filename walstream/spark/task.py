@@ -84,6 +84,11 @@ class ChunkTask:
                 target.outgoing.sink: outlet.last
                 for target, outlet in zip(self.targets, outlets, strict=True)
             },
+            {
+                target.outgoing.sink: outlet.tally
+                for target, outlet in zip(self.targets, outlets, strict=True)
+                if outlet.tally
+            },
         )
 
     def _blocks(self, chunk: Chunk) -> Iterator[bytes]:

@@ -66,6 +66,8 @@ class Outcome(StrEnum):
     ADOPT = "adopt"  # the slot of a start that was cut short
     POLL = "poll"  # its tables
     POLLING = "polling"  # a running instance does
+    CHAIN = "chain"  # pass on where its group is
+    CHAINING = "chaining"  # a running instance does
     WAIT = "wait"  # and try again, until that is over
     STOP = "stop"
 
@@ -116,10 +118,34 @@ class PolledStanding:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPlace:
+    """How far a group is in one partition."""
+
+    topic: str
+    partition: int
+    stored: int | None  # the offset to go on from; null: it never stored one
+    first: int  # offset of the oldest record
+    end: int  # offset that the next record will get
+    behind: int  # records that wait, about
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedStanding:
+    """All that is known of one kafka source: its positions are its group's offsets."""
+
+    source: str
+    group: str
+    verdict: Verdict
+    partitions: list[GroupPlace]
+    notes: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
 class Standings:
     at: datetime
     sources: list[Standing]
     polled: list[PolledStanding] = field(default_factory=list)
+    chained: list[ChainedStanding] = field(default_factory=list)
 
 
 SCHEMA: Final = TypeAdapter(Standings)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from walstream.config import Config, KafkaSink, PostgresSource
+from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource
 from walstream.errors import WalstreamError
 from walstream.kafka.last import TopicEnd, highest, topic_ends
 from walstream.kafka.producer import client_properties
@@ -15,6 +15,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.slots import SlotFacts, find, oldest_kept
+from walstream.standing import chained
 from walstream.standing.facts import (
     Intent,
     ServerFacts,
@@ -47,6 +48,11 @@ def look(config: Config, source: str = "") -> Standings:
             standing(config, name, one)
             for name, one in config.sql_sources.items()
             if name in wanted
+        ],
+        [
+            chained.standing(config, name, one)
+            for name, one in sorted(config.sources.items())
+            if name in wanted and isinstance(one, KafkaSource)
         ],
     )
 

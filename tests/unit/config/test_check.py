@@ -51,12 +51,19 @@ Complain = Callable[..., str]
             'sinks.x.txinfo: "t" takes ops too',
         ),
         (
+            (
+                '[sinks.x]\nkind = "kafka"\ntxinfo = "t"\nproducer = {}\n'
+                '[[sinks.x.handlers]]\nkind = "passthrough"'
+            ),
+            "sinks.x.txinfo: counts what the source sent",
+        ),
+        (
             '[sinks.x]\nkind = "kafka"\ntxinfo = "{table}"\nproducer = {}',
             'sinks.x.txinfo: "{table}" is no topic name',
         ),
         (
-            '[sinks.log]\nkind = "log"\nformat = "row"\ntombstones = true',
-            "sinks.log.tombstones: says nothing of rows",
+            '[sinks.log]\nkind = "log"\nformat = "row"\nstrict = true',
+            "sinks.log.strict: says nothing of rows",
         ),
         (
             (

@@ -17,9 +17,10 @@ DOCUMENT: Final = ROOT / "docs" / "configuration.md"
 ENVIRONMENT: Final = {
     "WALSTREAM_DSN": "host=/run/postgresql",
     "WALSTREAM_LEGACY": "sqlite:///x",
+    "WALSTREAM_MASK": "a secret of some length",
 }
 # The sections that are shown whole: where they stand, and their model.
-COMPLETE: Final[dict[tuple[str, ...], str]] = {
+COMPLETE: Final[dict[tuple[str | int, ...], str]] = {
     (): "Config",
     ("http",): "Http",
     ("spark",): "Spark",
@@ -29,6 +30,7 @@ COMPLETE: Final[dict[tuple[str, ...], str]] = {
     ("sources", "upstream"): "KafkaSource",
     ("sinks", "kafka"): "KafkaSink",
     ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",
+    ("sinks", "kafka", "handlers", 0): "DropColumnsHandler",
 }
 HEADINGS: Final = {
     "Top level": "Config",
@@ -37,9 +39,17 @@ HEADINGS: Final = {
     '`[sources.NAME]`, kind `"sql"`': "SqlSource",
     "`[sources.NAME.tables.TABLE]`, of a sql source": "PolledTable",
     '`[sources.NAME]`, kind `"kafka"`': "KafkaSource",
+    "`[sources.NAME]`, a kind that a package adds": "PackageSource",
     '`[sinks.NAME]`, kind `"kafka"`': "KafkaSink",
     '`[sinks.NAME]`, kind `"log"`': "LogSink",
     '`[sinks.NAME]`, kind `"discard"`': "DiscardSink",
+    "`[sinks.NAME]`, a kind that a package adds": "PackageSink",
+    '`[[sinks.NAME.handlers]]`, kind `"passthrough"`': "PassthroughHandler",
+    '`[[sinks.NAME.handlers]]`, kind `"drop_columns"`': "DropColumnsHandler",
+    '`[[sinks.NAME.handlers]]`, kind `"rename_columns"`': "RenameColumnsHandler",
+    '`[[sinks.NAME.handlers]]`, kind `"mask"`': "MaskHandler",
+    '`[[sinks.NAME.handlers]]`, kind `"filter"`': "FilterHandler",
+    "`[[sinks.NAME.handlers]]`, a kind that a package adds": "PackageHandler",
     "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
     "`[spark]`": "Spark",
 }
@@ -70,15 +80,20 @@ def test_the_shipped_file_loads_with_its_optional_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", COMPLETE)
 def test_the_shipped_file_holds_every_key_with_its_default(
-    place: tuple[str, ...],
+    place: tuple[str | int, ...],
 ) -> None:
-    table = tomllib.loads(uncommented())
+    table: Any = tomllib.loads(uncommented())
     for step in place:
         table = table[step]
     fields = model()[COMPLETE[place]]
     assert table.keys() == fields.keys()
     for key, field in fields.items():
-        is_example = isinstance(table[key], dict) or field.get("default") is None
+        is_example = field.get("default") is None or isinstance(
+            table[key][0]
+            if isinstance(table[key], list) and table[key]
+            else table[key],
+            dict,
+        )
         assert is_example or table[key] == field["default"], key
 
 

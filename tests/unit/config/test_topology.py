@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from walstream.config import Sink, Source
+from walstream.config.sink import RoutedSink
 from walstream.config.topology import (
     check_formats,
+    check_parking,
     check_row_names,
     check_row_sink,
     check_slots,
@@ -221,15 +223,20 @@ def test_keys_that_say_nothing_of_rows_are_refused_in_their_sinks() -> None:
         "topics": {"a": {"name": "t", "partition_key": ["x"]}, "b": {"name": "u"}},
     }
     rows, ops = (
-        list(check_row_sink("k", SINKS.validate_python({"k": sink})["k"]))
+        list(check_row_sink("k", routed(sink)))
         for sink in (kafka(format="row", **keys), kafka(**keys))
     )
     assert {problem.path[2] for problem in rows} == keys.keys()
     assert len(rows) == len(keys)
     assert not ops
     written = kafka(format="row", key="json", tombstones=False)
+    assert not list(check_row_sink("k", routed(written)))
+
+
+def routed(written: dict[str, Any]) -> RoutedSink:
     sink = SINKS.validate_python({"k": written})["k"]
-    assert not list(check_row_sink("k", sink))
+    assert isinstance(sink, RoutedSink)
+    return sink
 
 
 GLOBS = st.text(st.sampled_from("ab*?"), max_size=7)
@@ -273,3 +280,29 @@ def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
     given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
     assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
     assert topics_of("other", *given) == ["two.a"]
+
+
+def test_what_is_parked_has_a_topic_of_its_own() -> None:
+    def parked(where: str, **sink: Any) -> bool:
+        given = {"k": kafka(on_too_large=where, **sink)}
+        sinks = SINKS.validate_python(given)
+        sources = SOURCES.validate_python({"a": postgres("public.*")})
+        return not list(check_parking(sources, sinks))
+
+    assert parked("large")
+    assert parked("stop", topic="stop")
+    assert not parked("public.large")
+    assert not parked("f", fallback_topic="f")
+    assert not parked("m", topics={"orders": {"name": "m"}})
+
+
+def test_handlers_take_ops_alone() -> None:
+    handlers = [{"kind": "passthrough"}]
+    source = SOURCES.validate_python({"up": chained("t"), "a": postgres("a.*")})
+    sinks = SINKS.validate_python({"k": kafka(handlers=handlers)})
+    (problem,) = check_formats(source, sinks)
+    assert problem.path == ("sources", "up", "sinks")
+    assert "byte for byte" in problem.complaint
+    row = routed(kafka(format="row", handlers=handlers, verbose=True))
+    paths = [problem.path[2] for problem in check_row_sink("k", row)]
+    assert paths == ["verbose", "handlers"]

@@ -10,11 +10,11 @@ import pytest
 from walstream.formats.context import Context
 from walstream.kafka import informing
 from walstream.kafka.informing import InformingSink, Informs
-from walstream.kafka.sink import SinkRules
 from walstream.kafka.topics import Topic
 from walstream.ledger import Ledger, Transaction
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.routing import Router, Rules, TopicMapping
+from walstream.sink_rules import SinkRules
 
 T = Table("public", "t", ("id", "v"), (0,))
 U = Table("public", "u", ("id", "v"), (0,))

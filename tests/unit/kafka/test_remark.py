@@ -78,3 +78,18 @@ def test_a_topic_is_created_as_the_sink_would() -> None:
         " --partitions 3 --replication-factor 2 --config 'cleanup.policy=a b'"
     )
     assert PLAIN.create(Creation(allowed=False)).command.endswith("--topic {topic}")
+
+
+def test_a_topic_grows_and_is_named() -> None:
+    repair = PLAIN.grow(6).of_topic("a.b")
+    assert repair.command == (
+        "kafka-topics.sh --bootstrap-server h:1,h:2 --alter --topic a.b --partitions 6"
+    )
+
+
+def test_offsets_of_a_group_are_set() -> None:
+    repair = PLAIN.offsets("my group", "t:3", "--to-offset 7")
+    assert repair.command == (
+        "kafka-consumer-groups.sh --bootstrap-server h:1,h:2 --group 'my group'"
+        " --topic t:3 --reset-offsets --to-offset 7 --execute"
+    )

@@ -1,0 +1,182 @@
+"""PostgreSQL to Kafka to Kafka: whatever is killed or away, nothing is lost."""
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.chaining import Chain
+from tests.fix_kafka import KafkaServer, OwnKafka
+from tests.fix_postgres import PostgresServer
+from tests.fix_walstream import Stream, streamed
+from tests.load import TABLE, Load
+from tests.names import Name, OracleSlot, assert_rewind_and_continue
+from tests.producing import Feed
+from tests.reading import Reader, Record, TopicAdmin
+from tests.running import Walstream
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+_SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
+_KILLS_SHORT = 2
+_KILLS_LONG = 40
+# the least that a broker allows: how long a killed member keeps its partitions
+_CONSUMER = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+
+
+@dataclass
+class Chained:
+    stream: Stream
+    chain: Chain
+    copied: Reader
+
+
+@pytest.fixture
+def chained(
+    postgres18: PostgresServer,
+    kafka: KafkaServer,
+    tmp_path: Path,
+) -> Iterator[Chained]:
+    prefix = f"copied_{secrets.token_hex(6)}."
+    with (
+        streamed(
+            postgres18,
+            kafka,
+            tmp_path / "extraction",
+            before=TABLE,
+            sink={"topic_partitions": 4},
+        ) as stream,
+        Reader(kafka.bootstrap, prefix) as copied,
+    ):
+        chain = Chain(
+            kafka.bootstrap,
+            kafka.bootstrap,
+            tmp_path / "delivery",
+            prefix,
+            topics=[f"{stream.walstream.prefix}public.load"],
+            source={"consumer": _CONSUMER},
+        )
+        with chain:
+            yield Chained(stream, chain, copied)
+
+
+def test_sigkill_of_both_processes_loses_nothing(chained: Chained) -> None:
+    kill_both(chained, _KILLS_SHORT)
+
+
+@pytest.mark.fault_long
+def test_forty_sigkills_of_both_processes_lose_nothing(chained: Chained) -> None:
+    kill_both(chained, _KILLS_LONG)
+
+
+def kill_both(chained: Chained, kills: int) -> None:
+    print(f"seed {_SEED}")  # noqa: T201 - to replay a failure
+    choose = random.Random(_SEED)  # noqa: S311 - a test's moments
+    stream, chain = chained.stream, chained.chain
+    oracle = OracleSlot(stream.database)
+    with Load(stream.database.dsn, _SEED) as load:
+        for number in range(kills):
+            time.sleep(choose.uniform(0.2, 1.5))
+            kill_and_start(stream.walstream if number % 2 else chain)
+            load.wait_for_more(20)
+            if number % 2:
+                # what is passed on meanwhile is worth being killed in
+                passed_on(chained.copied)
+    expected = oracle.names()
+    assert len(expected) > 100
+    stream.reader.until(holding(expected), 120, "the first topic is whole")
+    chained.copied.until(holding(expected), 120, "the second topic is whole")
+    assert stream.walstream.terminate() == 0
+    assert chain.terminate() == 0, chain.text
+    first, second = stream.reader.read(), chained.copied.read()
+    assert {one.name for one in first} == {one.name for one in second}
+    assert_rewind_and_continue(first)
+    assert_rewind_and_continue(second)
+    assert {(one.partition, one.key, one.value) for one in first} == {
+        (one.partition, one.key, one.value) for one in second
+    }
+
+
+def holding(expected: Iterable[Name]) -> Callable[[list[Record]], bool]:
+    """Tell whether all these names came; each record is looked at once."""
+    left, looked_at = set(expected), 0
+
+    def holds(records: list[Record]) -> bool:
+        nonlocal looked_at
+        left.difference_update(one.name for one in records[looked_at:])
+        looked_at = len(records)
+        return not left
+
+    return holds
+
+
+def passed_on(copied: Reader) -> None:
+    """Wait until the second topic grows."""
+    before = copied.ends()
+    wait_until(lambda: copied.ends() > before, 60, "records are passed on")
+
+
+def kill_and_start(walstream: Walstream) -> None:
+    """SIGKILL supervisor and worker, see them gone, start anew."""
+    processes = [psutil.Process(pid) for pid in (walstream.pid, walstream.worker_pid())]
+    walstream.kill()
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert not alive
+    walstream.start().streaming()
+
+
+@pytest.mark.fault_long
+def test_kafka_away_on_either_side_is_waited_for(
+    own_kafka: OwnKafka, tmp_path: Path
+) -> None:
+    near, far = own_kafka(), own_kafka()
+    TopicAdmin(near.bootstrap).create("up.t", 2)
+    feed = Feed(near.bootstrap, "up.t")
+    chain = Chain(
+        near.bootstrap,
+        far.bootstrap,
+        tmp_path,
+        "",
+        topics=["up.t"],
+        group="g",
+        source={"consumer": _CONSUMER},
+        top={"shutdown_timeout": "3s"},
+    )
+
+    def send(count: int) -> None:
+        for number in range(count):
+            feed.insert(number, number % 2)
+        feed.flush()
+
+    with chain, Reader(far.bootstrap, "copy.") as reader:
+        send(10)
+        reader.count(10)
+        far.kill()
+        send(1000)
+        chain.until("Kafka is in trouble")
+        began = time.monotonic()
+        assert chain.terminate() == 0, chain.text
+        assert time.monotonic() - began < 15
+        assert chain.said("come again")
+        chain.start().streaming()
+        far.start()
+        reader.until(lambda records: len({one.value for one in records}) == 1010)
+        near.kill()
+        chain.until("does not answer")
+        assert chain.running
+        near.start()
+        chain.until("answers again", 60)
+        send(10)
+        reader.until(lambda records: len({one.value for one in records}) == 1020)
+        assert len(chain.said("does not answer")) == 1
+        near.kill()
+        chain_ends = time.monotonic()
+        assert chain.terminate() == 0, chain.text
+        assert time.monotonic() - chain_ends < 15
+    assert_rewind_and_continue(reader.records)

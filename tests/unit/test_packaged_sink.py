@@ -1,0 +1,57 @@
+"""A sink that a package adds: it has a name, and says what it lacks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.unit.test_handled_sink import TABLE, Target
+from walstream import extension, packaged_sink
+from walstream.errors import ConfigError
+from walstream.ledger import Transaction
+from walstream.op import Kind, ReplicationOp
+from walstream.packaged_sink import PackagedSink
+
+OP = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "a"])
+
+
+def make(name: str, options: Mapping[str, Any]) -> Target:
+    assert name == "mine"
+    if "refused" in options:
+        raise ConfigError("no such file")
+    options["path"]
+    return Target()
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extension, "load", lambda *_: make)
+
+
+def test_it_has_what_every_sink_has() -> None:
+    sink = packaged_sink.make("mine", "file", {"path": "x"})
+    transaction = Transaction(8)
+    assert (sink.name, sink.waiting, sink.topics, sink.in_flight) == (
+        "mine",
+        False,
+        {},
+        0,
+    )
+    assert sink.ready()
+    assert sink.knows(TABLE)
+    assert not sink.send(OP, transaction)
+    assert transaction.undelivered == 1
+    assert not sink.tally
+    sink.close()
+
+
+def test_what_cannot_be_made_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"sinks\.mine: .*KeyError: 'path'"):
+        packaged_sink.make("mine", "file", {})
+    with pytest.raises(ConfigError, match="no such file"):
+        packaged_sink.make("mine", "file", {"refused": True})
+
+
+def test_finished_records_are_not_for_it() -> None:
+    with pytest.raises(ConfigError, match="takes ops alone"):
+        PackagedSink("mine", Target()).put(b"k", b"v", OP, Transaction(8))

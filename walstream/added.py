@@ -1,0 +1,162 @@
+"""A source that an installed package adds, as its worker runs it.
+
+It yields the frames of PostgreSQL's streaming replication; keys are those that its
+Relation messages mark. There is no server to ask beside it.
+"""
+
+import time
+from contextlib import ExitStack
+from typing import Any, Final
+
+import structlog
+
+from walstream import extension
+from walstream.config import Config, PackageSource
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.gauge import Alarm, Gauge
+from walstream.keeping import Confirming
+from walstream.keys import KeyHistory, KeySet
+from walstream.lsn import Lsn, show
+from walstream.metrics import LSN
+from walstream.op import ReplicationOp
+from walstream.options import Options
+from walstream.pgoutput.messages import Relation
+from walstream.pipeline import Pipeline
+from walstream.ports import KeyFacts, NamedSink, Position, Source
+from walstream.position_writer import PositionWriter
+from walstream.positions import LmdbPositions
+from walstream.sinks import SinkSet
+from walstream.stop import Stop
+
+_LOOK_EVERY_S: Final = 0.05
+_NO_SLOT: Final = 1 << 62  # bytes: no WAL is held anywhere
+_log = structlog.get_logger()
+
+
+class AddedSource:
+    """Makes streams of one source, and keeps what outlives them."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, PackageSource):
+            raise ConfigError(f"source {name!r} is no package's")
+        self._name = name
+        self._source = source
+        self._positions = positions
+        self._stop = stop
+        alarm = Alarm(name, _NO_SLOT, time.monotonic)
+        self._gauge = Gauge(alarm, positions.read("figures"))
+        self._sinks = SinkSet(
+            config, name, positions, options, {}, stopping=lambda: stop.requested
+        )
+        self._pipeline: Pipeline | None = None
+        self.ended = False
+
+    def run(self) -> bool:
+        """Stream until a stop; False: its deadline cut the drain short."""
+        with ExitStack() as stack:
+            # there is no system identifier: its name says whose records they are
+            sinks = self._sinks.open(f"0/{self._name}", (), stack)
+            self._wait_for(sinks)
+            position = self._positions.position() or Position(0, 0, 0, "", self._name)
+            source = self._open(position.resume)
+            stack.callback(getattr(source, "close", _nothing))
+            return self._stream(source, sinks, position)
+
+    def _wait_for(self, sinks: list[NamedSink]) -> None:
+        # a list: each sink is asked, whatever another says
+        while not all([sink.ready() for sink in sinks]):  # noqa: C419
+            if self._stop.event.wait(_LOOK_EVERY_S):
+                raise Transient("stopped while waiting for a sink")
+
+    def _open(self, resume: Lsn) -> Source:
+        kind, options = self._source.kind, self._source.options
+        make = extension.load(extension.SOURCES, kind)
+        try:
+            made: Source = make(self._name, options, resume)
+        except WalstreamError:
+            raise
+        except Exception as error:
+            raise ConfigError(
+                f"sources.{self._name}: the package's {kind!r} cannot be made:"
+                f" {type(error).__name__}: {error}",
+                hint="correct its options, or the package that adds it",
+            ) from error
+        return made
+
+    def _stream(
+        self, source: Source, sinks: list[NamedSink], position: Position
+    ) -> bool:
+        gauge = self._gauge
+        writer = PositionWriter(
+            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
+            self._stop.waker.wake,
+        )
+        companion = PlainCompanion(self._sinks)
+        self._pipeline = Pipeline(
+            source, sinks, companion, writer, Confirming(position)
+        )
+        gauge.attach(self._pipeline, _Unasked())
+        _log.info("streaming", **{LSN: show(position.resume)})
+        try:
+            return self._pipeline.run(self._stop)
+        finally:
+            writer.close()
+            gauge.detach()
+
+    @property
+    def phase(self) -> str:
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        if self._pipeline is not None:
+            said = "drained" if drained else "stopped before all was delivered"
+            _log.info(said, **{LSN: show(self._pipeline.confirmed)})
+
+    def report(self) -> dict[str, Any]:
+        return self._gauge.report()
+
+
+class PlainCompanion:
+    """Knows of a table what its Relation message says."""
+
+    def __init__(self, sinks: SinkSet) -> None:
+        self._sinks = sinks
+
+    def keys(self, relation: Relation, xid: int) -> KeyFacts:
+        del xid
+        keys = KeySet(
+            0,
+            tuple(column.name for column in relation.columns if column.is_key),
+            self._sinks.partition_key(relation.namespace, relation.name),
+        )
+        return KeyFacts(KeyHistory([keys]), old_rows_whole=True)
+
+    def complete(self, op: ReplicationOp) -> bool:
+        """Leave what was not sent: its record names it."""
+        del op
+        return True
+
+    def tick(self, *, paused: bool) -> None:
+        """Have nothing to do."""
+
+
+class _Unasked:
+    """A source that no server's lag is known of."""
+
+    received = 0
+
+    def ask(self) -> None:
+        """Ask nobody."""
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,49 @@
+"""What is kept beside a partition's offset, in the group itself: pure.
+
+Who gets the partition next, here or on another machine, goes on with what was known at
+that very offset. A state folder would tell what was known when it was last here.
+"""
+
+import json
+from typing import Any, Final, NamedTuple
+
+_LONGEST: Final = 2000  # bytes; brokers take 4096
+
+
+class Note(NamedTuple):
+    """What was known behind some record of a partition."""
+
+    topic: str = ""  # the id of this very topic: another of its name has other offsets
+    source: str = ""  # the last `walstream-source`
+    table: tuple[str, str] | None = None  # schema and name in the last op
+
+    def written(self) -> str:
+        """Write it down as an offset's metadata."""
+        found: dict[str, Any] = {"topic": self.topic, "source": self.source}
+        if self.table:
+            found["table"] = self.table
+        text = json.dumps(found)
+        if len(text) > _LONGEST:  # some record claims what no server would name so
+            text = json.dumps({"topic": self.topic})
+        return text
+
+
+NOTHING_NOTED: Final = Note()
+
+
+def read(text: str | None) -> Note:
+    """Read an offset's metadata; whatever is not ours says nothing."""
+    try:
+        found = json.loads(text or "{}")
+        topic, source = found.get("topic", ""), found.get("source", "")
+        table = found.get("table")
+        if {type(topic), type(source)} != {str}:
+            return NOTHING_NOTED
+        if table is None:
+            return Note(topic, source)
+        schema, name = table
+    except (AttributeError, TypeError, ValueError):
+        return NOTHING_NOTED
+    if not (isinstance(schema, str) and isinstance(name, str)):
+        return NOTHING_NOTED
+    return Note(topic, source, (schema, name))

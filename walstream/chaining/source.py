@@ -1,0 +1,79 @@
+"""A kafka source, as its worker runs it: one membership after the other."""
+
+from typing import Any
+
+import structlog
+
+from walstream.chaining.figures import DOCUMENT, Figures
+from walstream.chaining.outlet import Limits, Outlet
+from walstream.chaining.passing import Passing
+from walstream.config import Config, KafkaSource
+from walstream.errors import ConfigError
+from walstream.options import Options
+from walstream.ports import Positions
+from walstream.routers import Routers
+from walstream.stop import Stop
+
+_log = structlog.get_logger()
+
+
+class ChainedSource:
+    """Makes memberships of one group, and keeps what outlives them."""
+
+    ended = False  # a chain has no end
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: Positions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, KafkaSource):
+            raise ConfigError(f"source {name!r} is no kafka source")
+        self._source = source
+        self._routers = Routers(config, name)
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        self._figures = Figures(positions.read(DOCUMENT), positions.write)
+        self._limits = {sink: Limits() for sink in source.sinks}
+
+    def run(self) -> bool:
+        """Pass records on until a stop; False: its deadline cut the drain short."""
+        configs = self._routers.configs
+        outlets = [
+            Outlet(
+                name,
+                sink,
+                self._routers[name],
+                self._positions,
+                self._limits[name],
+            )
+            for name, sink in configs.items()
+        ]
+        for outlet in outlets:
+            outlet.meter = self._figures.meter.sink(outlet.name)
+        form = next(iter(configs.values())).format
+        try:
+            return Passing(self._source, form, outlets, self._figures, self._stop).run()
+        finally:
+            self._figures.write(now=True)
+
+    @property
+    def phase(self) -> str:
+        if self._figures.streaming and self._figures.away:
+            return "waiting"
+        return "streaming" if self._figures.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went."""
+        if drained:
+            _log.info("drained")
+        else:
+            _log.warning("stopped before all was delivered: it will come again")
+
+    def report(self) -> dict[str, Any]:
+        return self._figures.report()

@@ -1,0 +1,93 @@
+"""What a kafka source asks of its sinks: that they send records as they came.
+
+Such records are written already, key and all: a sink that is told to write them in some
+way of its own would be told in vain, and is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from walstream.config.problem import Problem
+from walstream.config.sink import KafkaSink, RoutedSink, Sink
+from walstream.config.source import KafkaSource, Source
+
+FORMATS: Final = ("op", "event")
+_IN_VAIN: Final = (
+    "key",
+    "partitioner",
+    "strict",
+    "on_truncate",
+    "split_key_updates",
+    "on_too_large",
+    "tombstones",
+    "topic_partitions",
+)
+
+
+def check_chains(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """Look at the sinks of each kafka source, and at where its poison goes."""
+    for name, source in sources.items():
+        if not isinstance(source, KafkaSource):
+            continue
+        yield from _check_poison(name, source)
+        formats = {
+            found.format
+            for sink in source.sinks
+            if isinstance(found := sinks.get(sink), RoutedSink)
+        }
+        if len(formats) > 1:
+            yield Problem(
+                ("sources", name, "sinks"),
+                f"have the formats {' and '.join(sorted(formats))}: for a kafka source"
+                " the format says what comes in, which is one",
+            )
+        for sink in source.sinks:
+            if sink in sinks:
+                yield from _check_sink(name, sink, sinks[sink])
+
+
+def _check_poison(name: str, source: KafkaSource) -> Iterator[Problem]:
+    if source.on_poison in source.topics:
+        yield Problem(
+            ("sources", name, "on_poison"),
+            f'"{source.on_poison}" is read by the source itself: name another topic',
+        )
+
+
+def _check_sink(source: str, name: str, sink: Sink) -> Iterator[Problem]:
+    if not isinstance(sink, KafkaSink):
+        yield Problem(
+            ("sources", source, "sinks"),
+            f'sinks.{name} is of kind "{sink.kind}": a kafka source feeds kafka sinks',
+        )
+        return
+    path = ("sinks", name)
+    if sink.format not in FORMATS:
+        yield Problem(
+            (*path, "format"),
+            f'"{sink.format}" cannot be made of the records of sources.{source}, which'
+            ' pass on as they are: write what comes in, "op" or "event"',
+        )
+    why = (
+        f"says nothing of the records of sources.{source}, which pass on as they are:"
+        " leave it out, or give the source a sink of its own"
+    )
+    for key in _IN_VAIN:
+        if getattr(sink, key) != KafkaSink.model_fields[key].default:
+            yield Problem((*path, key), why)
+    for table, mapped in sink.topics.items():
+        if mapped.partition_key is not None:
+            yield Problem((*path, "topics", table, "partition_key"), why)
+        if sink.format == "event" and "." in table:
+            yield Problem(
+                (*path, "topics", table),
+                "would match nothing: records of format event name no schema; write"
+                " the bare name of the table",
+            )
+    if sink.format == "event" and "{schema}" in sink.topic:
+        yield Problem(
+            (*path, "topic"),
+            "has {schema}, and records of format event name none: write {table}",
+        )

@@ -1,0 +1,198 @@
+"""A sink behind handlers: what leaves them is what it is given.
+
+Ops are handled in batches, in order. A handler that cannot go on now has its whole
+batch come again later, of which nothing was sent; what comes after it waits, and so
+does the loop's reading.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from walstream.errors import HistoryError, Transient
+from walstream.handlers import Out, Record
+from walstream.handlers.chain import Chain, Unhandled
+from walstream.ledger import Transaction
+from walstream.lsn import show
+from walstream.metrics import ERROR, LSN, SINK, TABLE
+from walstream.op import ReplicationOp, Table
+from walstream.ports import NamedSink
+from walstream.retry import Backoff
+from walstream.tally import Tally
+
+_SAY_AGAIN_S: Final = 60.0
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How many ops go through the handlers at once."""
+
+    rows: int = 500
+    interval_s: float = 0.0  # how long the first may wait for others; 0: for its turn
+    stopping: Callable[[], bool] = lambda: False  # then none waits for others
+
+
+class _Waiting(NamedTuple):
+    op: ReplicationOp
+    transaction: Transaction
+
+
+class HandledSink:
+    """Stands in front of another sink."""
+
+    def __init__(
+        self,
+        sink: NamedSink,
+        chain: Chain,
+        batching: Batching | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sink = sink
+        self._chain = chain
+        self._batching = batching or Batching()
+        self._clock = clock
+        self._batch: deque[_Waiting] = deque()
+        self._since = 0.0  # when the first of them came
+        self._again_at = 0.0  # when what a handler could not take is tried again
+        self._backoff = Backoff()
+        self._said: tuple[str, float] = ("", 0.0)
+
+    @property
+    def name(self) -> str:
+        return self._sink.name
+
+    @property
+    def tally(self) -> Tally:
+        return self._sink.tally
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        return self._sink.topics
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for its target, or one of its handlers."""
+        return self._sink.waiting or self._again_at > 0
+
+    @property
+    def in_flight(self) -> int:
+        return self._sink.in_flight + len(self._batch)
+
+    def knows(self, table: Table) -> bool:
+        return self._sink.knows(table)
+
+    def ready(self) -> bool:
+        if not self._sink.ready():
+            return False
+        if self._batch and self._due():
+            self._handle()
+        return self._has_room
+
+    @property
+    def _has_room(self) -> bool:
+        return not self._again_at and len(self._batch) < self._batching.rows
+
+    def _due(self) -> bool:
+        now = self._clock()
+        if self._again_at:
+            return now >= self._again_at
+        batching = self._batching
+        return (
+            len(self._batch) >= batching.rows
+            or now - self._since >= batching.interval_s
+            or batching.stopping()
+        )
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        if not self._batch:
+            self._since = self._clock()
+        transaction.undelivered += 1
+        self._batch.append(_Waiting(op, transaction))
+        if op.snapshot and not self._again_at:
+            # at once: who lets rows in beside the stream hears here what refuses one
+            self._handle()
+        return self._has_room
+
+    def _handle(self) -> None:
+        """Handle all that waits; send it when all of it is handled."""
+        handled: list[tuple[_Waiting, list[Out] | Unhandled]] = []
+        try:
+            for waiting in self._batch:
+                try:
+                    handled.append((waiting, list(self._chain.handle(waiting.op))))
+                except Unhandled as error:
+                    handled.append((waiting, error))
+        except Transient as error:
+            self._wait(error)
+            return
+        if self._again_at:
+            _log.info("handlers go on", **{SINK: self.name})
+        self._again_at = 0.0
+        self._backoff.reset()
+        for waiting, outs in handled:
+            try:
+                if isinstance(outs, Unhandled):
+                    self._skip(waiting.op, outs)
+                else:
+                    self._send(waiting, outs)
+            except HistoryError:
+                if waiting.op.snapshot:
+                    self._forget(waiting)
+                raise
+            self._forget(waiting)
+
+    def _forget(self, waiting: _Waiting) -> None:
+        waiting.transaction.undelivered -= 1
+        self._batch.popleft()
+
+    def _wait(self, error: Transient) -> None:
+        now = self._clock()
+        self._again_at = now + self._backoff.next()
+        said, at = self._said
+        if said != str(error.args[0]) or now - at > _SAY_AGAIN_S:
+            self._said = (str(error.args[0]), now)
+            _log.warning(
+                "a handler cannot go on: its ops wait",
+                **{SINK: self.name, ERROR: str(error.args[0])},
+            )
+
+    def _skip(self, op: ReplicationOp, error: Unhandled) -> None:
+        self.tally.failed[op.table.full_name] += 1
+        _log.error(
+            "op is skipped: a handler does not take it",
+            **{
+                SINK: self.name,
+                TABLE: op.table.full_name,
+                LSN: show(op.lsn),
+                ERROR: str(error.args[0]),
+            },
+            seq_id=op.seq_id,
+        )
+
+    def _send(self, waiting: _Waiting, outs: list[Out]) -> None:
+        if not outs:
+            self.tally.skipped[waiting.op.table.full_name] += 1
+        for out in outs:
+            if isinstance(out, Record):
+                self._sink.put(out.key, out.value, waiting.op, waiting.transaction)
+            else:
+                self._sink.send(out, waiting.transaction)
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Send a finished record, behind what waits."""
+        self._sink.put(key, value, op, transaction)
+
+    def close(self) -> None:
+        self._sink.close()

@@ -1,0 +1,94 @@
+"""Handlers that change which columns a table's ops have, and their names."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+from walstream.errors import ConfigError
+from walstream.op import ReplicationOp, Table
+from walstream.row import any_absent
+
+
+class DropColumns:
+    """Leaves columns out, of the old row as of the new."""
+
+    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+        """Raise ConfigError for a column of the row key: no reader could do without."""
+        self.named = frozenset(settings["columns"])
+        dropped = {i for i, name in enumerate(table.columns) if name in self.named}
+        lost = [table.columns[index] for index in table.key if index in dropped]
+        if lost:
+            raise ConfigError(
+                f"drop_columns takes {lost} of table {table.full_name!r}, which its"
+                " key is made of",
+                hint="take it out of columns, or mask it with a secret",
+            )
+        kept = [i for i in range(len(table.columns)) if i not in dropped]
+        if not kept:
+            raise ConfigError(
+                f"drop_columns leaves table {table.full_name!r} without a column",
+                hint="leave one",
+            )
+        self.table = table
+        self._pick = None
+        if dropped:
+            self._pick = _picker(kept)
+            self.table = _picked(table, kept)
+
+    def handle(self, op: ReplicationOp) -> Iterator[ReplicationOp]:
+        pick = self._pick
+        if pick is None:
+            yield op
+            return
+        old = None if op.old is None else pick(op.old)
+        new = None if op.new is None else pick(op.new)
+        absent = op.absent and (any_absent(old) or any_absent(new))
+        yield replace(op, table=self.table, old=old, new=new, absent=absent)
+
+
+def _picker(kept: list[int]) -> "itemgetter[Any]":
+    # of one column: an itemgetter of a slice gives a sequence, too
+    return itemgetter(*kept) if len(kept) > 1 else itemgetter(_only(kept[0]))
+
+
+def _only(index: int) -> slice:
+    return slice(index, index + 1)
+
+
+def _picked(table: Table, kept: list[int]) -> Table:
+    def of(names: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(names[index] for index in kept) if names else ()
+
+    return replace(
+        table,
+        columns=of(table.columns),
+        key=tuple(kept.index(index) for index in table.key),
+        type_oids=of(table.type_oids),
+        source_columns=of(table.source_columns or table.columns),
+    )
+
+
+class RenameColumns:
+    """Calls columns otherwise; rows stay as they are."""
+
+    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+        """Raise ConfigError where two columns would have one name."""
+        names: Mapping[str, str] = settings["columns"]
+        self.named = frozenset(names)
+        columns = tuple(names.get(name, name) for name in table.columns)
+        if twice := sorted({name for name in columns if columns.count(name) > 1}):
+            raise ConfigError(
+                f"rename_columns gives table {table.full_name!r} two columns {twice}",
+                hint="give each a name of its own",
+            )
+        self.table = table
+        if columns != table.columns:
+            self.table = replace(
+                table,
+                columns=columns,
+                source_columns=table.source_columns or table.columns,
+            )
+
+    def handle(self, op: ReplicationOp) -> Iterator[ReplicationOp]:
+        yield replace(op, table=self.table)

@@ -1,0 +1,64 @@
+"""A handler that hides values: behind one text, or behind a keyed hash.
+
+A hash tells equal values apart from others and no more, so that a masked key stays a
+key. NULL, and what was not sent, stay what they are.
+"""
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from walstream.errors import ConfigError
+from walstream.op import ReplicationOp, Table
+from walstream.row import Row, Value
+
+_TEXT_OID: Final = 25  # what it was, a masked value is a text
+
+
+class Mask:
+    """Masks columns, of the old row as of the new."""
+
+    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+        """Raise ConfigError where a fixed text would make all keys one."""
+        self.named = frozenset(settings["columns"])
+        self._indexes = [
+            i for i, name in enumerate(table.columns) if name in self.named
+        ]
+        secret, text = settings["secret"], settings["text"]
+        self._mask = _constant(text) if secret is None else _hashed(secret.encode())
+        one = [table.columns[i] for i in table.key if i in self._indexes]
+        if secret is None and one:
+            raise ConfigError(
+                f"mask gives every row of table {table.full_name!r} one text for"
+                f" {one}, which its key is made of",
+                hint="write a secret in place of text: a hash stays a key",
+            )
+        self.table = table
+        if self._indexes and table.type_oids:
+            oids = list(table.type_oids)
+            for index in self._indexes:
+                oids[index] = _TEXT_OID
+            self.table = replace(table, type_oids=tuple(oids))
+
+    def handle(self, op: ReplicationOp) -> Iterator[ReplicationOp]:
+        old, new = self._masked(op.old), self._masked(op.new)
+        yield replace(op, table=self.table, old=old, new=new)
+
+    def _masked(self, row: Row | None) -> Row | None:
+        if row is None:
+            return None
+        values: list[Value] = list(row)
+        for index in self._indexes:
+            value = values[index]
+            if isinstance(value, str):
+                values[index] = self._mask(value)
+        return values
+
+
+def _constant(text: str) -> Callable[[str], str]:
+    return lambda _value: text
+
+
+def _hashed(secret: bytes) -> Callable[[str], str]:
+    return lambda value: hmac.digest(secret, value.encode(), "sha256").hex()

@@ -1,0 +1,79 @@
+"""What topics are that are read: their partitions, and which topic it is."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.kafka.failure import failure
+from walstream.kafka.producer import client_properties
+
+_TIMEOUT_S: Final = 10.0
+_MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
+_LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001 - librdkafka's own code
+
+
+class Described(NamedTuple):
+    partitions: int
+    identity: str  # the broker's id of this very topic
+
+
+class Describer:
+    """Asks about topics with a consumer's properties."""
+
+    def __init__(
+        self, given: Mapping[str, Any], *, timeout_s: float = _TIMEOUT_S
+    ) -> None:
+        self._servers = str(given.get("bootstrap.servers", ""))
+        self._timeout_s = timeout_s
+        self._refused: KafkaError | None = None
+        hearing: Any = {**client_properties(given), "error_cb": self._hear}
+        try:
+            self._admin = AdminClient(hearing, logger=logging.getLogger("librdkafka"))
+        except KafkaException as error:
+            raise ConfigError(
+                f"consumer properties: {error.args[0].str()}",
+                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
+            ) from error
+
+    def look(self, names: Iterable[str]) -> dict[str, Described]:
+        """Describe those of these topics that are there."""
+        asked = self._admin.describe_topics(
+            TopicCollection(sorted(names)), request_timeout=self._timeout_s
+        )
+        found = {}
+        for name, answer in asked.items():
+            try:
+                topic = answer.result(self._timeout_s + 1)
+            except KafkaException as error:
+                if error.args[0].code() != _MISSING:
+                    raise self._failure(error.args[0], name) from error
+            except TimeoutError as error:
+                raise self._unanswered() from error
+            else:
+                found[name] = Described(len(topic.partitions), str(topic.topic_id))
+        return found
+
+    def _failure(self, error: KafkaError, name: str) -> Exception:
+        self._admin.poll(0)
+        found = failure(self._refused or error, f"looking at topic {name!r}")
+        if isinstance(found, PermissionLacking):
+            found.hint = (
+                "allow DESCRIBE and READ on the topics, and READ on the group, to the"
+                " consumer's user; then: walstream run"
+            )
+            return found
+        return self._unanswered()
+
+    def _unanswered(self) -> Transient:
+        return Transient(
+            f"upstream Kafka at {self._servers} does not answer",
+            hint="see that the brokers run, and that this machine reaches them",
+        )
+
+    def _hear(self, error: KafkaError) -> None:
+        if error.code() == _LOGIN:
+            self._refused = error

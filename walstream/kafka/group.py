@@ -1,0 +1,169 @@
+"""A consumer group as members and onlookers see it: properties, offsets, errors.
+
+What is set here keeps the promises: offsets move only when they are told, and a jump
+over what was deleted shows.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from walstream.errors import (
+    HistoryError,
+    PermissionLacking,
+    Repair,
+    Transient,
+    WalstreamError,
+)
+from walstream.kafka.failure import failure
+from walstream.kafka.reader import Bounds, Partition, TopicReader
+from walstream.kafka.remark import Tools
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "client.id": "walstream",
+    "partition.assignment.strategy": "cooperative-sticky",
+    # after a crash its partitions are somebody else's within this time
+    "session.timeout.ms": 10_000,
+    "queued.max.messages.kbytes": 16 << 10,
+    "fetch.max.bytes": 8 << 20,
+    # a topic that is made later, or grows, is found within this time
+    "topic.metadata.refresh.interval.ms": 10_000,
+    "reconnect.backoff.max.ms": 1000,
+    "log.connection.close": False,
+}
+_PROMISED: Final[Mapping[str, Any]] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "isolation.level": "read_committed",
+    "enable.partition.eof": False,
+    "auto.offset.reset": "error",  # a jump over what was deleted must show
+}
+DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+}
+
+
+class Stored(NamedTuple):
+    """What the group knows of a partition."""
+
+    offset: int | None  # None: nothing was ever stored
+    note: str = ""  # what its reader kept beside it
+
+
+class Member(Protocol):
+    """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
+
+    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
+        """Hear that these are ours from now on; may raise."""
+
+    def revoked(self, places: Collection[Partition]) -> None:
+        """Let go of these: what was read of them is to be delivered and stored now."""
+
+    def lost(self, places: Collection[Partition]) -> None:
+        """Hear that somebody else may have these already: nothing may be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a group is in one partition."""
+
+    stored: int | None  # the offset to go on from; None: it never stored one
+    bounds: Bounds
+
+    @property
+    def behind(self) -> int:
+        """Records that wait, about: markers of transactions count too."""
+        first, end = self.bounds
+        return max(0, end - max(first, self.stored or 0))
+
+    @property
+    def gap(self) -> bool:
+        """Tell whether what comes next is not there."""
+        first, end = self.bounds
+        return self.stored is not None and not first <= self.stored <= end
+
+
+def places(
+    given: Mapping[str, Any], group: str, topics: Iterable[str], timeout_s: float
+) -> dict[Partition, Place]:
+    """Ask how far a group is, in those topics that are there; nobody joins it."""
+    properties = {**given, "group.id": group}
+    properties.pop("auto.offset.reset", None)
+    with TopicReader(properties, timeout_s=timeout_s) as reader:
+        existing = reader.topics()
+        bounds = reader.bounds(topic for topic in topics if topic in existing)
+    where = [TopicPartition(*place) for place in bounds]
+    consumer = Consumer({**upstream_properties(given, group), "error_cb": _ignore})
+    try:
+        answers = consumer.committed(where, timeout=timeout_s) if where else []
+    except KafkaException as error:
+        raise reading_failure(
+            error.args[0], "asking for the group's offsets"
+        ) from error
+    finally:
+        consumer.close()
+    found = {}
+    for one in answers:
+        place = Partition(one.topic, one.partition)
+        found[place] = Place(one.offset if one.offset >= 0 else None, bounds[place])
+    return found
+
+
+def _ignore(_: KafkaError) -> None:
+    """Hear what the answers tell too."""
+
+
+def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Join defaults, the operator's properties, and what keeps the promises."""
+    properties = {**_DEFAULTS, **given, **_PROMISED, "group.id": group}
+    if properties.get("group.protocol") == "consumer":
+        # the broker assigns and times: it refuses what a client says of that
+        for key in ("partition.assignment.strategy", "session.timeout.ms"):
+            if key not in given:
+                properties.pop(key)
+    return properties
+
+
+def spelt(place: Partition) -> str:
+    """Name a partition in a sentence."""
+    return f"topic {place.topic!r} partition {place.number}"
+
+
+def gap(
+    given: Mapping[str, Any], group: str, place: Partition, offset: int | None
+) -> HistoryError:
+    """Make the error of a group whose next record is not there."""
+    at = f" {offset}" if offset is not None and offset >= 0 else ""
+    return HistoryError(
+        f"{spelt(place)}: the group's next offset{at} is not there: records were"
+        " deleted before they were passed on, or the topic was made anew",
+        hint="see that readers know; then let the group begin with the oldest record"
+        " that is there",
+        repair=offset_repair(given, group, place.topic, "--to-earliest"),
+    )
+
+
+def offset_repair(given: Mapping[str, Any], group: str, where: str, to: str) -> Repair:
+    """Make the command that sets a group's offsets, while nobody is in the group."""
+    tools = Tools.of(given, str(given.get("bootstrap.servers", "")))
+    return tools.offsets(group, where, to)
+
+
+def reading_failure(error: KafkaError, doing: str) -> WalstreamError:
+    """Make the error of one who reads: the hints of a sink are not for it."""
+    if error.code() in DENIED:
+        return PermissionLacking(
+            f"{doing}: {error.str()} ({error.name()})",
+            hint="allow DESCRIBE and READ on the topics, and READ on the group, to the"
+            " consumer's user; then: walstream run",
+        )
+    found = failure(error, doing)
+    if isinstance(found, Transient):
+        return found
+    return Transient(str(found.args[0]), hint="walstream tries again by itself")

@@ -1,0 +1,322 @@
+"""A member of a consumer group: reads several topics, and stores offsets in the group.
+
+Offsets move only when they are told: nothing is stored by itself. An offset that the
+topic does not have any more stops, and is never jumped over. What is kept beside each
+offset is its reader's business.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from walstream.errors import (
+    ConfigError,
+    HistoryError,
+    Restart,
+    Transient,
+    WalstreamError,
+)
+from walstream.kafka.group import (
+    DENIED,
+    Member,
+    Stored,
+    gap,
+    reading_failure,
+    spelt,
+    upstream_properties,
+)
+from walstream.kafka.reader import Partition, Record, record_of
+from walstream.metrics import TOPIC
+
+_ASK_S: Final = 10.0
+_AWAY_ASK_S: Final = 0.5
+_LATEST: Final = {"latest", "largest", "end"}
+_ERROR: Final = "error"
+_AWAY: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
+_MISSING: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - likewise
+}
+_OUT_OF_RANGE: Final = {
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - likewise
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+_LEFT: Final = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 - likewise
+_log = structlog.get_logger()
+
+
+class Upstream:
+    """One membership, from `subscribe` to `close`."""
+
+    def __init__(
+        self, given: Mapping[str, Any], group: str, topics: Iterable[str], who: Member
+    ) -> None:
+        self._given = dict(given)
+        self._group = group
+        self._topics = list(topics)
+        self._who = who
+        properties = upstream_properties(given, group)
+        strategy = str(properties.get("partition.assignment.strategy", "cooperative"))
+        self._incremental = "cooperative" in strategy
+        self._begin = str(given.get("auto.offset.reset", "earliest")).lower()
+        self._failure: WalstreamError | None = None
+        self._told: set[str] = set()
+        self._paused = False
+        self._places: set[Partition] = set()
+        self._unstored: dict[Partition, int] = {}  # what could not be stored
+        self.away = ""  # why no broker answers, as far as it is known
+        try:
+            self._consumer = Consumer(
+                {**properties, "error_cb": self._hear, "on_commit": self._hear_stored},
+                logger=logging.getLogger("librdkafka"),
+            )
+        except KafkaException as error:
+            raise ConfigError(
+                f"consumer properties: {error.args[0].str()}",
+                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
+            ) from error
+
+    @property
+    def servers(self) -> str:
+        return str(self._given.get("bootstrap.servers", ""))
+
+    def subscribe(self) -> None:
+        """Join the group. Topics that are missing are waited for."""
+        self._consumer.subscribe(
+            self._topics,
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
+        )
+
+    def poll(self, timeout_s: float, limit: int) -> list[Record]:
+        """Give records that are there, or wait for one; serve the group meanwhile."""
+        # one call: what was fetched before a partition was taken must not come after
+        messages = self._consumer.consume(limit, timeout=0)
+        if not messages and self._failure is None:
+            first = self._consumer.poll(timeout_s)
+            messages = [] if first is None else [first]
+        records = []
+        for message in messages:
+            if message.error() is None:
+                records.append(record_of(message))
+            else:
+                self._meet(message)
+        if self._failure is not None:
+            raise self._failure
+        return records
+
+    def pause(self, *, paused: bool) -> None:
+        """Fetch nothing, or go on; the membership stays."""
+        if paused == self._paused:
+            return
+        self._paused = paused
+        places = [TopicPartition(*place) for place in self._places]
+        if places:
+            (self._consumer.pause if paused else self._consumer.resume)(places)
+
+    def store(
+        self, offsets: Mapping[Partition, tuple[int, str]], *, wait: bool
+    ) -> None:
+        """Store offsets and what is kept beside them; failing, they are stored again.
+
+        Raises Transient when they were to be waited for and were not taken.
+        """
+        if not offsets:
+            return
+        where = [TopicPartition(*one, *told) for one, told in offsets.items()]
+        try:
+            if not wait:
+                self._consumer.commit(offsets=where, asynchronous=True)
+                return
+            for one in self._consumer.commit(offsets=where, asynchronous=False) or ():
+                if one.error is not None:
+                    raise KafkaException(one.error)
+        except KafkaException as error:
+            raise reading_failure(error.args[0], "storing offsets") from error
+
+    def take_unstored(self) -> dict[Partition, int]:
+        """Give what could not be stored since this was asked last."""
+        found, self._unstored = self._unstored, {}
+        return found
+
+    def ends(self, places: Iterable[Partition]) -> dict[Partition, int]:
+        """Tell where partitions end, as far as it was heard: no broker is asked."""
+        found = {}
+        for place in places:
+            _, end = self._consumer.get_watermark_offsets(
+                TopicPartition(*place), cached=True
+            )
+            if end >= 0:
+                found[place] = end
+        return found
+
+    def look(self) -> None:
+        """See whether brokers that were away answer again."""
+        try:
+            self._consumer.list_topics(self._topics[0], timeout=_AWAY_ASK_S)
+        except KafkaException:
+            return
+        self.away = ""
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _assigned(self, _: Consumer, where: list[TopicPartition]) -> None:
+        self._guarded(lambda: self._take(where))
+        if self._failure is not None:
+            # else the client begins by itself, where nobody told it to
+            self._assign([])
+
+    def _assign(self, where: list[TopicPartition]) -> None:
+        if self._incremental:
+            self._consumer.incremental_assign(where)
+        else:
+            self._consumer.assign(where)
+
+    def _take(self, where: list[TopicPartition]) -> None:
+        stored = self._stored(where)
+        for one in where:
+            known = stored[Partition(one.topic, one.partition)]
+            one.offset = self._first(known, Partition(one.topic, one.partition))
+        self._who.assigned(stored)
+        for place in stored:
+            _log.info("partition assigned", topic=place.topic, partition=place.number)
+        self._places |= stored.keys()
+        self._assign(where)
+        if self._paused and where:
+            self._consumer.pause(where)
+
+    def _stored(self, where: list[TopicPartition]) -> dict[Partition, Stored]:
+        if not where:
+            return {}
+        try:
+            answers = self._consumer.committed(where, timeout=_ASK_S)
+        except KafkaException as error:
+            raise reading_failure(
+                error.args[0], "asking for the group's offsets"
+            ) from error
+        found = {}
+        for one in answers:
+            if one.error is not None:
+                raise reading_failure(
+                    one.error, f"asking for the offset of {one.topic!r}"
+                )
+            offset = one.offset if one.offset >= 0 else None
+            found[Partition(one.topic, one.partition)] = Stored(
+                offset, one.metadata or ""
+            )
+        return found
+
+    def _first(self, stored: Stored, place: Partition) -> int:
+        """Decide where to begin: never beyond what the group has not read."""
+        if stored.offset is not None:
+            return stored.offset
+        if self._begin == _ERROR:
+            raise HistoryError(
+                f"group {self._group!r} has no offset of {spelt(place)}, and"
+                ' "auto.offset.reset" is "error"',
+                hint="store one for the group, or leave the property out: it then"
+                " begins with the oldest record",
+            )
+        if self._begin in _LATEST and self._is_new(place.topic):
+            return self._end(place)
+        return OFFSET_BEGINNING
+
+    def _is_new(self, topic: str) -> bool:
+        """Tell whether the group knows no partition of it: else one was added."""
+        found = self._consumer.list_topics(topic, timeout=_ASK_S).topics[topic]
+        where = [TopicPartition(topic, number) for number in found.partitions]
+        return all(one.offset is None for one in self._stored(where).values())
+
+    def _end(self, place: Partition) -> int:
+        """Find the end, and store it: what comes now is read, whatever happens."""
+        where = TopicPartition(*place)
+        _, end = self._consumer.get_watermark_offsets(where, timeout=_ASK_S)
+        self.store({place: (end, "")}, wait=True)
+        return int(end)
+
+    def _revoked(self, _: Consumer, where: list[TopicPartition]) -> None:
+        places = _places(where)
+        self._guarded(lambda: self._who.revoked(places))
+        self._leave(where)
+
+    def _lost(self, _: Consumer, where: list[TopicPartition]) -> None:
+        places = _places(where)
+        for place in places:
+            _log.warning("partition lost", topic=place.topic, partition=place.number)
+        self._guarded(lambda: self._who.lost(places))
+        self._leave(where)
+
+    def _leave(self, where: list[TopicPartition]) -> None:
+        self._places -= set(_places(where))
+        for place in _places(where):
+            self._unstored.pop(place, None)
+        if self._incremental:
+            self._consumer.incremental_unassign(where)
+        else:
+            self._consumer.unassign()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Keep what a callback raises: librdkafka's thread of calls must go on."""
+        try:
+            work()
+        except WalstreamError as error:
+            self._fail(error)
+        except KafkaException as error:
+            self._fail(reading_failure(error.args[0], "taking partitions"))
+
+    def _fail(self, error: WalstreamError) -> None:
+        if self._failure is None or (self._failure.retryable and not error.retryable):
+            self._failure = error
+
+    def _hear_stored(
+        self, error: KafkaError | None, where: list[TopicPartition]
+    ) -> None:
+        for one in where:
+            if error is not None or one.error is not None:
+                self._unstored[Partition(one.topic, one.partition)] = one.offset
+
+    def _hear(self, error: KafkaError) -> None:
+        """Hear of trouble that belongs to no record."""
+        if error.code() in DENIED:
+            self._fail(reading_failure(error, f"reading from {self.servers}"))
+        elif error.fatal():
+            self._fail(Transient(f"the consumer gave up: {error.str()}"))
+        elif error.code() == _AWAY and not self.away:
+            self.away = f"upstream Kafka at {self.servers} does not answer"
+
+    def _meet(self, message: Message) -> None:
+        """Hear of trouble with one topic or partition."""
+        error = message.error()
+        if error is None:
+            return
+        topic, code = message.topic() or "", error.code()
+        if code in _MISSING:
+            if topic not in self._told:
+                self._told.add(topic)
+                _log.warning("upstream topic is missing: waiting", **{TOPIC: topic})
+        elif code in _OUT_OF_RANGE:
+            place = Partition(topic, message.partition() or 0)
+            self._fail(gap(self._given, self._group, place, message.offset()))
+        elif code == _LEFT:
+            self._fail(Restart(f"left the group: {error.str()}"))
+        elif code in DENIED:
+            self._fail(reading_failure(error, f"reading {topic!r}"))
+        else:
+            self._hear(error)
+
+
+def _places(where: Iterable[TopicPartition]) -> list[Partition]:
+    return [Partition(one.topic, one.partition) for one in where]

@@ -1,0 +1,73 @@
+"""A sink that an installed package adds: what its Protocol does not ask of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from walstream import extension
+from walstream.errors import ConfigError, WalstreamError
+from walstream.ledger import Transaction
+from walstream.meter import SinkMeter, TableMeter
+from walstream.op import ReplicationOp, Table
+from walstream.ports import Sink
+from walstream.tally import Tally
+
+
+def make(
+    name: str, kind: str, options: Mapping[str, Any], meter: SinkMeter | None = None
+) -> "PackagedSink":
+    """Have the package make its sink; raise ConfigError where it cannot."""
+    maker = extension.load(extension.SINKS, kind)
+    try:
+        return PackagedSink(name, maker(name, options), meter)
+    except WalstreamError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"sinks.{name}: the package's {kind!r} cannot be made:"
+            f" {type(error).__name__}: {error}",
+            hint="correct its options, or the package that adds it",
+        ) from error
+
+
+class PackagedSink:
+    """Has a name, and the figures that every sink has."""
+
+    waiting = False
+
+    def __init__(self, name: str, sink: Sink, meter: SinkMeter | None = None) -> None:
+        self.name = name
+        self._meters = (meter or SinkMeter()).tables
+        self._table: tuple[Table | None, TableMeter] = (None, TableMeter(""))
+        self.tally = Tally()
+        self.topics: Mapping[str, Any] = {}
+        self._sink = sink
+
+    @property
+    def in_flight(self) -> int:
+        return self._sink.in_flight
+
+    def ready(self) -> bool:
+        return self._sink.ready()
+
+    def knows(self, table: Table) -> bool:
+        return self._sink.knows(table)
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        table, meter = self._table
+        if op.table is not table:
+            meter = self._meters.of(op.table.full_name)
+            self._table = op.table, meter
+        meter.ops += 1
+        return self._sink.send(op, transaction)
+
+    def put(
+        self, _key: bytes, _value: bytes, op: ReplicationOp, _: Transaction
+    ) -> None:
+        raise ConfigError(
+            f"sinks.{self.name}: a handler gives finished records of table"
+            f" {op.table.full_name!r}, and this sink takes ops alone",
+            hint="take the handler out, or let it give ops",
+        )
+
+    def close(self) -> None:
+        self._sink.close()

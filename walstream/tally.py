@@ -1,0 +1,106 @@
+"""What did not go its usual way: counts by table of one sink, and over all streams."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+KINDS: Final = ("dropped", "skipped", "failed", "parked")
+
+
+def tallied(kept: Mapping[str, Mapping[str, int]] | None) -> dict[str, Any]:
+    """Give the figures of what was kept of one sink; {} of nothing."""
+    return _figures(Tally.of(kept)) if kept is not None else {}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Ops of one sink by table, `schema.table`; picklable."""
+
+    dropped: Counter[str] = field(default_factory=Counter)  # no topic, or no form
+    skipped: Counter[str] = field(default_factory=Counter)  # a handler gave nothing
+    failed: Counter[str] = field(default_factory=Counter)  # a handler took it never
+    parked: Counter[str] = field(default_factory=Counter)  # too large for its topic
+
+    def add(self, other: "Tally") -> None:
+        for kind in KINDS:
+            # never Counter.update of another thread's: it may grow meanwhile
+            getattr(self, kind).update(dict(getattr(other, kind)))
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, kind) for kind in KINDS)
+
+    def document(self) -> dict[str, dict[str, int]]:
+        """Give the counts that there are, by table."""
+        found: dict[str, dict[str, int]] = {}
+        for kind in KINDS:
+            for table, count in dict(getattr(self, kind)).items():
+                found.setdefault(table, {})[kind] = count
+        return found
+
+    @classmethod
+    def of(cls, document: Mapping[str, Mapping[str, int]]) -> "Tally":
+        """Read what `document` gave."""
+        tally = cls()
+        for table, counts in document.items():
+            for kind in KINDS:
+                if count := counts.get(kind, 0):
+                    getattr(tally, kind)[table] = count
+        return tally
+
+
+class Tallies:
+    """The tallies of a source's sinks, over all its streams."""
+
+    def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
+        """`kept` is what `kept` gave when the position was last stored."""
+        self._kept = {name: Tally.of(one) for name, one in (kept or {}).items()}
+        self._ended: dict[str, Tally] = {}  # of sinks of earlier streams of this run
+        self._current: dict[str, Tally] = {}
+
+    def follow(self, sinks: Iterable[Any]) -> None:
+        """Count what these sinks do from now on."""
+        for sink in sinks:
+            before = self._current.get(sink.name)
+            if before is not sink.tally:
+                if before is not None:
+                    self.add(sink.name, before)
+                self._current[sink.name] = sink.tally
+
+    def add(self, sink: str, tally: Tally) -> None:
+        """Count what was done elsewhere."""
+        self._ended.setdefault(sink, Tally()).add(tally)
+
+    def _of_this_run(self, sink: str) -> Tally:
+        found = Tally()
+        for tallies in (self._ended, self._current):
+            if sink in tallies:
+                found.add(tallies[sink])
+        return found
+
+    def _whole(self, sink: str) -> Tally:
+        found = self._of_this_run(sink)
+        if sink in self._kept:
+            found.add(self._kept[sink])
+        return found
+
+    def report(self, sink: str) -> dict[str, Any]:
+        """Give a sink's figures; `parked_now` are those of this run."""
+        whole = self._whole(sink)
+        now = self._of_this_run(sink).parked.total()
+        return {**_figures(whole), "parked_now": now}
+
+    def kept(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Give what is stored with the position."""
+        names = {*self._kept, *self._ended, *self._current}
+        found = {name: self._whole(name).document() for name in sorted(names)}
+        return {name: document for name, document in found.items() if document}
+
+
+def _figures(tally: Tally) -> dict[str, Any]:
+    return {
+        "skipped": tally.skipped.total(),
+        "failed": tally.failed.total(),
+        "parked": tally.parked.total(),
+        "tables": tally.document(),
+    }
