@@ -54,7 +54,7 @@ class StallWatch:
             away_s = self._for_s(now, "waiting", name, waiting)
             if waiting and away_s >= AWAY_S:
                 yield (
-                    f"sink {name!r} waits for Kafka: its brokers do not answer for"
+                    f"sink {name!r} waits for Kafka: its brokers have not answered for"
                     f" {away_s:.0f} s"
                 )
             in_flight = sink.get("in_flight") or 0

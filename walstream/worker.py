@@ -133,10 +133,12 @@ class Worker:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
-            self.state = "starting"
+            if self.state != "waiting":  # what it waited for may still be away
+                self.state = "starting"
             try:
                 self._say_drained(drained=part.run())
             except Restart as reason:
+                self.state = "starting"
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
             except Transient as error:
@@ -173,7 +175,7 @@ class Worker:
     def phase(self) -> str:
         """Name what it does now."""
         phase = self._part.phase if self._part is not None else ""
-        return phase if phase and self.state == "starting" else self.state
+        return phase if phase and self.state != "stopped" else self.state
 
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""

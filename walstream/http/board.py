@@ -118,4 +118,6 @@ def _rate(told: Mapping[str, Any]) -> Any:
     if "tables" in told:
         rates = [one.get("rows_per_s") for one in told["tables"].values()]
         return sum(rate for rate in rates if rate is not None)
+    if told.get("backfill"):
+        return told["backfill"]["rows_per_s"]
     return told.get("ops_per_s")

@@ -125,8 +125,9 @@ def _source(source: SourceStatus, at: datetime, samples: Samples) -> str:
 <span class="soft">{escape(source.kind)} source</span></div>
 <div data-k="{key}/problems">{_problems(source)}</div>
 <dl class="figures">{"".join(_figures(source, key))}</dl>
+{tables.backfill(source, key)}
 <div class="charts">{_charts(source, key, samples)}</div>
-{tables.sinks(source, key)}{tables.polled(source, key)}{tables.backfill(source, key)}
+{tables.sinks(source, key)}{tables.polled(source, key)}
 <div data-k="{key}/error">{_last_error(source.last_error, source, at)}</div>
 </section>
 """
@@ -157,7 +158,7 @@ def _figures(source: SourceStatus, key: str) -> Iterator[str]:
     found += [
         ("read", "Read", rate(source.ops_per_s), f"{unit}/s"),
         ("sent", "Delivered", rate(source.delivered_per_s), f"{unit}/s"),
-        ("ops", "Delivered in all", number(source.delivered), unit),
+        ("all", "In all", number(source.delivered), f"{unit} delivered"),
     ]
     if (slot := source.slot) is not None:
         left = slot.safe_wal_size
@@ -176,9 +177,8 @@ def _figures(source: SourceStatus, key: str) -> Iterator[str]:
 
 def _charts(source: SourceStatus, key: str, samples: Samples) -> str:
     seen = samples.get(source.name, ())
-    unit = " rows/s" if source.kind == "sql" else " ops/s"
     rates = [(one.at, one.ops_per_s) for one in seen]
-    drawn = [("rate", chart.render("Read", unit, rates, rate))]
+    drawn = [("rate", chart.render("Read", "/s", rates, rate))]
     if source.kind == "postgres":
         lags = [(one.at, one.lag_s) for one in seen]
         drawn.insert(0, ("lag", chart.render("Lag", "", lags, duration)))

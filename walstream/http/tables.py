@@ -12,6 +12,7 @@ from walstream.http.words import NONE, duration, listed, moment, number, plural,
 from walstream.status_shape import SourceStatus
 
 _LOOKS: Final = {"delivering": ("good", "●"), "waiting": ("warn", "◌")}
+_CALM: Final = frozenset({"starting", "new", "lent", "stopped"})  # and so its sinks
 
 
 class Cell(NamedTuple):
@@ -27,7 +28,7 @@ def sinks(source: SourceStatus, key: str) -> str:
             sink.name,
             [
                 Cell(sink.kind),
-                _state(sink.state),
+                _state(sink.state, calm=source.state in _CALM and not source.exit_code),
                 Cell(number(sink.in_flight), right=True),
                 Cell(number(sink.dropped), right=True),
                 Cell(number((sink.failed or 0) + (sink.parked or 0)), right=True),
@@ -89,8 +90,8 @@ def backfill(source: SourceStatus, key: str) -> str:
     return f'<div data-k="{key}/backfill">{text}</div>{beside}'
 
 
-def _state(name: str) -> Cell:
-    look, sign = _LOOKS.get(name, ("bad", "✗"))
+def _state(name: str, *, calm: bool) -> Cell:
+    look, sign = _LOOKS.get(name, ("calm", "◌") if calm else ("bad", "✗"))
     return Cell(f"{sign} {name}", look=look)
 
 
