@@ -59,7 +59,15 @@ def drained(size: int) -> float:
         frames += transaction(2000 + number * 100, _TABLE, *rows)
     stop = Stop(Waker(), 10.0)
     context = Context(Origin("h", "d", 1, "s"), frozenset())
-    rules = SinkRules("sink", "op", "", "send", True, b"1/d/0", context)
+    rules = SinkRules(
+        name="sink",
+        format="op",
+        partitioner="",
+        on_truncate="send",
+        split_key_updates=True,
+        source_header=b"1/d/0",
+        context=context,
+    )
     router = Router("app", Rules({}, "{schema}.{table}", ""))
     writer = PositionWriter(MemoryPositions().store, stop.waker.wake)
     with MemorySource(frames, on_exhausted=stop.request) as source:

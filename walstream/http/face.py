@@ -20,7 +20,7 @@ from walstream.http.board import Board
 from walstream.http.protocol import PatientProtocol
 from walstream.snapshot import Snapshot
 
-_BACKLOG: Final = 64  # taken in one step: each costs a descriptor of the supervisor
+_BACKLOG: Final = 256  # taken in one step: each costs a descriptor of the supervisor
 _LARGEST_HEAD: Final = 16 << 10
 _IDLE_S: Final = 15
 _AGAIN_S: Final = 5.0
@@ -68,6 +68,7 @@ class Face:
                 _log.error("HTTP does not listen", error=str(error.args[0]))
                 self._again_at = now + _AGAIN_S
                 return
+            self.address = _said(self._sockets[0])
         self._server = server = uvicorn.Server(_settings(self._app))
         self._thread = threading.Thread(
             target=_run, args=(server, self._sockets), name="http", daemon=True
