@@ -74,8 +74,10 @@ def render(truth: Truth, samples: Samples) -> str:
 <h1>walstream</h1>
 <span class="soft" id="since">{escape(since)} · {moment(at)}</span>
 </header>
-<main id="main">
+<div class="bar">
 <p id="verdict" class="verdict {look}" role="status" aria-live="polite">{verdict}</p>
+</div>
+<main id="main">
 {_supervisor(truth)}{sources}
 </main>
 <footer><nav aria-label="The same for programs">
