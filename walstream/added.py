@@ -86,7 +86,7 @@ class AddedSource:
         except Exception as error:
             raise ConfigError(
                 f"sources.{self._name}: the package's {kind!r} cannot be made:"
-                f" {type(error).__name__}: {error}",
+                f" {type(error).__name__}",  # its words may hold a secret
                 hint="correct its options, or the package that adds it",
             ) from error
         return made

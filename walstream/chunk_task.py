@@ -80,9 +80,11 @@ def chunk_task(
     origin = snapshot.source_header.decode().rpartition("/")[0]
     targets = []
     for name, dry in routers.routed.items():
-        if not isinstance(dry, KafkaSink):
+        if name in topics and not isinstance(dry, KafkaSink):
             targets.append(_dry(routers, name, origin, dry))
     for name, sink in routers.configs.items():
+        if name not in topics:
+            continue  # it was given up
         limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
         targets.append(
             Target(

@@ -5,10 +5,12 @@ batch come again later, of which nothing was sent; what comes after it waits, an
 does the loop's reading.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -25,6 +27,7 @@ from walstream.retry import Backoff
 from walstream.tally import Tally
 
 _SAY_AGAIN_S: Final = 60.0
+_TURN_S: Final = 0.1  # the server has to hear of us meanwhile
 _log = structlog.get_logger()
 
 
@@ -58,6 +61,8 @@ class HandledSink:
         self._batching = batching or Batching()
         self._clock = clock
         self._batch: deque[_Waiting] = deque()
+        self._handled: list[list[Out] | Unhandled] = []  # of the first of them
+        self._failing: ReplicationOp | None = None  # the one that was sent last
         self._since = 0.0  # when the first of them came
         self._again_at = 0.0  # when what a handler could not take is tried again
         self._backoff = Backoff()
@@ -91,7 +96,7 @@ class HandledSink:
         if not self._sink.ready():
             return False
         if self._batch and self._due():
-            self._handle()
+            self._handle(self._clock() + _TURN_S)
         return self._has_room
 
     @property
@@ -116,36 +121,53 @@ class HandledSink:
         self._batch.append(_Waiting(op, transaction))
         if op.snapshot and not self._again_at:
             # at once: who lets rows in beside the stream hears here what refuses one
-            self._handle()
+            try:
+                self._handle()
+            except HistoryError:
+                if self._failing is op:
+                    raise
+                return False  # of another, which `ready` meets again
         return self._has_room
 
-    def _handle(self) -> None:
-        """Handle all that waits; send it when all of it is handled."""
-        handled: list[tuple[_Waiting, list[Out] | Unhandled]] = []
+    def _handle(self, until: float = math.inf) -> None:
+        """Handle all that waits, or as much as can be; send it when all is handled.
+
+        The loop has other things to do: what is left at `until` is for its next turn.
+        """
+        handled = self._handled
         try:
-            for waiting in self._batch:
+            for waiting in islice(self._batch, len(handled), None):
                 try:
-                    handled.append((waiting, list(self._chain.handle(waiting.op))))
+                    handled.append(list(self._chain.handle(waiting.op)))
                 except Unhandled as error:
-                    handled.append((waiting, error))
+                    handled.append(error)
+                if self._clock() >= until and len(handled) < len(self._batch):
+                    return
         except Transient as error:
+            handled.clear()
             self._wait(error)
             return
         if self._again_at:
             _log.info("handlers go on", **{SINK: self.name})
         self._again_at = 0.0
         self._backoff.reset()
-        for waiting, outs in handled:
-            try:
-                if isinstance(outs, Unhandled):
-                    self._skip(waiting.op, outs)
-                else:
-                    self._send(waiting, outs)
-            except HistoryError:
-                if waiting.op.snapshot:
-                    self._forget(waiting)
-                raise
-            self._forget(waiting)
+        self._handled = []
+        for outs in handled:
+            self._pass_on(self._batch[0], outs)
+
+    def _pass_on(self, waiting: _Waiting, outs: list[Out] | Unhandled) -> None:
+        """Send what became of one; what is refused waits on, unless it is a row's."""
+        self._failing = waiting.op
+        try:
+            if isinstance(outs, Unhandled):
+                self._skip(waiting.op, outs)
+            else:
+                self._send(waiting, outs)
+        except HistoryError:
+            if waiting.op.snapshot:
+                self._forget(waiting)
+            raise
+        self._forget(waiting)
 
     def _forget(self, waiting: _Waiting) -> None:
         waiting.transaction.undelivered -= 1

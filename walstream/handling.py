@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from walstream.config.handler import FilterHandler, PackageHandler
+from walstream.config.handler import FilterHandler, MaskHandler, PackageHandler
 from walstream.config.sink import HandledSink
 from walstream.errors import ConfigError, Repair
 from walstream.handlers.chain import Chain, Spec
@@ -52,6 +52,7 @@ def _problems(
             shape = chain.shape(_table(facts))
             if name in routers.routed:
                 _check_route(routers, name, shape)
+                _check_masks(routers, name, sink, _table(facts))
     except ConfigError as error:
         yield error
         return
@@ -78,6 +79,29 @@ def _check_route(routers: Routers, sink: str, shape: Table) -> None:
                 f"drop_columns takes {column!r} of table {shape.full_name!r}, which is"
                 " its partition_key",
                 hint="take it out of columns, or mask it with a secret",
+            )
+
+
+def _check_masks(routers: Routers, name: str, sink: HandledSink, table: Table) -> None:
+    """Raise ConfigError where one text would stand for every partition key."""
+    mapping = routers[name].mapping(table.schema, table.name)
+    partition_key = set((mapping and mapping.partition_key) or ())
+    specs = handler_specs(sink)
+    for number, one in enumerate(sink.handlers):
+        if not isinstance(one, MaskHandler) or one.secret is not None:
+            continue
+        if not any(matches(pattern, table.full_name) for pattern in one.tables):
+            continue
+        shape = Chain(specs[:number]).shape(table)
+        names = dict(
+            zip(shape.columns, shape.source_columns or shape.columns, strict=True)
+        )
+        hidden = partition_key & {names.get(column) for column in one.columns}
+        if hidden:
+            raise ConfigError(
+                f"mask gives every row of table {table.full_name!r} one text for"
+                f" {sorted(map(str, hidden))}, which its partition_key is made of",
+                hint="write a secret in place of text: a hash stays a key",
             )
 
 

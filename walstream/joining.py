@@ -66,16 +66,17 @@ class JoiningSink:
             if transaction.lsn >= self._place:
                 has_room = self.sink.send(op, transaction)
                 self._passed = True
-            transaction.undelivered -= 1  # as held: it counts as sent now
-            self._held.popleft()
-            if transaction.end_lsn and not self._holds(transaction):
+            if transaction.end_lsn and not self._holds_more(transaction):
                 for hear in transaction.at_end:  # its commit was read before
                     hear(transaction)
+            transaction.undelivered -= 1  # as held: what failed until here stays
+            self._held.popleft()
         self.joined = self._passed and not self._held
         return has_room and not self._held
 
-    def _holds(self, transaction: Transaction) -> bool:
-        return bool(self._held) and self._held[0][1] is transaction
+    def _holds_more(self, transaction: Transaction) -> bool:
+        """Tell whether another op of it stands behind the first."""
+        return len(self._held) > 1 and self._held[1][1] is transaction
 
     def reach(self, place: Lsn) -> None:
         """Hear that the stream is there: it may be behind where the other one ended."""

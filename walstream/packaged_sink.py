@@ -1,10 +1,11 @@
 """A sink that an installed package adds: what its Protocol does not ask of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from walstream import extension
-from walstream.errors import ConfigError, WalstreamError
+from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.ledger import Transaction
 from walstream.meter import SinkMeter, TableMeter
 from walstream.op import ReplicationOp, Table
@@ -24,7 +25,7 @@ def make(
     except Exception as error:
         raise ConfigError(
             f"sinks.{name}: the package's {kind!r} cannot be made:"
-            f" {type(error).__name__}: {error}",
+            f" {type(error).__name__}",  # its words may hold a secret
             hint="correct its options, or the package that adds it",
         ) from error
 
@@ -47,10 +48,12 @@ class PackagedSink:
         return self._sink.in_flight
 
     def ready(self) -> bool:
-        return self._sink.ready()
+        with self._blamed():
+            return self._sink.ready()
 
     def knows(self, table: Table) -> bool:
-        return self._sink.knows(table)
+        with self._blamed():
+            return self._sink.knows(table)
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
         table, meter = self._table
@@ -58,7 +61,24 @@ class PackagedSink:
             meter = self._meters.of(op.table.full_name)
             self._table = op.table, meter
         meter.ops += 1
-        return self._sink.send(op, transaction)
+        with self._blamed():
+            return self._sink.send(op, transaction)
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Let a failure be this sink's alone: the source's others go on."""
+        try:
+            yield
+        except WalstreamError:
+            raise
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise Transient(f"sink {self.name!r} of a package: {why}") from error
+        except Exception as error:
+            raise HistoryError(
+                f"sink {self.name!r} of a package failed: {type(error).__name__}",
+                hint="correct the package that adds it, then: walstream run",
+            ) from error
 
     def put(
         self, _key: bytes, _value: bytes, op: ReplicationOp, _: Transaction

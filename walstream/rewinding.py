@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from walstream.away.note import AWAY, notes_of
 from walstream.config import Config, PostgresSource
 from walstream.control import lent
 from walstream.errors import ConfigError
@@ -86,6 +87,13 @@ def _look(
     positions: LmdbPositions, name: str, source: PostgresSource, connection: Connection
 ) -> _Place:
     """Compare with the slot and the server; raise what `run` would stop with."""
+    for sink, note in notes_of(positions).items():
+        if note.phase == AWAY:
+            raise ConfigError(
+                f"sink {sink!r} of source {name!r} is detached, and would get nothing"
+                " of it",
+                hint="walstream status says what it waits for; rewind when it is back",
+            )
     # the slot first: while it runs, what is confirmed was stored before
     slot = slots.find(connection, source.slot)
     stored = stored_of(positions, source.slot)

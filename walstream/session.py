@@ -4,7 +4,7 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -109,12 +109,11 @@ class Session:
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
         )
-        wants = config, name, positions, options, seen_topics
-        self._sinks = SinkSet(*wants, stopping=lambda: stop.requested)
-        self._sinks.meter = gauge.meter
+        given = config, name, positions, options, seen_topics
+        self._sinks = SinkSet(*given, stopping=self._stopping, meter=gauge.meter)
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
-        self._times: CommitTimes | None = None  # of the last stream
+        self._times: CommitTimes | None = None
         self.ended = False  # there is nothing left to do, now or later
 
     def run(self) -> bool:
@@ -139,9 +138,9 @@ class Session:
             if begun.holder is not None:
                 stack.callback(begun.holder.close)
             keys = KeyBook(self._positions, self._sinks.partition_key)
+            away = self.members.oldest if self.members else NEVER
             # a rewind may go back to what the slot can still send
-            oldest = self.members.oldest if self.members else NEVER
-            keys.learn(captured, server.flush_lsn, min(begun.slot_start, oldest))
+            keys.learn(captured, server.flush_lsn, min(begun.slot_start, away))
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)
             if self._backfill.pending and not self._away:
@@ -152,6 +151,9 @@ class Session:
             if self._only:
                 return self._end()
             return self._stream(stage)
+
+    def _stopping(self) -> bool:
+        return self._stop.requested or bool(self.pipeline and self.pipeline.reached)
 
     def _end(self) -> bool:
         self._backfill.check_complete()
@@ -176,7 +178,7 @@ class Session:
         sinks = open_(names=set(self._sinks.names) - away)
         self._gauge.follow(sinks)
         if self.members is not None:
-            self.members.opens(lambda name: open_(names={name})[0])
+            self.members.opens(lambda name: open_(names={name}, joins=True)[0])
         return sinks
 
     @property
@@ -228,8 +230,7 @@ class Session:
 
     def _wait_for(self, sinks: list[NamedSink]) -> None:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
-        # a list: each sink is asked, whatever another says
-        self._await(lambda: all([sink.ready() for sink in sinks]))  # noqa: C419
+        self._await(lambda: _all_ready(sinks))
 
     def _fence(self, stage: _Stage) -> None:
         """See that tasks of an earlier start, which ran elsewhere, send no more."""
@@ -289,13 +290,7 @@ class Session:
         transaction = Transaction(lsn)
         for sink in sinks:
             sink.send(op, transaction)
-        self._await(
-            # a list, as above
-            lambda: (
-                all([sink.ready() for sink in sinks])  # noqa: C419
-                and not transaction.undelivered
-            )
-        )
+        self._await(lambda: _all_ready(sinks) and not transaction.undelivered)
 
     def _stored(self) -> Position:
         position = self._positions.position()
@@ -348,3 +343,8 @@ class Session:
             lambda: sorted(self._capture.remembered),
         )
         return BesideBackfill(reader, self._progress, threads, ask)
+
+
+def _all_ready(sinks: Iterable[NamedSink]) -> bool:
+    # a list: each sink is asked, whatever another says
+    return all([sink.ready() for sink in sinks])  # noqa: C419

@@ -51,9 +51,10 @@ class SinkSet:
         seen_topics: dict[str, set[str]],
         *,
         stopping: Callable[[], bool] = lambda: False,
+        meter: Meter | None = None,
     ) -> None:
         """Make none yet; while `stopping`, no op waits for others."""
-        self.meter = Meter()  # counts what the sinks are given
+        self.meter = meter or Meter()  # counts what the sinks are given
         found = config.sources[source]
         self._verbose = (
             isinstance(found, PostgresSource | PackageSource) and found.verbose
@@ -101,8 +102,11 @@ class SinkSet:
         stack: ExitStack,
         *,
         names: Collection[str] | None = None,
+        joins: bool = False,
     ) -> list[NamedSink]:
         """Make the sinks, or those of `names`; `origin` is system_identifier/database.
+
+        One that `joins` others that are open says nothing for its source.
 
         Each closes with `stack`, and looks at its topics before the first record.
         """
@@ -122,7 +126,7 @@ class SinkSet:
             if isinstance(sink, KafkaSink):
                 stack.callback(_note_topics, self._seen_topics[name], sink)
             sinks.append(self._equipped(sink, config))
-        if self._verbose and sinks and sinks[0].name == self.names[0]:
+        if self._verbose and sinks and not joins:
             sinks[0] = VerboseSink(sinks[0], {})  # which each op of the source goes to
         return sinks
 

@@ -1,6 +1,6 @@
 """The slots of the servers that are configured: whose they are, and dropping one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,7 +172,8 @@ def _version(connection: Connection) -> str:
 def _with_owners(where: Where, server: ServerSlots) -> ServerSlots:
     def owners(slot: SlotFacts) -> list[str]:
         named = (name for name in server.sources if name != _GIVEN)
-        return [name for name in named if where.sources[name].slot == slot.name]
+        # a sink that was detached has a copy of its source's
+        return [name for name in named if slot.name in where.sources[name].slots]
 
     return replace(
         server, slots=[replace(slot, sources=owners(slot)) for slot in server.slots]
@@ -256,9 +257,9 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
     if where.config is None or server.system_identifier is None:
         return []
     found = []
-    for name in where.sources:
+    for name, folder in _states(Path(where.config.state), where.sources):
         try:
-            with LmdbPositions.beside(Path(where.config.state) / name) as positions:
+            with LmdbPositions.beside(folder) as positions:
                 if positions is None:
                     continue
                 position = positions.position()
@@ -278,6 +279,14 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
         ):
             found.append(Dependent(name, position.resume))
     return found
+
+
+def _states(state: Path, sources: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Give the folders of sources, and of their sinks that are detached."""
+    for name in sources:
+        yield name, state / name
+        for folder in sorted((state / name / "away").glob("*/")):
+            yield name, folder
 
 
 def repair_of(dependents: Iterable[Dependent]) -> list[Repair]:

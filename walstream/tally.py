@@ -1,5 +1,6 @@
 """What did not go its usual way: counts by table of one sink, and over all streams."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -57,15 +58,17 @@ class Tallies:
         self._kept = {name: Tally.of(one) for name, one in (kept or {}).items()}
         self._ended: dict[str, Tally] = {}  # of sinks of earlier streams of this run
         self._current: dict[str, Tally] = {}
+        self._guard = threading.Lock()
 
     def follow(self, sinks: Iterable[Any]) -> None:
         """Count what these sinks do from now on."""
-        for sink in sinks:
-            before = self._current.get(sink.name)
-            if before is not sink.tally:
-                if before is not None:
-                    self.add(sink.name, before)
-                self._current[sink.name] = sink.tally
+        with self._guard:  # the thread that stores asks, and the one that reports
+            for sink in sinks:
+                before = self._current.get(sink.name)
+                if before is not sink.tally:
+                    self._current[sink.name] = sink.tally
+                    if before is not None:
+                        self.add(sink.name, before)
 
     def add(self, sink: str, tally: Tally) -> None:
         """Count what was done elsewhere."""

@@ -61,7 +61,8 @@ class Worker:
         self._name = name
         self._options = options
         self._stop = stop
-        self._backoff = Backoff()
+        # each try of a detached sink may begin with a large transaction
+        self._backoff = Backoff(1.0, 60.0) if options.sink else Backoff()
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
         self._part: Part | None = None
@@ -146,12 +147,14 @@ class Worker:
                     self._backoff.reset()
                 self._wait(error)
             except WalstreamError as error:
-                self._errors[error.kind] += 1
-                self._note(error, final=True)
-                raise
+                if not self._options.sink:
+                    self._errors[error.kind] += 1
+                    self._note(error, final=True)
+                    raise
+                self._wait(error)  # what was wrong may be repaired meanwhile
         return part.ended
 
-    def _wait(self, error: Transient) -> None:
+    def _wait(self, error: WalstreamError) -> None:
         """Say what is wrong, once a minute if it stays, and wait for the next try."""
         if self._stop.requested:
             self._say_drained(drained=False)

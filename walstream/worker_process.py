@@ -27,6 +27,7 @@ GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is kil
 _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
 _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
 _HISTORY: Final = 3
+_NICE: Final = 10
 _HEALTHY_S: Final = 30.0
 _COUNTED: Final = ("metrics", "errors")
 _LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
@@ -53,8 +54,7 @@ class WorkerProcess:
         self._config = config
         self._options = {**options, "sink": sink}
         self._process: subprocess.Popen[bytes] | None = None
-        # each try of a detached sink may begin with a large transaction
-        self._backoff = Backoff(1.0, 60.0) if sink else Backoff(0.2, 30.0)
+        self._backoff = Backoff(0.2, 30.0)
         self._started_at = 0.0
         self._start_at = 0.0
         self._lent_at = 0.0
@@ -87,6 +87,9 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        if self.sink:  # it catches up with what the sources leave over
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
         self._started_at = now
         self._died_with = None
         self._stalls = StallWatch()

@@ -122,6 +122,11 @@ def test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy(
     assert len(pair.second.read()) == 0
     assert walstream.terminate() == 0
     assert pair.sink_state() == "detached"
+    configuration = walstream.configuration
+    done = verb(configuration, "slots", "drop", pair.copy)
+    assert "source app will stop" in done.stdout
+    done = verb(configuration, "positions", "rewind", "app", "--to", "0/1", "--yes")
+    assert (done.returncode, "is detached" in done.stderr) == (2, True)
     done = verb(walstream.configuration, "positions", "reset", "app", "--yes")
     assert done.returncode == 0, done.stderr
     assert slots(database) == []

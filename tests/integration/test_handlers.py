@@ -289,7 +289,9 @@ def test_a_backfill_into_a_dry_sink_reads_and_encodes(database: Database) -> Non
     with backfill.holding() as snapshot:
         (chunk,) = backfill.plan("public.t")
         where = Snapshot(snapshot, LSN, HEADER)
-        done = chunk_task(config, "app", where, {}, Leash.of_this_process())(chunk)
+        done = chunk_task(config, "app", where, {"dry": {}}, Leash.of_this_process())(
+            chunk
+        )
     assert isinstance(done, ChunkDone)
     assert (done.rows, done.bytes > 100) == (2, True)
     assert done.tallies["dry"].skipped == {"public.t": 1}

@@ -1,7 +1,7 @@
 """A sink behind handlers: in order, all of a batch or nothing, and never blocking."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -240,3 +240,49 @@ def test_the_rest_is_the_targets() -> None:
     assert rig.target.sent == [(b"k", b"v", 0)]
     sink.close()
     assert rig.target.closed
+
+
+def test_slow_handlers_leave_the_loop_its_turns_and_send_when_all_are_done() -> None:
+    rig = Rig()
+    slow = Slow(rig)
+    rig.sink = HandledSink(
+        rig.target, cast("Chain", slow), Batching(), clock=lambda: rig.now
+    )
+    rig.send("a", "b", "c")
+    handled, sent = [], []
+    for _ in range(3):
+        rig.sink.ready()
+        handled.append(len(slow.handled))
+        sent.append(len(rig.target.sent))
+    assert handled == [1, 2, 3]
+    assert sent == [0, 0, 3]
+    assert slow.handled == ["a", "b", "c"]
+
+
+class Slow:
+    """Handlers that take a second an op."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.handled: list[str] = []
+
+    def handle(self, op: ReplicationOp) -> list[Out]:
+        self._rig.now += 1.0
+        self.handled.append(str((op.new or ())[1]))
+        return [op]
+
+
+def test_a_row_beside_the_stream_is_not_blamed_for_an_op_that_is_refused() -> None:
+    rig = Rig()
+    rig.target.refused = "large"
+    rig.send("large")
+    row = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "row"], snapshot=True)
+    assert not rig.sink.send(row, rig.transaction)
+    with pytest.raises(HistoryError):
+        rig.sink.ready()
+    assert rig.transaction.undelivered == 2  # neither is forgotten
+    alone = Rig()
+    alone.target.refused = "row"
+    with pytest.raises(HistoryError):
+        alone.sink.send(row, alone.transaction)
+    assert alone.transaction.undelivered == 0

@@ -70,6 +70,10 @@ FILTER = 'kind = "filter"\ncolumn = "tenant"\nequals = "a"'
         ('kind = "rename_columns"\ncolumns = { tenant = "who" }', ""),
         ('kind = "mask"\ncolumns = ["id"]\ntext = "x"', "which its key is made of"),
         ('kind = "mask"\ncolumns = ["id"]\nsecret = "0123456789abcdef"', ""),
+        (
+            'kind = "mask"\ncolumns = ["tenant"]\ntext = "x"',
+            "which its partition_key is made of",
+        ),
         ('kind = "filter"\ncolumn = "typo"\nequals = "a"', "has no column 'typo'"),
     ],
 )

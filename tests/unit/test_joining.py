@@ -1,7 +1,10 @@
 """A sink that comes back: held, then sent what is left, in order and in its room."""
 
+import pytest
+
+from walstream.errors import HistoryError
 from walstream.joining import JoiningSink
-from walstream.ledger import Ledger
+from walstream.ledger import Ledger, Transaction
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.testing import Delivery, MemorySink
 
@@ -63,3 +66,20 @@ def test_one_that_is_given_up_sends_nothing() -> None:
         closed.append(sink.closed)
     assert closed == [False, True]
     assert joining.in_flight == 0
+
+
+def test_what_is_refused_at_a_commit_that_was_read_before_is_not_delivered() -> None:
+    sink = MemorySink()
+    joining = JoiningSink(sink, lambda: 100, lambda _: True)
+    ledger = Ledger(100)
+    transaction = ledger.begin(100)
+
+    def refuse(_transaction: Transaction) -> None:
+        raise HistoryError("too large")
+
+    joining.send(ReplicationOp(Kind.INSERT, TABLE, 100, 0, new=["1"]), transaction)
+    ledger.commit(200)
+    transaction.at_end = (refuse,)
+    with pytest.raises(HistoryError):
+        joining.ready()
+    assert ledger.advance() == 100

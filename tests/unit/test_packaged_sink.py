@@ -7,10 +7,11 @@ import pytest
 
 from tests.unit.test_handled_sink import TABLE, Target
 from walstream import extension, packaged_sink
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.ledger import Transaction
 from walstream.op import Kind, ReplicationOp
 from walstream.packaged_sink import PackagedSink
+from walstream.testing import Reject, faulty
 
 OP = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "a"])
 
@@ -46,10 +47,27 @@ def test_it_has_what_every_sink_has() -> None:
 
 
 def test_what_cannot_be_made_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"sinks\.mine: .*KeyError: 'path'"):
+    with pytest.raises(ConfigError, match=r"sinks\.mine: .*KeyError"):
         packaged_sink.make("mine", "file", {})
     with pytest.raises(ConfigError, match="no such file"):
         packaged_sink.make("mine", "file", {"refused": True})
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (OSError(28, "No space left on device"), Transient),
+        (KeyError("a value"), HistoryError),
+        (ConfigError("as it says"), ConfigError),
+    ],
+)
+def test_its_failures_are_its_own(
+    raised: Exception, expected: type[WalstreamError]
+) -> None:
+    target = faulty(Target(), send=[Reject(raised)])
+    with pytest.raises(expected) as caught:
+        PackagedSink("mine", target).send(OP, Transaction(8))
+    assert "a value" not in str(caught.value)
 
 
 def test_finished_records_are_not_for_it() -> None:

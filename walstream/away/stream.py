@@ -157,7 +157,9 @@ class AwaySink:
         self._positions = positions
         self._stop = stop
         self._slot = ""
-        self._sinks = SinkSet(config, name, positions, options, {})
+        self._sinks = SinkSet(
+            config, name, positions, options, {}, stopping=self._stopping
+        )
         self._gauge = Gauge(
             Alarm(source.slot, source.alarm_retained_wal, time.monotonic),
             positions.read("figures"),
@@ -177,11 +179,13 @@ class AwaySink:
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server, facts, slot_start = self._look(connection)
+                capture = self._capture()
+                captured = capture.captured(connection, facts)
             sinks = self._sinks.open(
-                server.origin, facts.values(), stack, names={self._sink}
+                server.origin, captured.values(), stack, names={self._sink}
             )
             self._gauge.follow(sinks)
-            return self._stream(server, facts, slot_start, sinks)
+            return self._stream(server, facts, slot_start, capture, sinks)
 
     def _look(
         self, connection: Connection
@@ -207,14 +211,7 @@ class AwaySink:
             raise room.in_use(connection, slot, adopt=False)
         return server, catalog.tables(connection), slot.confirmed_flush_lsn or 0
 
-    def _stream(
-        self,
-        server: Server,
-        facts: Mapping[str, TableFacts],
-        slot_start: Lsn,
-        sinks: Sequence[Sink],
-    ) -> bool:
-        position = self._position()
+    def _capture(self) -> Capture:
         capture = Capture(
             self._source.dsn,
             self._source.publication,
@@ -222,6 +219,17 @@ class AwaySink:
             keep=lambda found: self._positions.write({PUBLICATIONS: found}),
         )
         capture.recall(self._positions.read(PUBLICATIONS))
+        return capture
+
+    def _stream(
+        self,
+        server: Server,
+        facts: Mapping[str, TableFacts],
+        slot_start: Lsn,
+        capture: Capture,
+        sinks: Sequence[Sink],
+    ) -> bool:
+        position = self._position()
         course = Course(
             self._folder.name,
             self._source,
@@ -263,6 +271,10 @@ class AwaySink:
         if position is None:
             raise ConfigError(f"sink {self._sink!r} has no position: a defect")
         return position
+
+    def _stopping(self) -> bool:
+        pipeline = self._pipeline
+        return self._stop.requested or (pipeline is not None and pipeline.reached)
 
     @property
     def phase(self) -> str:

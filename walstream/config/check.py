@@ -12,9 +12,10 @@ from walstream.config import chain, client, tls, topology
 from walstream.config.field import is_loopback
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
-from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink
+from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
+_PATIENCE_S: Final = 5.0  # a sink that comes back has to be through with less
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 _NAME_WANTED: Final = "is no name: write a-z, 0-9, _ and -"
 
@@ -46,6 +47,7 @@ def check(
     yield from topology.check_row_names(config.sources)
     yield from topology.check_slots(config.sources, environment)
     yield from topology.check_topics(config.sources, config.sinks)
+    yield from _check_patience(config.sources, config.sinks)
     yield from topology.check_parking(config.sources, config.sinks)
 
 
@@ -108,6 +110,24 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
         yield from _check_txinfo(name, sink)
         yield from client.check_sink(name, sink)
         yield from tls.check_kafka(("sinks", name, "producer"), sink)
+
+
+def _check_patience(
+    sources: Mapping[str, Source], sinks: Mapping[str, Sink]
+) -> Iterator[Problem]:
+    """No sink waits so long for others of its ops that it looks late."""
+    for source in sources.values():
+        if not isinstance(source, PostgresSource) or len(source.sinks) < 2:  # noqa: PLR2004 - others
+            continue
+        longest_s = min(source.detach_after / 2, _PATIENCE_S)
+        for name in source.sinks:
+            sink = sinks.get(name)
+            if sink is not None and sink.batch_interval > longest_s:
+                yield Problem(
+                    ("sinks", name, "batch_interval"),
+                    f"is longer than {longest_s:g} s, so that it would look as if the "
+                    "sink lagged behind the source's others: make it shorter",
+                )
 
 
 def _check_txinfo(name: str, sink: KafkaSink) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ server is asked, and errs on the side of refusing: every table that a pattern co
 match is taken to exist, and mappings and fallback are taken to be used.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -44,6 +44,7 @@ class Feed:
     writes_ops: bool
     brokers: frozenset[str]
     topics: frozenset[str]  # patterns with * and ?
+    asides: frozenset[str]  # of those, what holds no ops
 
     def shares_cluster(self, other: "Feed") -> bool:
         return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)
@@ -186,19 +187,33 @@ def check_topics(
 def check_parking(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:
-    """Keep what is parked out of topics of ops: their readers would not know it."""
+    """Keep what is no op out of topics of ops: their readers would not know it."""
+    feeds = list(_feeds(sources, sinks))
     for name, sink in sinks.items():
-        if not isinstance(sink, KafkaSink) or sink.on_too_large == "stop":
+        if not isinstance(sink, KafkaSink):
             continue
-        if any(
-            overlap(topic, sink.on_too_large)
-            for topic in topics_of(name, sources, sinks)
-        ):
-            yield Problem(
-                ("sinks", name, "on_too_large"),
-                f'"{sink.on_too_large}" may be a topic of its tables, too: name one '
-                "that no table goes to",
-            )
+        own = [feed for feed in feeds if feed.sink == name]
+        near = {
+            topic
+            for feed in feeds
+            if any(feed.shares_cluster(one) for one in own)
+            for topic in feed.topics - feed.asides
+        }
+        for key, aside in _asides(sink, own):
+            if any(overlap(topic, aside) for topic in near):
+                yield Problem(
+                    ("sinks", name, key),
+                    f'"{aside}" may be a topic of tables, too: name one that no table '
+                    "goes to",
+                )
+
+
+def _asides(sink: KafkaSink, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
+    """Give the topics of what is no op, with their keys."""
+    if sink.on_too_large != "stop":
+        yield "on_too_large", sink.on_too_large
+    for topic in {sink.txinfo_topic(feed.source) for feed in feeds} - {""}:
+        yield "txinfo", topic
 
 
 def topics_of(
@@ -260,6 +275,7 @@ def _feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator
                     writes_ops=sink.format == "op",
                     brokers=brokers(sink.producer),
                     topics=frozenset(_topics(name, source, sink)),
+                    asides=frozenset({sink.txinfo_topic(name)}),
                 )
 
 

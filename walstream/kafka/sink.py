@@ -206,8 +206,8 @@ class KafkaSink:
                 return False
             self._check_limits()
             target.topic = self._topics.known[name]
-            transaction.undelivered -= 1
             send()  # its records queue behind this attempt
+            transaction.undelivered -= 1  # only now: one that is refused stays counted
             return True
 
         if self._outbox is not None:

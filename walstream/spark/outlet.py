@@ -183,6 +183,7 @@ class Outlet:
         (partition,) = self._partitions([key], shape.partitions)
         self._sender.send_aside(parking, large.document(), key, partition)
         self.tally.parked[op.table.full_name] += 1
+        large.tell(self._target.outgoing.sink, parking)
 
     @property
     def last(self) -> dict[int, int]:
