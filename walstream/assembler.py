@@ -12,6 +12,7 @@ from walstream.column_type import written_as
 from walstream.errors import WalstreamError
 from walstream.keys import KeyHistory
 from walstream.lsn import Lsn, show
+from walstream.meter import TableMeter, TableMeters
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pgoutput.messages import (
     Begin,
@@ -35,6 +36,7 @@ class _Shape:
     table: Table
     split: tuple[int, ...]  # columns whose change splits an update
     identity: frozenset[int]  # columns that an old row marked 'K' carries
+    meter: TableMeter
 
 
 class Assembler:
@@ -49,6 +51,12 @@ class Assembler:
         self._xid = 0
         self._commit_time = 0
         self._seq_id = 0
+        self._meters = TableMeters()
+        self.meter = TableMeter("")  # of the last row's table
+
+    def measure(self, meters: TableMeters) -> None:
+        """Count the numbers of each table there; before the first message."""
+        self._meters = meters
 
     @property
     def count(self) -> int:
@@ -122,6 +130,7 @@ class Assembler:
             identity=frozenset(
                 index for index, column in enumerate(relation.columns) if column.is_key
             ),
+            meter=self._meters.of(table.full_name),
         )
         self._expect(history.boundaries())
         return table
@@ -142,6 +151,8 @@ class Assembler:
             new = message.new
             if len(new) != len(shape.table.columns):
                 raise _wrong_width(new, shape)
+            self.meter = meter = shape.meter
+            meter.ops += 1
             return ReplicationOp(
                 Kind.INSERT,
                 shape.table,
@@ -164,16 +175,18 @@ class Assembler:
     def truncate(self, message: Truncate, row_lsn: Lsn) -> list[ReplicationOp]:
         """Turn a Truncate into one op a table, in the message's order."""
         return [
-            self._op(Kind.TRUNCATE, self._shape(oid).table, row_lsn)
+            self._op(Kind.TRUNCATE, self._shape(oid), row_lsn)
             for oid in message.relation_oids
         ]
 
-    def _op(self, kind: Kind, table: Table, row_lsn: Lsn) -> ReplicationOp:
-        op = ReplicationOp(kind, table, self._lsn, self._seq_id)
+    def _op(self, kind: Kind, shape: _Shape, row_lsn: Lsn) -> ReplicationOp:
+        op = ReplicationOp(kind, shape.table, self._lsn, self._seq_id)
         op.row_lsn = row_lsn
         op.xid = self._xid
         op.commit_time = self._commit_time
         self._seq_id += 1
+        self.meter = meter = shape.meter
+        meter.ops += 1
         return op
 
     def _shape(self, oid: int) -> _Shape:
@@ -193,7 +206,7 @@ class Assembler:
 
     def _update(self, message: Update, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
-        op = self._op(Kind.UPDATE, shape.table, row_lsn)
+        op = self._op(Kind.UPDATE, shape, row_lsn)
         new = self._checked(message.new, shape)
         if message.old is not None:
             old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
@@ -203,13 +216,14 @@ class Assembler:
             if any(_differs(old[index], new[index]) for index in shape.split):
                 op.key_changed = True
                 self._seq_id += 1
+                shape.meter.ops += 1
         op.new = new
         op.absent = op.absent or (message.toasted and any_absent(new))
         return op
 
     def _delete(self, message: Delete, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
-        op = self._op(Kind.DELETE, shape.table, row_lsn)
+        op = self._op(Kind.DELETE, shape, row_lsn)
         op.old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
         return op
 

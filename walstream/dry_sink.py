@@ -60,10 +60,13 @@ class DrySink:
         aim = self._aim(op.table)
         if aim is None:
             self._aims.drop(op.table)
-        elif op.kind is Kind.TRUNCATE:
+            return True
+        aim.meter.ops += 1
+        if op.kind is Kind.TRUNCATE:
             if self._aims.sends_truncate(op, aim):
                 self._say(op, aim, aim.route.key.table_key, aim.encode(op))
         elif op.key_changed and self._rules.split_key_updates:
+            aim.meter.ops += 1  # of two numbers
             for half in halves(op):
                 self._say(half, aim, aim.route.key.render(half), aim.encode(half))
         else:

@@ -49,6 +49,7 @@ class WalstreamError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
+    kind: ClassVar[str] = "defect"  # in metrics
     retryable: ClassVar[bool] = False  # does the same again, later, make sense?
 
     def __init__(
@@ -74,12 +75,14 @@ class ConfigError(WalstreamError):
     """The configuration or the command line is wrong."""
 
     exit_code = 2
+    kind = "configuration"
 
 
 class HistoryError(WalstreamError):
     """Going on would lose or mix changes: an operator has to decide."""
 
     exit_code = 3
+    kind = "history"
 
 
 class SlotLost(HistoryError):
@@ -106,12 +109,14 @@ class PermissionLacking(WalstreamError):
     """PostgreSQL or Kafka refuses for want of a right."""
 
     exit_code = 4
+    kind = "permission"
 
 
 class Transient(WalstreamError):
     """Worth another try: retried with backoff for ever, by default."""
 
     exit_code = 5
+    kind = "transient"
     retryable = True
 
 

@@ -95,6 +95,7 @@ class Flow:
             self._writer,
             Confirming(position, course.retain, slot_start=course.slot_start),
         )
+        self.pipeline.measure(gauge.meter)
 
     def run(self, until: Lsn = NEVER) -> bool:
         """Stream until a stop, or `until`; False: a deadline cut the drain short."""

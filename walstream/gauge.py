@@ -5,13 +5,15 @@ runs: it only looks at plain numbers.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Protocol, cast
 
 import structlog
 
 from walstream.joining import JoiningSink
 from walstream.lsn import Lsn, show
+from walstream.meter import Meter
 from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
@@ -88,7 +90,15 @@ class Gauge:
         self._source: Received | None = None
         self._beat: Lsn = 0  # where the last heartbeat's WAL ends
         self._read_rate, self._delivered_rate = Rate(), Rate()
+        self._opened: Sequence[NamedSink] = ()  # for the stream, or its beginning
+        self.meter = Meter()
         self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
+        self.backfilled = 0  # rows, by what ran before in this process
+        self._backfilled_said = 0
+
+    def follow(self, sinks: Sequence[NamedSink]) -> None:
+        """Tell of these until there is a stream, which knows its own."""
+        self._opened = sinks
 
     def attach(self, pipeline: Pipeline, source: Received) -> None:
         """Follow a new stream."""
@@ -98,7 +108,7 @@ class Gauge:
     @property
     def _sinks(self) -> list[NamedSink]:
         """Those that are sent to now, but for who is on its way back."""
-        sinks = self._pipeline.sinks if self._pipeline else ()
+        sinks = self._pipeline.sinks if self._pipeline else self._opened
         found = [
             cast("NamedSink", sink)
             for sink in sinks
@@ -112,6 +122,7 @@ class Gauge:
         if self._pipeline is not None:
             self._ops, self._delivered = self.ops, self.delivered
         self._pipeline = self._source = None
+        self._opened = ()
 
     @property
     def streaming(self) -> bool:
@@ -168,6 +179,23 @@ class Gauge:
             "current_at": self._current_at,
         }
 
+    def _rows_backfilled(self) -> int:
+        """Give what Spark delivered in this process; it never falls."""
+        now = self.backfilled + (self.backfill()["rows"] if self.backfill else 0)
+        self._backfilled_said = max(self._backfilled_said, now)
+        return self._backfilled_said
+
+    def _lag_bytes(self) -> int | None:
+        """Give the WAL that the server has and Kafka does not, as last heard."""
+        health, pipeline, source = self.health, self._pipeline, self._source
+        if health is None or pipeline is None:
+            return None
+        end = max(health.flush_lsn, source.received if source else 0)
+        if not pipeline.confirmed:
+            return None
+        behind = end - pipeline.confirmed
+        return behind if behind > _PAGE_HEADER else 0
+
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
         now = time.time()
@@ -184,13 +212,29 @@ class Gauge:
             "retained_wal": health.retained_wal if health else None,
             "alarm": self.alarm.text,
             "backfill": self.backfill() if self.backfill else None,
-            "sinks": {
-                sink.name: {
-                    "waiting": sink.waiting,
-                    "in_flight": sink.in_flight,
-                    "dropped": sink.tally.dropped.total(),
-                    **self.tallies.report(sink.name),
-                }
-                for sink in self._sinks
+            "sinks": self._report_sinks(),
+            "current_at": self._current_at or None,
+            "lag_bytes": self._lag_bytes(),
+            "health": asdict(health) if health else None,
+            "received": self._source.received if self._source else None,
+            "turn_s": monotonic - pipeline.turned_at if pipeline else None,
+            "metrics": {
+                **self.meter.report(),
+                "backfill_rows": self._rows_backfilled(),
             },
         }
+
+    def _report_sinks(self) -> dict[str, dict[str, Any]]:
+        found = {}
+        for sink in self._sinks:
+            meter = self.meter.sink(sink.name)
+            waiting = sink.waiting
+            meter.see(waiting=waiting)
+            found[sink.name] = {
+                "waiting": waiting,
+                "in_flight": sink.in_flight,
+                "dropped": sink.tally.dropped.total(),
+                "records": meter.records if meter.counts_records else None,
+                **self.tallies.report(sink.name),
+            }
+        return found

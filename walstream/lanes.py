@@ -15,6 +15,7 @@ from walstream.joining import JoiningSink
 from walstream.lagging import Laggards, Sight
 from walstream.ledger import Ledger, Shares, Transaction
 from walstream.lsn import Lsn
+from walstream.meter import Meter, SinkMeter, TableMeter
 from walstream.op import ReplicationOp, Table
 from walstream.ports import Membership, Sink
 
@@ -24,14 +25,25 @@ _LOOK_EVERY_S: Final = 0.5
 class Lane:
     """One sink, and what of it is under way."""
 
-    __slots__ = ("full", "ledger", "roomy", "sink", "transaction")
+    __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
 
-    def __init__(self, sink: Sink, ledger: Ledger) -> None:
+    def __init__(self, sink: Sink, resume: Lsn, meter: SinkMeter) -> None:
         self.sink = sink
-        self.ledger = ledger
+        self.meter = meter
+        self.ledger = Ledger(resume, self._delivered)
         self.transaction: Transaction | None = None  # the open one
         self.full = False  # had no room at some time since the last look
         self.roomy = False  # had room at some time since then
+
+    def _delivered(self, transaction: Transaction) -> None:
+        # rows let in beside the stream are none of it: they count no ops
+        if transaction.ops and transaction.table is not None:
+            self.meter.deliver(
+                transaction.ops,
+                transaction.commit_time,
+                transaction.began,
+                transaction.table,
+            )
 
     def sight(self) -> Sight:
         """Tell how it was since the last look."""
@@ -50,12 +62,21 @@ class Lanes:
         resume: Lsn,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._lanes = [Lane(sink, Ledger(resume)) for sink in sinks]
+        self._meter = Meter()
+        self._lanes = [
+            Lane(sink, resume, self._meter.sink(sink.name)) for sink in sinks
+        ]
         self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
         self._membership: Membership | None = None
         self._laggards = Laggards[Lane](0.0)
         self._clock = clock
         self._next_look = 0.0
+
+    def measure(self, meter: Meter) -> None:
+        """Count there what each sink takes and fails; before anything is sent."""
+        self._meter = meter
+        for lane in self._lanes:
+            lane.meter = meter.sink(lane.sink.name)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and come, as `membership` sees to."""
@@ -101,13 +122,19 @@ class Lanes:
 
     def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
         """Open the next transaction in every lane."""
+        began = time.perf_counter()
         for lane in self._lanes:
-            lane.transaction = lane.ledger.begin(lsn, commit_time)
+            lane.transaction = transaction = lane.ledger.begin(lsn, commit_time)
+            transaction.began = began
         return Shares([lane.transaction for lane in self._lanes if lane.transaction])
 
-    def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
-        """Close the open transaction."""
+    def commit(
+        self, end_lsn: Lsn, ops: int = 0, table: TableMeter | None = None
+    ) -> None:
+        """Close the open transaction, whose last row is of `table`."""
         for lane in self._lanes:
+            if lane.transaction is not None:
+                lane.transaction.table = table
             try:
                 lane.ledger.commit(end_lsn, ops)  # a sink may send a last record
             except WalstreamError as error:
@@ -196,12 +223,13 @@ class Lanes:
             if place is not None and isinstance(lane.sink, JoiningSink):
                 lane.sink.reach(place)
         if place is not None and (sink := membership.arriving(place)) is not None:
-            ledger = Ledger(place)
-            ledger.delivered_ops = ops
-            self._lanes = [*self._lanes, Lane(sink, ledger)]
+            lane = Lane(sink, place, self._meter.sink(sink.name))
+            lane.ledger.delivered_ops = ops
+            self._lanes = [*self._lanes, lane]
 
     def _fail(self, lane: Lane, error: WalstreamError) -> None:
         """Go on without it, where that can be; the list of lanes is another then."""
+        lane.meter.errors += 1
         others = [one for one in self._lanes if one is not lane]
         if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):
             self._lanes = others

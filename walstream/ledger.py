@@ -10,18 +10,24 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from walstream.lsn import Lsn
+from walstream.meter import TableMeter
 
 
 class Transaction:
     """What is still under way of one transaction."""
 
-    __slots__ = ("at_end", "commit_time", "end_lsn", "lsn", "ops", "undelivered")
+    __slots__ = (
+        *("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table"),
+        "undelivered",
+    )
 
     def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
         self.lsn = lsn
         self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
         self.ops = 0  # set by its commit
+        self.table: TableMeter | None = None  # of its last row; set by its commit
+        self.began = 0.0  # by the clock of who measures it
         # called at its commit, while records may still be added
         self.at_end: tuple[Callable[[Transaction], None], ...] = ()
         self.undelivered = 0  # records handed to a sink, no delivery reported yet
@@ -53,8 +59,12 @@ class Shares:
 class Ledger:
     """Transactions in commit order, and the position up to which all is delivered."""
 
-    def __init__(self, resume: Lsn) -> None:
+    def __init__(
+        self, resume: Lsn, hear: Callable[[Transaction], None] | None = None
+    ) -> None:
+        """`hear` is told of each transaction that is delivered whole."""
         self._resume = resume
+        self._hear = hear
         self._queue: deque[Transaction] = deque()
         self.delivered_ops = 0  # of transactions delivered whole
 
@@ -114,4 +124,6 @@ class Ledger:
             self._resume = front.end_lsn
             self.delivered_ops += front.ops
             queue.popleft()
+            if self._hear is not None:
+                self._hear(front)
         return self._resume

@@ -46,6 +46,14 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
     _bridge(_LEVELS[level])
 
 
+def set_level(level: str) -> None:
+    """Log from this level on; for whom `configure` set it up."""
+    number = _LEVELS.get(level)
+    if number is not None:
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+        logging.getLogger().setLevel(number)
+
+
 def plain(value: object, scrub: Callable[[str], str]) -> Any:
     """Make a value what JSON knows; texts are scrubbed wherever they stand in it."""
     if value is None or isinstance(value, bool | int | float):

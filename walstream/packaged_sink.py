@@ -7,16 +7,19 @@ from typing import Any
 from walstream import extension
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.ledger import Transaction
+from walstream.meter import SinkMeter, TableMeter
 from walstream.op import ReplicationOp, Table
 from walstream.ports import Sink
 from walstream.tally import Tally
 
 
-def make(name: str, kind: str, options: Mapping[str, Any]) -> "PackagedSink":
+def make(
+    name: str, kind: str, options: Mapping[str, Any], meter: SinkMeter | None = None
+) -> "PackagedSink":
     """Have the package make its sink; raise ConfigError where it cannot."""
     maker = extension.load(extension.SINKS, kind)
     try:
-        return PackagedSink(name, maker(name, options))
+        return PackagedSink(name, maker(name, options), meter)
     except WalstreamError:
         raise
     except Exception as error:
@@ -32,8 +35,10 @@ class PackagedSink:
 
     waiting = False
 
-    def __init__(self, name: str, sink: Sink) -> None:
+    def __init__(self, name: str, sink: Sink, meter: SinkMeter | None = None) -> None:
         self.name = name
+        self._meters = (meter or SinkMeter()).tables
+        self._table: tuple[Table | None, TableMeter] = (None, TableMeter(""))
         self.tally = Tally()
         self.topics: Mapping[str, Any] = {}
         self._sink = sink
@@ -51,6 +56,11 @@ class PackagedSink:
             return self._sink.knows(table)
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        table, meter = self._table
+        if op.table is not table:
+            meter = self._meters.of(op.table.full_name)
+            self._table = op.table, meter
+        meter.ops += 1
         with self._blamed():
             return self._sink.send(op, transaction)
 

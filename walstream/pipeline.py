@@ -19,6 +19,7 @@ from walstream.keeping import Confirming, Keeping
 from walstream.lanes import Lanes
 from walstream.ledger import Shares
 from walstream.lsn import NEVER, Lsn
+from walstream.meter import Meter
 from walstream.op import ReplicationOp
 from walstream.pgoutput import (
     Begin,
@@ -81,6 +82,8 @@ class Pipeline:
         self._progress_at = 0.0
         self._in_flight_seen = 0
         self._until = NEVER
+        self._began = 0.0  # the open transaction, perf_counter
+        self.turned_at = time.monotonic()  # when the loop last went round
         self.reached = False  # the LSN that `run` was to go up to
 
     @property
@@ -120,6 +123,11 @@ class Pipeline:
         """
         self._beside = beside
 
+    def measure(self, meter: Meter) -> None:
+        """Count there; before `run`."""
+        self._assembler.measure(meter.tables)
+        self._lanes.measure(meter)
+
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and come; before `run`."""
         self._lanes.share(membership, detach_after_s)
@@ -148,6 +156,7 @@ class Pipeline:
 
     def _drain(self, stop: Stop) -> bool:
         while not stop.expired:
+            self.turned_at = time.monotonic()
             self._lanes.ready()
             self._keeping.hurry()
             self._advance()
@@ -160,6 +169,7 @@ class Pipeline:
         return False
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
+        self.turned_at = time.monotonic()
         room = self._lanes.ready()
         if not until_commit:
             self._look_at_lanes()
@@ -226,6 +236,7 @@ class Pipeline:
                     self.reached = True
                     return False
                 self._assembler.begin(message)
+                self._began = time.perf_counter()
                 begun = message.final_lsn, message.commit_time
                 self._transaction = self._lanes.begin(*begun)
                 self._keeping.note(*begun)
@@ -233,7 +244,10 @@ class Pipeline:
             case Commit():
                 count = self._assembler.count
                 self._ops_read += count
-                self._lanes.commit(message.end_lsn, count)
+                table = self._assembler.meter
+                if count:
+                    table.seconds.observe(time.perf_counter() - self._began)
+                self._lanes.commit(message.end_lsn, count, table)
                 self._last_commit = self._place = message.end_lsn
                 self._transaction = None
             case Relation():

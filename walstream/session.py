@@ -110,7 +110,7 @@ class Session:
             self._site, positions, options, self._capture, self._backfill
         )
         given = config, name, positions, options, seen_topics
-        self._sinks = SinkSet(*given, stopping=self._stopping)
+        self._sinks = SinkSet(*given, stopping=self._stopping, meter=gauge.meter)
         self.members: Members | None = None
         self.pipeline: Pipeline | None = None
         self._times: CommitTimes | None = None
@@ -176,6 +176,7 @@ class Session:
         away = self._settle(stack)
         open_ = partial(self._sinks.open, server.origin, captured.values(), stack)
         sinks = open_(names=set(self._sinks.names) - away)
+        self._gauge.follow(sinks)
         if self.members is not None:
             self.members.opens(lambda name: open_(names={name}, joins=True)[0])
         return sinks

@@ -3,7 +3,7 @@
 What is the same for all ops of a table is made once, with the table.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -13,6 +13,7 @@ from walstream.formats import encoder_of
 from walstream.formats.context import Context
 from walstream.formats.whole import Encode, whole_rows
 from walstream.lsn import show
+from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE
 from walstream.op import ReplicationOp, Table
 from walstream.routing import Route, Router
@@ -36,6 +37,7 @@ class SinkRules:
     strict: bool = False  # an old row that is not whole is an error
     parking: str = ""  # the topic of what is too large for its own; "": that stops
     tombstones: bool = False  # a null value follows each Delete
+    meter: SinkMeter = field(default_factory=SinkMeter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Aim:
     route: Route
     encode: Encode
     truncates: bool  # has the format a form for a Truncate?
+    meter: TableMeter = field(default_factory=lambda: TableMeter(""))
 
 
 class Aims:
@@ -64,7 +67,8 @@ class Aims:
             return None
         encoder = self._make_encoder(table, context)
         encode = whole_rows(encoder.encode) if self._rules.strict else encoder.encode
-        return Aim(route, encode, encoder.truncates)
+        meter = self._rules.meter.tables.of(table.full_name)
+        return Aim(route, encode, encoder.truncates, meter)
 
     def sends_truncate(self, op: ReplicationOp, aim: Aim) -> bool:
         """Tell whether a Truncate goes on; raise HistoryError where it stops the sink.

@@ -27,6 +27,7 @@ from walstream.kafka.informing import InformingSink, Informs
 from walstream.kafka.producer import client_properties
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Creation, Topic, Topics
+from walstream.meter import Meter
 from walstream.metrics import SINK, TOPIC
 from walstream.options import Options
 from walstream.ports import NamedSink, Positions
@@ -50,8 +51,10 @@ class SinkSet:
         seen_topics: dict[str, set[str]],
         *,
         stopping: Callable[[], bool] = lambda: False,
+        meter: Meter | None = None,
     ) -> None:
         """Make none yet; while `stopping`, no op waits for others."""
+        self.meter = meter or Meter()  # counts what the sinks are given
         found = config.sources[source]
         self._verbose = (
             isinstance(found, PostgresSource | PackageSource) and found.verbose
@@ -114,7 +117,9 @@ class SinkSet:
                 continue
             sink: NamedSink
             if isinstance(config, PackageSink):
-                sink = packaged_sink.make(name, config.kind, config.options)
+                sink = packaged_sink.make(
+                    name, config.kind, config.options, self.meter.sink(name)
+                )
             else:
                 sink = self._make(name, config, origin, tables)
             stack.callback(sink.close)
@@ -138,6 +143,7 @@ class SinkSet:
             source_header=self.header(origin),
             context=self._routers.context(name, origin),
             strict=config.strict,
+            meter=self.meter.sink(name),
         )
         if isinstance(config, LogSink):
             return DrySink(rules, router, says=True, values=config.values)

@@ -20,6 +20,7 @@ from walstream.postgres.slot import Health
 from walstream.told import problems_of, state_of
 
 _HISTORY: Final = 3
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 
 
 @dataclass(slots=True)
@@ -97,7 +98,8 @@ class SourceState:
     def lag_bytes(self) -> int | None:
         if self.health is None or self.resume is None:
             return None
-        return max(0, self.health.flush_lsn - self.resume)
+        behind = self.health.flush_lsn - self.resume
+        return behind if behind > _PAGE_HEADER else 0
 
     def lag_s(self, now: float) -> float | None:
         if self.told.get("lag_s") is not None and not self.told["silent"]:

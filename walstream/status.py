@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.away.seen import sights
 from walstream.backfill.status import backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.chaining import sight
+from walstream.chaining.sight import ChainedState
 from walstream.config import (
     Config,
     KafkaSource,
@@ -23,17 +22,13 @@ from walstream.config import (
 )
 from walstream.config.risk import risks
 from walstream.control import ask_status
+from walstream.eyes import Eyes, ToldEyes
 from walstream.lock import holder
 from walstream.lsn import show
-from walstream.polling.kept import kept_of as kept_of_polled
 from walstream.polling.status import PolledState
 from walstream.postgres.slot import Health
-from walstream.source_state import (
-    SourceState,
-    health_of,
-    kept_of,
-    parked_problems,
-)
+from walstream.snapshot import Snapshot
+from walstream.source_state import SourceState, parked_problems
 from walstream.status_shape import (
     LastError,
     SinkStatus,
@@ -49,22 +44,32 @@ _GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
 _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 
 
+def of_run(config: Config, snapshot: Snapshot) -> Status:
+    """Tell what the running instance itself knows: no server is asked, no folder."""
+    running = snapshot.running
+    return _status(ToldEyes(config), running, running["sources"], snapshot.at)
+
+
 def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     """Look at every source. Raises nothing that a server or a state folder does.
 
     But for a folder that this user may not read.
     """
-    at = now()
     state = Path(config.state)
     running = ask_status(state)
     told = running["sources"] if running else {}
-    away = running.get("away", {}) if running else {}
     mute = holder(state) if running is None else None
+    if mute:
+        told = dict.fromkeys(config.sources, _mute(mute))
+    return _status(Eyes(config), running, told, now())
+
+
+def _status(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
+    """Tell of all sources what the running instance, if one does, and `eyes` say."""
+    away = running.get("away", {}) if running else {}
     sources = [
-        _look_at(
-            config, name, source, _mute(mute) if mute else _of(name, told, away), at
-        )
-        for name, source in sorted(config.sources.items())
+        _look_at(eyes, name, source, _of(name, told, away), at)
+        for name, source in sorted(eyes.config.sources.items())
     ]
     return Status(
         at=_time(at),
@@ -86,23 +91,24 @@ def _mute(pid: str) -> dict[str, Any]:
 
 
 def _look_at(
-    config: Config,
+    eyes: Eyes,
     name: str,
     source: Source,
     told: dict[str, Any],
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
-        return _look_at_polled(config, name, source, told)
+        return _look_at_polled(eyes, name, source, told)
     if isinstance(source, PackageSource):
-        return _look_at_added(config, name, source, told)
+        return _look_at_added(eyes, name, source, told)
     if isinstance(source, KafkaSource):
-        return _look_at_chained(config, name, source, told)
-    kept = kept_of(Path(config.state) / name)
-    health, unreachable = health_of(source)
+        return _look_at_chained(eyes, name, source, told)
+    config = eyes.config
+    kept = eyes.kept(name, told)
+    health, unreachable = eyes.health(source, told)
     seen = SourceState(source, kept, told, health, unreachable)
     state, exit_code = seen.state()
-    away = sights(source, name, kept.away, told.get("workers_away", {}))
+    away = eyes.away(source, name, kept, told)
     if seen.alarm or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
@@ -144,9 +150,10 @@ def _look_at(
 
 
 def _look_at_polled(
-    config: Config, name: str, source: SqlSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: SqlSource, told: dict[str, Any]
 ) -> SourceStatus:
-    seen = PolledState(source, kept_of_polled(source, Path(config.state) / name), told)
+    config = eyes.config
+    seen = PolledState(source, eyes.polls(name, source), told)
     state, exit_code = seen.state()
     tables = seen.tables()
     rows = sum(table.rows for table in tables.values())
@@ -177,10 +184,11 @@ def _look_at_polled(
 
 
 def _look_at_added(
-    config: Config, name: str, source: PackageSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: PackageSource, told: dict[str, Any]
 ) -> SourceStatus:
     """Look at a source that a package adds: no server of it can be asked."""
-    kept = kept_of(Path(config.state) / name)
+    config = eyes.config
+    kept = eyes.kept(name, told)
     error = told.get("error") or kept.error
     final = error is not None and error["final"]
     resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
@@ -211,10 +219,11 @@ def _look_at_added(
 
 
 def _look_at_chained(
-    config: Config, name: str, source: KafkaSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: KafkaSource, told: dict[str, Any]
 ) -> SourceStatus:
-    kept = sight.kept_of(Path(config.state) / name)
-    seen = sight.ChainedState(source, kept, told, sight.look(source))
+    config = eyes.config
+    kept, group = eyes.chained(name, source, told)
+    seen = ChainedState(source, kept, told, group)
     state, exit_code = seen.state()
     scrub = config.secrets.scrub
     return SourceStatus(

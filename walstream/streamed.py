@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 
+from walstream.backfill.record import DOCUMENT as BACKFILL
 from walstream.beside.progress import Progress
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, WalstreamError
@@ -83,10 +84,13 @@ class StreamedSource:
 
     def report(self) -> dict[str, Any]:
         members = self._session.members if self._session else None
+        report = self._gauge.report()
+        report["metrics"]["backfill_rows"] += self._progress.rows
         return {
-            **self._gauge.report(),
+            **report,
             "beside": self._progress.report(),
             "away": members.report() if members else {},
+            "backfill_record": self._positions.read(BACKFILL),
         }
 
     def backfill(self, request: dict[str, Any]) -> str:

@@ -14,16 +14,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
+from walstream import logs
 from walstream.away.note import AWAY
 from walstream.config import Config
 from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
+from walstream.http.lines import stats_lines
 from walstream.lock import FolderLock
+from walstream.meter import added
+from walstream.snapshot import Snapshot
+from walstream.status import of_run
 from walstream.worker_process import GRACE_S, WorkerProcess
+
+if TYPE_CHECKING:
+    from walstream.http.face import Face
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
@@ -54,6 +62,11 @@ class Supervisor:
             for name in sorted(config.sources)
         ]
         self._away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
+        self._back: dict[str, dict[str, Any]] = {}  # what those counted that are gone
+        self._face: Face | None = None
+        self._debug = False  # as it was last asked for, from any thread
+        self._level: str = config.log_level
+        self._stats_at = time.monotonic() + config.stats_interval
         self._signals = 0  # received
         self._passed_on = 0  # told to the workers
         self._stop_deadline = 0.0
@@ -70,8 +83,9 @@ class Supervisor:
         """Supervise until no source is left; give the highest exit code."""
         lock = FolderLock(Path(self._config.state))
         lock.acquire()
-        self._control.open()
         try:
+            self._open_face()
+            self._control.open()
             with self._signals_held():
                 while self._goes_on:
                     self._turn()
@@ -80,8 +94,30 @@ class Supervisor:
                 worker.kill()
             self._keeper.close()
             self._control.close()
+            if self._face is not None:
+                self._face.close()
             lock.release()
         return max((worker.exit_code or 0 for worker in self.workers), default=0)
+
+    def _open_face(self) -> None:
+        if self._config.http.listen:
+            from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
+
+            self._face = Face(self._config, self._set_debug)
+
+    def _set_debug(self, on: bool) -> None:  # noqa: FBT001
+        """Have every process log more, or as configured; from any thread."""
+        self._debug = on
+        self._wake()
+
+    def _follow_level(self) -> None:
+        level = "debug" if self._debug else self._config.log_level
+        if level != self._level:
+            self._level = level
+            logs.set_level(level)
+            self._keeper.log(level)
+            for worker in self._everyone:
+                worker.log(level)
 
     @property
     def _everyone(self) -> list[WorkerProcess]:
@@ -94,10 +130,12 @@ class Supervisor:
                 continue
             for sink, told in worker.state.get("away", {}).items():
                 own = WorkerProcess(self._config, worker.source, self._options, sink)
-                if told["phase"] == AWAY:
-                    self._away.setdefault(own.name, own)
+                if told["phase"] == AWAY and own.name not in self._away:
+                    own.log(self._level)
+                    self._away[own.name] = own
         for name, own in list(self._away.items()):
             if own.exit_code is not None and own.pid is None:
+                self._back[name] = self._counted(own)
                 del self._away[name]  # if the sink is still away, it is started again
 
     @property
@@ -125,11 +163,46 @@ class Supervisor:
                 self._selector.unregister(stdout)
             worker.hurry()
         self._control.tick()
+        self._follow_level()
+        self._tell()
         self._watch({worker.name: worker.state for worker in self.workers})
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
             for worker in self._everyone:
                 worker.give_up()
+
+    def _counted(self, worker: WorkerProcess) -> dict[str, Any]:
+        """Give what a worker counted, with those of its name before it."""
+        return cast(
+            "dict[str, Any]", added(self._back.get(worker.name, {}), worker.counted())
+        )
+
+    def _tell(self) -> None:
+        """Put up what is known; log the figures now and then."""
+        due = self._config.stats_interval and time.monotonic() >= self._stats_at
+        if self._face is None and not due:
+            return
+        snapshot = self._snapshot()
+        if self._face is not None:
+            self._face.publish(snapshot)
+        if due:
+            self._stats_at = time.monotonic() + self._config.stats_interval
+            for line in stats_lines(of_run(self._config, snapshot)):
+                _log.info("stats", line=line)
+
+    def _snapshot(self) -> Snapshot:
+        counted = {worker.name: self._counted(worker) for worker in self._everyone}
+        return Snapshot(
+            at=time.time(),
+            made_at=time.monotonic(),
+            pid=os.getpid(),
+            started_at=self._started_at,
+            stopping=bool(self._signals),
+            log_level=self._level,
+            sources={worker.name: worker.knowledge() for worker in self.workers},
+            away={name: worker.knowledge() for name, worker in self._away.items()},
+            counted={**self._back, **counted},
+        )
 
     def status(self) -> dict[str, Any]:
         """Tell how every source is."""
@@ -194,6 +267,9 @@ class Supervisor:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         """Count and wake: a handler may run between any two steps of the loop."""
         self._signals += 1
+        self._wake()
+
+    def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_in, b"\0")
 

@@ -22,7 +22,7 @@ def state_of(told: Told) -> tuple[str, int] | None:
         return "silent", _DEFECT
     # without a process it died, and will be started again
     state = told.get("state", "starting") if told["pid"] else "waiting"
-    return state, WAITS if state == "waiting" else 0
+    return state, WAITS if state == "waiting" or told.get("stalls") else 0
 
 
 def problems_of(told: Told, state: str, error: Told | None) -> Iterator[str]:
@@ -39,3 +39,4 @@ def problems_of(told: Told, state: str, error: Told | None) -> Iterator[str]:
             f"its worker died with exit code {code} and will be started again: the"
             " log says why"
         )
+    yield from told.get("stalls", ())

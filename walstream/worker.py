@@ -1,9 +1,9 @@
 """A worker: one source's process. Told what to do over stdin, ends with its parent.
 
 The supervisor writes one line of JSON (the order), later `backfill` or `poll` and what
-of as JSON, `stop` for a drain or `now` for an end at once; end of file is the
-supervisor's death. The worker writes its state to stdout, a line of JSON a second,
-with its answers to the last requests. Its exit code is the error's.
+of as JSON, `log` and a level, `stop` for a drain or `now` for an end at once; end of
+file is the supervisor's death. The worker writes its state to stdout, a line of JSON a
+second, with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
+_LAST_WORD_S: Final = 1.0
 _LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
@@ -66,6 +68,7 @@ class Worker:
         self._part: Part | None = None
         self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
+        self._errors: Counter[str] = Counter()  # by kind
         self.state = "starting"
 
     def run(self) -> bool:
@@ -131,10 +134,12 @@ class Worker:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
-            self.state = "starting"
+            if self.state != "waiting":  # what it waited for may still be away
+                self.state = "starting"
             try:
                 self._say_drained(drained=part.run())
             except Restart as reason:
+                self.state = "starting"
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
             except Transient as error:
@@ -143,6 +148,7 @@ class Worker:
                 self._wait(error)
             except WalstreamError as error:
                 if not self._options.sink:
+                    self._errors[error.kind] += 1
                     self._note(error, final=True)
                     raise
                 self._wait(error)  # what was wrong may be repaired meanwhile
@@ -154,6 +160,7 @@ class Worker:
             self._say_drained(drained=False)
             return
         self.state = "waiting"
+        self._errors[error.kind] += 1
         said, at = self._said
         now = time.monotonic()
         if said != str(error) or now - at > _SAY_AGAIN_S:
@@ -171,7 +178,7 @@ class Worker:
     def phase(self) -> str:
         """Name what it does now."""
         phase = self._part.phase if self._part is not None else ""
-        return phase if phase and self.state == "starting" else self.state
+        return phase if phase and self.state != "stopped" else self.state
 
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
@@ -179,6 +186,7 @@ class Worker:
             "state": self.phase,
             "error": self._error,
             "answers": self.answers,
+            "errors": dict(self._errors),
             **(self._part.report() if self._part is not None else {}),
         }
 
@@ -230,23 +238,30 @@ def _obey(worker: Worker, stop: Stop) -> None:
             worker.backfill(json.loads(request))
         elif word == "poll":
             worker.poll(json.loads(request))
+        elif word == "log":
+            logs.set_level(request)
     os._exit(1)
 
 
-def _push(worker: Worker) -> None:
+def _push(worker: Worker, over: threading.Event, told: threading.Event) -> None:
     """Write the state each second, and at once when it becomes another, or answers.
 
-    A supervisor that does not read keeps this thread waiting, and nothing else.
+    A supervisor that does not read keeps this thread waiting, and nothing else. When it
+    is `over` the last word is `told`: the error that ended it.
     """
-    while True:
+    while not told.is_set():
+        last = over.is_set()
         said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
         line = json.dumps(worker.report()) + "\n"
         with contextlib.suppress(OSError):  # closed: the control pipe tells
             left = line.encode()
             while left:
                 left = left[os.write(sys.stdout.fileno(), left) :]
+        if last:
+            told.set()
         while (worker.phase, worker.answers) == said and time.monotonic() < due:
-            time.sleep(_LOOK_EVERY_S)
+            if over.wait(_LOOK_EVERY_S):
+                break
 
 
 def _end_in_time(stop: Stop) -> None:
@@ -275,7 +290,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)
     threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
-    threading.Thread(target=_push, args=(worker,), daemon=True).start()
+    over, told = threading.Event(), threading.Event()
+    threading.Thread(target=_push, args=(worker, over, told), daemon=True).start()
     threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
     try:
         ended = worker.run()
@@ -285,6 +301,9 @@ def main() -> int:
     except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
         _log.exception("worker failed: a defect")
         return 1
+    finally:
+        over.set()
+        told.wait(_LAST_WORD_S)
     return ALL_DONE if ended else 0
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,9 +16,12 @@ import structlog
 from walstream.config import Config
 from walstream.control_server import Answer
 from walstream.errors import Transient
+from walstream.meter import added
 from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE
 from walstream.retry import Backoff
+from walstream.snapshot import SILENT_S
+from walstream.stall import StallWatch
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
 _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
@@ -25,7 +29,11 @@ _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGA
 _HISTORY: Final = 3
 _NICE: Final = 10
 _HEALTHY_S: Final = 30.0
-_SILENT_S: Final = 3.0  # a worker reports each second
+_COUNTED: Final = ("metrics", "errors")
+_LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
+    *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
+    *("tables", "beside", "backfill_record", "away"),
+)
 _log = structlog.get_logger()
 
 
@@ -52,6 +60,11 @@ class WorkerProcess:
         self._lent_at = 0.0
         self._died_with: int | None = None  # its last exit code, unless it was asked to
         self._partial = b""
+        self._stalls = StallWatch()
+        self._level: str = config.log_level
+        self._last: dict[str, Any] = {}  # said by the last process that ended
+        self._before: dict[str, Any] = {}  # what its processes counted that ended
+        self._deaths = 0  # of processes that nobody had asked to end
 
     @property
     def pid(self) -> int | None:
@@ -79,13 +92,14 @@ class WorkerProcess:
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
         self._started_at = now
         self._died_with = None
+        self._stalls = StallWatch()
         self._tell(
             json.dumps(
                 {
                     "parent": os.getpid(),
                     "source": self.source,
                     "config": self._config.to_json(),
-                    "log_level": self._config.log_level,
+                    "log_level": self._level,
                     "options": self._options,
                 }
             )
@@ -113,6 +127,11 @@ class WorkerProcess:
             return "its worker does not run now"
         self._tell(f"{word} {json.dumps(request)}")
         return ""
+
+    def log(self, level: str) -> None:
+        """Have it log from this level on, and those that are started after it."""
+        self._level = level
+        self._tell(f"log {level}")
 
     def answer(self, number: int) -> Answer | None:
         """Give what it says to a request; None: nothing yet."""
@@ -155,33 +174,61 @@ class WorkerProcess:
         if self._process:
             self._process.kill()
 
-    def hear(self) -> None:
-        """Take in the state that it wrote."""
+    def hear(self) -> bool:
+        """Take in the state that it wrote; False: it will write no more."""
         if (stdout := self.stdout) is None:
-            return
-        *lines, self._partial = (self._partial + os.read(stdout, 65536)).split(b"\n")
+            return False
+        data = os.read(stdout, 65536)
+        *lines, self._partial = (self._partial + data).split(b"\n")
         if lines:
             # a full pipe may have cut a line: the next one tells
             with contextlib.suppress(ValueError):
                 self.state = json.loads(lines[-1])
             self.heard_at = time.monotonic()
+        return bool(data)
 
     def report(self) -> dict[str, Any]:
         """Tell what is known of it."""
-        silent_s = time.monotonic() - max(self.heard_at, self._started_at)
+        now = time.monotonic()
+        silent_s = now - max(self.heard_at, self._started_at)
+        told = {key: self.state[key] for key in self.state if key not in _COUNTED}
+        # what it said before it was started anew is not how it is
+        current = told if self.heard_at >= self._started_at else {}
+        runs = self._process is not None
         return {
-            **self.state,
+            **told,
             "pid": self.pid,
             "exit_code": self.exit_code,
             "died_with": self._died_with if self._process is None else None,
             "lent": self.lent,
-            "silent": self._process is not None and silent_s > _SILENT_S,
+            "silent": runs and silent_s > SILENT_S,
+            "stalls": self._stalls.look(now, current) if runs else [],
         }
+
+    def knowledge(self) -> dict[str, Any]:
+        """Tell likewise, and what a process said that ended, where no other did."""
+        last = {key: self._last[key] for key in _LASTING if key in self._last}
+        heard_at = max(self.heard_at, self._started_at)
+        return {**last, **self.report(), "heard_at": heard_at}
+
+    def counted(self) -> dict[str, Any]:
+        """Give what all its processes counted; it never falls."""
+        counted = {key: self.state[key] for key in _COUNTED if key in self.state}
+        return {**added(self._before, counted), "deaths": self._deaths}
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """Hear its last words, and keep what it counted."""
+        if process.stdout is not None:
+            while select.select([process.stdout], [], [], 0)[0] and self.hear():
+                pass
+        counted = {key: self.state.pop(key) for key in _COUNTED if key in self.state}
+        self._before = added(self._before, counted)
 
     def reap(self, *, stopping: bool) -> None:
         """See whether it has ended, and decide whether it is started again."""
         if self._process is None or (code := self._process.poll()) is None:
             return
+        self._end(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 with contextlib.suppress(
@@ -189,6 +236,7 @@ class WorkerProcess:
                 ):  # it has ended: nothing to tell any more
                     pipe.close()
         self._process = None
+        self._last = {**self._last, **self.state}
         self.state, self._partial = {}, b""  # the state folder knows how it ended
         lived_s = time.monotonic() - self._started_at
         if self.lent:
@@ -211,6 +259,7 @@ class WorkerProcess:
             if lived_s > _HEALTHY_S:
                 self._backoff.reset()
             self._died_with = code
+            self._deaths += 1
             wait_s = self._backoff.next()
             self._start_at = time.monotonic() + wait_s
             _log.error(

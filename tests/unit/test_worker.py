@@ -5,12 +5,13 @@ import subprocess
 import sys
 
 _PUSH = """
+import threading
 from walstream.worker import _push
 class Worker:
     phase, answers = "polling", {}
     def report(self):
         return {"tables": {str(number): "x" * 100 for number in range(3000)}}
-_push(Worker())
+_push(Worker(), threading.Event(), threading.Event())
 """
 
 

@@ -164,6 +164,7 @@ class AwaySink:
             Alarm(source.slot, source.alarm_retained_wal, time.monotonic),
             positions.read("figures"),
         )
+        self._sinks.meter = self._gauge.meter
         self._pipeline: Pipeline | None = None
         self.ended = False  # the sink is not away any more
 
@@ -183,6 +184,7 @@ class AwaySink:
             sinks = self._sinks.open(
                 server.origin, captured.values(), stack, names={self._sink}
             )
+            self._gauge.follow(sinks)
             return self._stream(server, facts, slot_start, capture, sinks)
 
     def _look(

@@ -198,6 +198,7 @@ class Backfill:
                 return False
         finally:
             gauge.backfill = None
+            gauge.backfilled += job.progress.rows
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again

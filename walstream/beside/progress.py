@@ -62,6 +62,7 @@ class Progress:
             name: Wish.of(fields) for name, fields in stored.get("tables", {}).items()
         }
         self.reading = ""  # the table that is being read
+        self.rows = 0  # delivered since this process began
         self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
 
     def ask(self, tables: Iterable[str], *, replace: bool = False) -> None:
@@ -104,6 +105,7 @@ class Progress:
         with self._guard:
             if self.holds(name, wish):
                 error = "" if name == self.reading else self._wishes[name].error
+                self.rows += max(0, wish.rows - self._wishes[name].rows)
                 self._wishes[name] = replace(wish, error=error)
                 self._write()
 
@@ -118,6 +120,7 @@ class Progress:
         """Forget a table: all its rows are delivered."""
         with self._guard:
             if self.holds(name, wish):
+                self.rows += max(0, wish.rows - self._wishes[name].rows)
                 del self._wishes[name]
                 self._done.append((name, wish.rows))
                 self._write()

@@ -8,6 +8,7 @@ from typing import Any, Final
 import structlog
 
 from walstream.errors import WalstreamError
+from walstream.meter import Meter
 from walstream.rate import Rate
 
 DOCUMENT: Final = "figures"
@@ -40,6 +41,7 @@ class Figures:
         self._away_at = 0.0
         self.streaming = False
         self.sinks: dict[str, dict[str, Any]] = {}
+        self.meter = Meter()
         self._read_rate, self._delivered_rate = Rate(), Rate()
 
     def see_away(self, away: str) -> None:
@@ -90,6 +92,16 @@ class Figures:
             "dropped": self.dropped,
         }
 
+    def _metrics(self) -> dict[str, Any]:
+        """Give what was counted; records were read for the sinks, by table."""
+        counted = self.meter.report()
+        for name, sink in counted["sinks"].items():
+            self.meter.sink(name).see(
+                waiting=bool(self.sinks.get(name, {}).get("waiting"))
+            )
+            sink["delivered"] = self.meter.sink(name).records
+        return counted
+
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
         now = time.monotonic()
@@ -103,4 +115,5 @@ class Figures:
             "upstream_away": self.away,  # `away` tells of detached sinks
             "unstored": self.unstored,
             "sinks": self.sinks,
+            "metrics": self._metrics(),
         }

@@ -1,5 +1,7 @@
 """What a chained source knows of a sink, whoever is connected to it: pure."""
 
+from collections import Counter
+
 from walstream.kafka.topics import DEFAULT_LIMIT
 
 
@@ -11,7 +13,7 @@ class Lasting:
         # the smallest and the largest max.message.bytes that were met
         self.limits = (DEFAULT_LIMIT, DEFAULT_LIMIT)
         self.dropped = dropped
-        self._tables: set[str] = set()
+        self._by_table: Counter[str] = Counter()  # dropped by this process
 
     def see(self, limit: int) -> None:
         """Take in what one more topic takes."""
@@ -21,7 +23,10 @@ class Lasting:
     def drop(self, table: str) -> bool:
         """Count a record that has no topic; tell whether its table is new."""
         self.dropped += 1
-        if table in self._tables:
-            return False
-        self._tables.add(table)
-        return True
+        self._by_table[table] += 1
+        return self._by_table[table] == 1
+
+    @property
+    def tables(self) -> dict[str, dict[str, int]]:
+        """Give what this process dropped, by table; from any thread."""
+        return {name: {"dropped": n} for name, n in dict(self._by_table).items()}

@@ -24,6 +24,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka import kept
+from walstream.kafka.asking import Asking
 from walstream.kafka.described import NO_IDENTITY
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import (
@@ -34,6 +35,7 @@ from walstream.kafka.producer import (
 from walstream.kafka.reader import Record
 from walstream.kafka.remark import Tools
 from walstream.kafka.topics import Topic, Topics
+from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE, TOPIC
 from walstream.ports import Positions
 from walstream.routing import Router
@@ -55,6 +57,7 @@ class Aim:
 
     topic: Topic | None  # None: nowhere, they are dropped and counted
     table: str
+    meter: TableMeter
 
 
 class Outlet:
@@ -83,6 +86,8 @@ class Outlet:
         self._next_refresh = time.monotonic() + _REFRESH_S
         self._now_ms = 0
         self._redated: set[str] = set()  # topics for which that was said
+        self.meter = SinkMeter()
+        self._asking = Asking(self)
 
     def serve(self) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
@@ -92,7 +97,7 @@ class Outlet:
         if self._outbox is None:
             self._built_for = self._lasting.limits
             properties = producer_properties(self._config.producer, *self._built_for)
-            self._outbox = Outbox(self.name, properties)
+            self._outbox = Outbox(self.name, properties, self.meter)
         self._now_ms = int(time.time() * 1000)
         return self._outbox.serve()
 
@@ -117,6 +122,8 @@ class Outlet:
             "waiting": self.waiting,
             "in_flight": self.in_flight,
             "dropped": self._lasting.dropped,
+            "tables": self._lasting.tables,
+            "records": self.meter.records,
         }
 
     def aim(self, table: Table, partitions: int) -> Aim | None:
@@ -132,7 +139,8 @@ class Outlet:
                 topic = self._find(name, partitions)
                 if topic is None:
                     return None
-            found = Aim(topic, ".".join(filter(None, table)))
+            name = ".".join(filter(None, table))
+            found = Aim(topic, name, self.meter.tables.of(name))
             self._aims[table, partitions] = found
         return found
 
@@ -175,6 +183,7 @@ class Outlet:
         if topic is None:
             self._drop(aim.table)
             return
+        aim.meter.ops += 1
         headers = record.headers
         if record.partition in topic.unwritten:
             topic.unwritten.discard(record.partition)
@@ -249,8 +258,14 @@ class Outlet:
                 **{TABLE: table, SINK: self.name},
             )
 
+    def ask(self) -> Future[None]:
+        """Ask whether the brokers answer."""
+        return self._of(_ANY).ask()
+
     def look_at_topics(self) -> None:
         """See once a minute whether the topics are still what they were."""
+        if self._outbox is not None:
+            self._asking.look(self._outbox)
         if time.monotonic() < self._next_refresh or self._outbox is None:
             return
         self._next_refresh = time.monotonic() + _REFRESH_S

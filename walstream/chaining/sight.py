@@ -23,11 +23,12 @@ class GroupSight:
     places: Mapping[Partition, Place] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # topics
     unreachable: WalstreamError | None = None
+    asked: bool = True
 
     @property
     def behind(self) -> int | None:
         """Count what waits in all partitions, whoever has them."""
-        if self.unreachable is not None:
+        if self.unreachable is not None or not self.asked:
             return None
         return sum(place.behind for place in self.places.values())
 

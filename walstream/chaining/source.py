@@ -58,6 +58,8 @@ class ChainedSource:
             )
             for name, sink in configs.items()
         ]
+        for outlet in outlets:
+            outlet.meter = self._figures.meter.sink(outlet.name)
         form = next(iter(configs.values())).format
         topics = ReadTopics(
             self._source, self._positions, Describer(self._source.consumer)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from walstream.config import chain, client, tls, topology
+from walstream.config.field import is_loopback
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
 from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink, Sink
@@ -30,6 +31,14 @@ def check(
     for name, sink in config.sinks.items():
         if isinstance(sink, RoutedSink):
             yield from _check_sink(name, sink)
+    if config.http.listen and not (
+        config.http.token or is_loopback(config.http.listen)
+    ):
+        yield Problem(
+            ("http", "token"),
+            f'is missing: "{config.http.listen}" is reached from elsewhere; write a '
+            'secret, or listen = "127.0.0.1:8321"',
+        )
     for key in config.spark.conf:
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")

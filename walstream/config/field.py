@@ -8,6 +8,7 @@ judge is left to `check` and `topology`.
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, get_origin
 
@@ -154,6 +155,23 @@ def _listen(address: str) -> str:
     return address
 
 
+def _token(token: str) -> str:
+    if not re.fullmatch(r"[\x21-\x7e]*", token):
+        _refuse("cannot stand in a header: write ASCII letters, digits and signs")
+    return token
+
+
+def is_loopback(address: str) -> bool:
+    """Tell whether only this machine can reach `host:port`."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _not_empty(names: list[str] | None) -> list[str] | None:
     if names is not None and (not names or "" in names):
         _refuse("is empty: name at least one, or leave the key out")
@@ -244,6 +262,7 @@ TablePattern = Annotated[str, AfterValidator(_pattern)]
 TopicName = Annotated[str, AfterValidator(_topic)]
 OptionalTopicName = Annotated[str, AfterValidator(_or("", _topic))]
 TopicTemplate = Annotated[str, AfterValidator(_template)]
+Token = Annotated[str, AfterValidator(_token)]
 ListenAddress = Annotated[str, AfterValidator(_listen)]
 TableName = Annotated[str, StringConstraints(min_length=1)]
 StartKey = Annotated[str, AfterValidator(_start)]

@@ -13,11 +13,14 @@ from typing import Literal, Self
 from pydantic import Field, PrivateAttr
 
 from walstream.config.field import (
+    DistinctNames,
+    Duration,
     Folder,
     ListenAddress,
     PositiveDuration,
     Properties,
     Section,
+    Token,
 )
 from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
@@ -28,7 +31,16 @@ from walstream.errors import ConfigError
 class Http(Section):
     listen: ListenAddress = Field(
         default="127.0.0.1:8321",
-        description='Address of health, status and metrics; "" switches it off.',
+        description='Address of page, health and metrics; "" switches it off.',
+    )
+    token: Token = Field(
+        default="",
+        repr=False,
+        description="What who asks has to show; demanded off loopback.",
+    )
+    hosts: DistinctNames = Field(
+        default=[],
+        description="Names by which it may be asked, beside addresses and localhost.",
     )
 
 
@@ -60,6 +72,10 @@ class Config(Section):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least level that is logged."
+    )
+    stats_interval: Duration = Field(
+        default=60.0,
+        description='How often the lines of /stats are logged; "0" = never.',
     )
     http: Http = Field(default=Http(), description="The HTTP listener.")
     sources: dict[str, Source] = Field(

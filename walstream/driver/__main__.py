@@ -119,7 +119,7 @@ def main() -> int:
     told = json.loads(sys.stdin.buffer.readline())
     die_with_parent(told["parent"])
     config = Config.from_json(told["config"])
-    logs.configure(config.log_level, config.secrets.scrub)
+    logs.configure(told["log_level"], config.secrets.scrub)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's: the supervisor decides
     signal.signal(signal.SIGTERM, _leave)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
@@ -165,8 +165,11 @@ def _leave(_number: int, _frame: object) -> NoReturn:
 
 
 def _end_with_stdin() -> None:
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
+    """Follow the keeper's words; its end is ours."""
+    for line in sys.stdin.buffer:
+        word, _, level = line.decode().strip().partition(" ")
+        if word == "log":
+            logs.set_level(level)
     os._exit(1)
 
 

@@ -37,6 +37,7 @@ class Keeper:
         self._start_at = 0.0
         self._listening = False
         self.address = wire.address(self._listener)
+        self._level: str = config.log_level
 
     @property
     def pid(self) -> int | None:
@@ -70,10 +71,20 @@ class Keeper:
             "parent": os.getpid(),
             "listener": self._listener.fileno(),
             "config": self._config.to_json(),
+            "log_level": self._level,
         }
+        self._tell(json.dumps(order))
+
+    def log(self, level: str) -> None:
+        """Have this driver, and those after it, log from this level on."""
+        self._level = level
+        self._tell(f"log {level}")
+
+    def _tell(self, line: str) -> None:
+        process = self._process
         with contextlib.suppress(BrokenPipeError):  # it ended: tick finds that
-            if process.stdin is not None:
-                process.stdin.write(json.dumps(order).encode() + b"\n")
+            if process is not None and process.stdin is not None:
+                process.stdin.write(line.encode() + b"\n")
                 process.stdin.flush()
 
     def _drop(self) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
+from walstream.meter import SinkMeter
 from walstream.metrics import SINK
 
 _LAST_WORDS_S: Final = 1.0
@@ -35,8 +36,13 @@ class Counted(Protocol):
 class Outbox:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
-    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sink: str, properties: Mapping[str, Any], meter: SinkMeter | None = None
+    ) -> None:
+        """Count the records that Kafka takes in `meter`."""
         self._sink = sink
+        self._meter = meter or SinkMeter()
+        self._meter.counts_records = True
         try:
             self._producer = Producer(
                 {**properties, "error_cb": self._on_error},
@@ -164,12 +170,17 @@ class Outbox:
         """Count one delivery. Called by the producer: must not raise."""
         if error is None:
             transaction.undelivered -= 1
+            self._meter.records += 1
             if self._unreachable:
-                self._unreachable = False
-                _log.info("Kafka takes records again", **{SINK: self._sink})
+                self.answers()
         else:
             where = f"{message.topic()!r} partition {message.partition()}"
             self.fail(failure(error, f"delivering to {where}"))
+
+    def answers(self) -> None:
+        """Hear that Kafka is not in trouble any more."""
+        self._unreachable = False
+        _log.info("Kafka takes records again", **{SINK: self._sink})
 
     def fail(self, error: WalstreamError) -> None:
         """Remember what stops this producer: a lasting cause before a passing one."""

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from walstream.errors import Restart, WalstreamError
 from walstream.formats.whole import Encode
+from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import fits_queue, producer_properties
 from walstream.kafka.topics import Topic, Topics
 from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
+from walstream.meter import TableMeter
 from walstream.op import EPOCH_S, Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Router
@@ -33,6 +35,7 @@ class _Target:
     topic: Topic | None  # None: not known yet
     key: KeyRenderer
     encode: Encode
+    meter: TableMeter
 
 
 class KafkaSink:
@@ -64,6 +67,7 @@ class KafkaSink:
         self._now_ms = 0
         self._refresh: Future[None] | None = None
         self._next_refresh = time.monotonic() + _REFRESH_S
+        self._asking = Asking(topics)
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -81,7 +85,7 @@ class KafkaSink:
     def _open(self) -> Outbox:
         self._limits = self._topics.limits
         properties = producer_properties(self._properties, *self._limits)
-        return Outbox(self._rules.name, properties)
+        return Outbox(self._rules.name, properties, self._rules.meter)
 
     @property
     def in_flight(self) -> int:
@@ -150,13 +154,16 @@ class KafkaSink:
             # who hears of ops heard of this one
             again = partial(KafkaSink.send, self, op, transaction)
             self._hold(target, transaction, again)
-        elif op.kind is Kind.TRUNCATE:
-            self._put_truncate(outbox, target, op, transaction)
-        elif op.key_changed and self._rules.split_key_updates:
-            for half in halves(op):
-                self._put_row(outbox, target, half, transaction)
         else:
-            self._put_row(outbox, target, op, transaction)
+            target.meter.ops += 1
+            if op.kind is Kind.TRUNCATE:
+                self._put_truncate(outbox, target, op, transaction)
+            elif op.key_changed and self._rules.split_key_updates:
+                target.meter.ops += 1  # of two numbers
+                for half in halves(op):
+                    self._put_row(outbox, target, half, transaction)
+            else:
+                self._put_row(outbox, target, op, transaction)
         return outbox.has_room
 
     def put(
@@ -183,7 +190,7 @@ class KafkaSink:
         target = None
         if aim is not None:
             topic = self._topics.known.get(aim.route.topic)
-            target = _Target(aim, topic, aim.route.key.render, aim.encode)
+            target = _Target(aim, topic, aim.route.key.render, aim.encode, aim.meter)
         self._targets[table] = target
         return target
 
@@ -319,6 +326,7 @@ class KafkaSink:
 
     def _look_at_topics(self, outbox: Outbox) -> None:
         """See once a minute whether the topics are still what they were."""
+        self._asking.look(outbox)
         if self._refresh is None:
             if time.monotonic() >= self._next_refresh:
                 self._next_refresh = time.monotonic() + _REFRESH_S

@@ -24,6 +24,7 @@ from walstream.kafka.failure import failure
 from walstream.metrics import TOPIC
 
 _TIMEOUT_S: Final = 10.0
+_ASK_S: Final = 3.0
 _CREATED_TIMEOUT_S: Final = 30.0
 _CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 _UNREADABLE: Final = {
@@ -260,6 +261,18 @@ class Topics:
                 **{TOPIC: name},
                 error=str(error),
             )
+
+    def ask(self) -> Future[None]:
+        """Ask whether the brokers answer; the future raises Transient if not."""
+        return self._thread.submit(self._ask)
+
+    def _ask(self) -> None:
+        admin = self._connected()
+        admin.poll(0)
+        try:
+            admin.describe_cluster(request_timeout=_ASK_S).result(_ASK_S + 1)
+        except (KafkaException, TimeoutError) as error:
+            raise Transient("Kafka does not answer") from error
 
     def refresh(self) -> Future[None]:
         """Look at the known topics again; the future raises what was lost."""

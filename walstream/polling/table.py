@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import structlog
 
 from walstream.errors import RecordRefused, WalstreamError
+from walstream.meter import LATENCY_S, Histogram
 from walstream.metrics import ERROR, HINT, TABLE
 from walstream.polling.poller import Poller
 from walstream.polling.runner import Runner
@@ -53,6 +54,7 @@ class TableThread(threading.Thread):
         self._lacks_mark = lacks_mark
         self._rate = Rate()
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
+        self._seconds = Histogram(LATENCY_S)  # of each poll
 
     @property
     def held(self) -> bool:
@@ -102,6 +104,7 @@ class TableThread(threading.Thread):
         else:
             self.refused = None
         finally:
+            self._seconds.observe(time.monotonic() - self._poll_began[0])
             self._poll_began = None
 
     def _say(self, error: RecordRefused) -> None:
@@ -122,4 +125,5 @@ class TableThread(threading.Thread):
             "rows_per_s": self._rate.of(now, told["rows"]),
             "poll": poll,
             "lacks_mark": self._lacks_mark(),
+            "poll_seconds": self._seconds.report(),
         }

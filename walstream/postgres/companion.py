@@ -30,6 +30,7 @@ from walstream.postgres.slot import Health
 from walstream.row import UNCHANGED, Value
 
 _WATCH_EVERY_S: Final = 10.0
+_FIRST_WATCH_S: Final = 1.0  # figures of the server are wanted soon
 _EXTEND_EVERY: Final = 6  # watches: new tables are looked for once a minute
 _PROBE_EVERY_S: Final = 5.0
 _READ_AGAIN_S: Final = 1.0
@@ -141,7 +142,7 @@ class SessionCompanion:
         self._looking: Future[TableFacts | None] | None = None
         self._reading: Future[list[str | None] | None] | None = None
         self._watching: Future[None] | None = None
-        self._next_watch = time.monotonic() + _WATCH_EVERY_S
+        self._next_watch = time.monotonic() + _FIRST_WATCH_S
         self._watches = 0
         self._probing: Future[None] | None = None
         self._next_probe = 0.0

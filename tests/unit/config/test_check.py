@@ -136,3 +136,13 @@ def test_a_missing_sink_is_found_beside_another_mistake(complaint: Complain) -> 
 def test_an_override_is_checked_like_the_file(valid: str, complaint: Complain) -> None:
     shown = complaint(valid, {"WALSTREAM__SOURCES__APP__SINKS": '["kafak"]'})
     assert "did you mean kafka?" in shown
+
+
+def test_who_listens_for_others_wants_a_token(
+    valid: str, load_text: Callable[..., object], complaint: Complain
+) -> None:
+    http = '\n[http]\nlisten = "0.0.0.0:8321"\n'
+    assert 'http.token: is missing: "0.0.0.0:8321"' in complaint(valid + http)
+    load_text(valid + http + 'token = "x"')
+    for loopback in ("127.0.0.2:1", "[::1]:1", "localhost:1", ""):
+        load_text(valid + f'\n[http]\nlisten = "{loopback}"\n')

@@ -117,7 +117,10 @@ def test_the_environment_is_the_process_own_by_default(
 
 MISTAKES = [
     ('[sources.app]\nslto = "x"', "sources.app.slto: is unknown: did you mean slot?"),
-    ('[http]\nlisten = "x"\nport = 1', "http.port: is unknown: known are listen"),
+    (
+        '[http]\nlisten = "x"\nport = 1',
+        "http.port: is unknown: known are hosts, listen, token",
+    ),
     ('stat = "x"', "stat: is unknown: did you mean state?"),
     ("[spark]\nmastr = 1", "spark.mastr: is unknown: did you mean master?"),
     (

@@ -1,0 +1,89 @@
+"""`python -m bench.counted`: what the loop costs a row, in memory, its counting too.
+
+Prepared frames go through the real loop into a sink that encodes and discards. The
+same file runs on an older checkout: PYTHONPATH=THERE python bench/counted.py.
+"""
+
+import statistics
+import time
+
+from walstream.dry_sink import DrySink
+from walstream.formats.context import Context, Origin
+from walstream.keeping import Confirming
+from walstream.pgoutput import Column, Insert, Relation
+from walstream.pipeline import Pipeline
+from walstream.ports import Position
+from walstream.position_writer import PositionWriter
+from walstream.routing import Router, Rules
+from walstream.sink_rules import SinkRules
+from walstream.stop import Stop, Waker
+from walstream.testing import (
+    MemoryCompanion,
+    MemoryPositions,
+    MemorySource,
+    transaction,
+)
+
+_TABLE = Relation(
+    1,
+    "public",
+    "t",
+    "d",
+    [Column(n == 0, f"c{n}", 25 if n else 20, -1) for n in range(6)],
+)
+_ROWS = 100_000
+_RUNS = 9
+
+
+def main() -> None:
+    for size in (1, 100):
+        runs = [drained(size) for _ in range(_RUNS)]
+        print(
+            f"{size:4} rows a transaction: best {max(runs):,.0f} rows/s,"
+            f" median {statistics.median(runs):,.0f}"
+        )
+
+
+def drained(size: int) -> float:
+    """Give the rows a second of CPU of one run: a machine has other work."""
+    frames: list[bytes] = []
+    for number in range(_ROWS // size):
+        rows = [
+            Insert(
+                1,
+                [str(number * size + row), "a", "some text", "1.5", "x", "y"],
+                toasted=False,
+            )
+            for row in range(size)
+        ]
+        frames += transaction(2000 + number * 100, _TABLE, *rows)
+    stop = Stop(Waker(), 10.0)
+    context = Context(Origin("h", "d", 1, "s"), frozenset())
+    rules = SinkRules(
+        name="sink",
+        format="op",
+        partitioner="",
+        on_truncate="send",
+        split_key_updates=True,
+        source_header=b"1/d/0",
+        context=context,
+    )
+    router = Router("app", Rules({}, "{schema}.{table}", ""))
+    writer = PositionWriter(MemoryPositions().store, stop.waker.wake)
+    with MemorySource(frames, on_exhausted=stop.request) as source:
+        pipeline = Pipeline(
+            source,
+            [DrySink(rules, router, says=False)],
+            MemoryCompanion(),
+            writer,
+            Confirming(Position(1000, 1, 1, "d", "s")),
+        )
+        began = time.thread_time()
+        pipeline.run(stop)
+        elapsed = time.thread_time() - began
+    writer.close()
+    return _ROWS / elapsed
+
+
+if __name__ == "__main__":
+    main()

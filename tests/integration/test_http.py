@@ -1,0 +1,235 @@
+"""HTTP of a real run: what it counts, what it says when something is away, the page."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from selenium.common.exceptions import StaleElementReferenceException
+
+from tests.browsing import browser
+from tests.fix_postgres import Database, temporary_database
+from tests.running import Walstream
+from tests.services import needs_own_servers
+from tests.waiting import wait_until
+from walstream.http.words import size
+from walstream.local import LocalKafka, LocalPostgres
+from walstream.local.port import free_port
+
+_RED_S = 30.0
+_GREEN_S = 60.0
+pytestmark = pytest.mark.fault
+
+
+@dataclass(frozen=True)
+class Site:
+    """A run, its servers, and its HTTP."""
+
+    postgres: LocalPostgres
+    kafka: LocalKafka
+    database: Database
+    walstream: Walstream
+    port: int
+
+    def get(self, path: str, accept: str = "") -> tuple[int, str]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers={"Accept": accept})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def value(self, wanted: str, **labels: str) -> float:
+        """Sum what /metrics has of this sample, as far as labels are named."""
+        families = text_string_to_metric_families(self.get("/metrics")[1])
+        return sum(
+            sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name == wanted and labels.items() <= sample.labels.items()
+        )
+
+    def wait(self, code: int, seconds: float, text: str = "") -> None:
+        def found() -> bool:
+            status, body = self.get("/status")
+            return status == code and text in body
+
+        wait_until(found, seconds, f"/status is {code}")
+
+    @contextmanager
+    def red(self, text: str) -> Iterator[None]:
+        """See it turn red and name what is away, and green again."""
+        self.wait(200, _GREEN_S)
+        yield
+        self.wait(500, _RED_S, text)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    needs_own_servers()
+    folder: Path = tmp_path_factory.mktemp("http")
+    port = free_port()
+    with (
+        LocalPostgres() as postgres,
+        LocalKafka() as kafka,
+        temporary_database(postgres) as database,
+    ):
+        database.execute("CREATE TABLE t (id serial PRIMARY KEY, v text)")
+        walstream = Walstream(
+            database.dsn,
+            kafka.bootstrap,
+            folder,
+            "http.",
+            top={"http": {"listen": f"127.0.0.1:{port}"}, "stats_interval": "1s"},
+        )
+        with walstream:
+            made = Site(postgres, kafka, database, walstream, port)
+            made.wait(200, _GREEN_S, "streaming")
+            yield made
+            assert walstream.terminate() == 0, walstream.text
+
+
+def insert(site: Site, rows: int) -> None:
+    site.database.execute(
+        "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, %s)", rows
+    )
+
+
+def test_what_was_streamed_is_counted_and_an_idle_stream_has_no_lag(
+    site: Site,
+) -> None:
+    before = site.value("walstream_delivered_total")
+    insert(site, 100)
+    wait_until(
+        lambda: site.value("walstream_delivered_total") == before + 100, 20, "counted"
+    )
+    assert site.value("walstream_ops_total", table="public.t") == before + 100
+    assert site.value("sink_events", name="kafka", table="public.t") == before + 100
+    assert site.value("walstream_end_to_end_latency_seconds_count") >= 1
+    wait_until(
+        lambda: (
+            site.value("walstream_replication_lag_bytes")
+            == site.value("walstream_replication_lag_seconds")
+            == 0
+        ),
+        30,
+        "no lag",
+    )
+    wait_until(lambda: site.value("walstream_slot_retained_wal_bytes"), 20, "WAL")
+    wait_until(lambda: site.walstream.said("source=app kind=postgres"), 10, "stats")
+
+
+def test_status_is_what_the_command_says(site: Site) -> None:
+    code, body = site.get("/status", "application/json")
+    (source,) = json.loads(body)["sources"]
+    assert (code, source["state"], source["problems"]) == (200, "streaming", [])
+    assert source["slot"]["name"] == site.walstream.slot
+    assert site.get("/ready") == (200, "ready\n")
+
+
+def test_debug_reaches_every_process(site: Site) -> None:
+    assert site.get("/debug/on")[0] == 200
+    insert(site, 1)
+    worker = {"source": "app", "level": "debug"}
+    wait_until(
+        lambda: any(worker.items() <= entry.items() for entry in site.walstream.log),
+        30,
+        "the worker logs more",
+    )
+    assert site.get("/debug/off")[0] == 200
+    assert site.get("/debug/else")[0] == 400
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_page_shows_the_numbers_of_metrics(site: Site, scripts: bool) -> None:
+    with browser(400, scripts=scripts) as page:
+        page.get(f"http://127.0.0.1:{site.port}/")
+
+        def shown(key: str) -> str:
+            where = f'[data-k="source/app/{key}"]'
+            while True:
+                with suppress(StaleElementReferenceException):  # it was just renewed
+                    found = page.find_element("css selector", where)
+                    return str(found.text).split("\n")[0]
+
+        assert shown("state") == "● streaming"
+        held = "walstream_slot_retained_wal_bytes"
+        wait_until(lambda: shown("wal") == size(site.value(held)), 20, "its WAL")
+        delivered = int(shown("all").replace(",", ""))
+        counted = site.value("walstream_delivered_total")
+        width = "return document.documentElement.scrollWidth"
+        assert page.execute_script(width) <= 400
+        assert page.find_elements("css selector", "svg.chart polyline")
+        insert(site, 5)  # it is shown without a key pressed
+        wait_until(
+            lambda: int(shown("all").replace(",", "")) == delivered + 5,
+            20,
+            "the page follows",
+        )
+        assert site.value("walstream_delivered_total") == counted + 5
+        said: list[object] = page.get_log("browser")  # type: ignore[no-untyped-call]
+        assert not said
+
+
+def test_the_page_survives_the_worker_and_shows_it(site: Site) -> None:
+    with browser(1280) as page:
+        page.get(f"http://127.0.0.1:{site.port}/")
+        worker = site.walstream.worker_pid()
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            verdict = page.find_element("id", "verdict")
+            wait_until(lambda: "In error" in verdict.text, 20, "it is shown")
+            assert "silent" in page.find_element("tag name", "main").text
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        wait_until(lambda: "All is well" in verdict.text, 20, "and its end")
+
+
+def test_a_frozen_worker_is_red_and_a_dead_one_never_green(site: Site) -> None:
+    worker = site.walstream.worker_pid()
+    with site.red("does not report"):
+        os.kill(worker, signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    os.kill(worker, signal.SIGCONT)
+    seen: list[int] = []
+    deadline = time.monotonic() + _GREEN_S
+    while not seen or seen[-1] != 200:
+        assert time.monotonic() < deadline
+        seen.append(site.get("/status")[0])
+        if seen[-1] == 200:
+            assert site.walstream.worker_pid() != worker
+    site.wait(200, _GREEN_S, "streaming")
+    assert site.value("walstream_errors_total", kind="died") == 1
+
+
+def test_postgres_that_stops_is_red_until_it_is_back(site: Site) -> None:
+    with site.red("source 'app'"):
+        site.postgres.stop()
+    assert site.get("/health")[0] == 200
+    assert site.get("/ready")[0] == 503
+    site.postgres.start()
+    site.wait(200, _GREEN_S, "streaming")
+
+
+def test_kafka_that_stops_is_red_until_it_is_back_also_when_idle(site: Site) -> None:
+    with site.red("sink 'kafka'"):
+        site.kafka.stop()
+    site.kafka.start()
+    site.wait(200, _GREEN_S, "delivering")
+
+
+@pytest.mark.fault_long
+def test_kafka_that_freezes_is_red_until_it_goes_on(site: Site) -> None:
+    with site.red("sink 'kafka' is stuck"):
+        os.kill(site.kafka.pid, signal.SIGSTOP)
+        insert(site, 1000)
+    os.kill(site.kafka.pid, signal.SIGCONT)
+    site.wait(200, _GREEN_S, "delivering")

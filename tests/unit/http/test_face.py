@@ -1,0 +1,123 @@
+"""The listener on real sockets: who is slow, silent or many harms nobody."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+
+from tests.unit.http.conftest import Change, config, snapshot, told
+from tests.waiting import wait_until
+from walstream.errors import ConfigError
+from walstream.http import protocol
+from walstream.http.face import Face, listen
+
+
+@pytest.fixture
+def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
+    monkeypatch.setattr(protocol, "HEAD_S", 0.3)
+    made = Face(config(), lambda _on: None)
+    try:
+        made.publish(snapshot(told()))
+        wait_until(lambda: asked(made) == 200, 10, "it answers")
+        yield made
+    finally:
+        made.close()
+
+
+def place(face: Face) -> tuple[str, int]:
+    host, _, port = face.address.rpartition(":")
+    return host, int(port)
+
+
+def asked(face: Face) -> int:
+    """Ask for its health, as long as the supervisor turns."""
+    face.publish(snapshot(told()))
+    connection = HTTPConnection(*place(face), timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def is_cut_off(one: socket.socket) -> bool:
+    one.settimeout(10)
+    try:
+        while one.recv(4096):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_head_that_never_ends_is_cut_off(face: Face) -> None:
+    with socket.create_connection(place(face)) as silent:
+        assert is_cut_off(silent)
+    with socket.create_connection(place(face)) as slow:
+        head = iter(b"GET / HTTP/1.1\r\n" + b"x" * 1000)
+
+        def refused() -> bool:
+            try:
+                slow.sendall(bytes([next(head)]))
+            except ConnectionError:
+                return True
+            return False
+
+        wait_until(refused, 20, "it is cut off")
+    assert asked(face) == 200
+
+
+def test_a_head_that_is_too_large_is_refused(face: Face) -> None:
+    with socket.create_connection(place(face)) as large:
+        head = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
+        large.settimeout(10)
+        large.sendall(head + b"x" * 20_000)
+        assert large.recv(100).startswith(b"HTTP/1.1 400")
+    assert asked(face) == 200
+
+
+def test_a_thousand_idle_connections_keep_nobody_out(face: Face) -> None:
+    idle: list[socket.socket] = []
+    try:
+        idle += (socket.create_connection(place(face), timeout=10) for _ in range(1000))
+        assert asked(face) == 200
+    finally:
+        for one in idle:
+            one.close()
+    wait_until(lambda: asked(face) == 200, 10, "it answers")
+
+
+def test_a_connection_may_ask_again_and_again(face: Face) -> None:
+    connection = HTTPConnection(*place(face), timeout=5)
+    for _ in range(20):
+        connection.request("GET", "/health")
+        assert connection.getresponse().read() == b"Alive and well\n"
+    connection.close()
+
+
+def test_a_thread_that_died_is_started_again(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.http.face._AGAIN_S", 0.1)
+    (thread,) = [one for one in threading.enumerate() if one.name == "http"]
+    face._server.should_exit = True  # type: ignore[union-attr]  # noqa: SLF001
+    thread.join(10)
+
+    wait_until(lambda: asked(face) == 200, 10, "it answers again")
+
+
+def test_a_port_that_is_taken_is_said_with_its_key(face: Face) -> None:
+    with pytest.raises(ConfigError, match=r"http.listen: .* cannot be had"):
+        listen(face.address)
+
+
+def test_localhost_is_every_address_of_it(board: Change) -> None:
+    del board
+    sockets = listen("localhost:0")
+    assert sockets
+    for one in sockets:
+        one.close()

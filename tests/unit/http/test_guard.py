@@ -1,0 +1,97 @@
+"""Who may ask."""
+
+import base64
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.unit.http.conftest import Change
+from walstream.config.model import Http
+from walstream.http import app
+from walstream.http.guard import Rules
+
+TOKEN = "a-secret"  # noqa: S105 - of the test
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost:8321",
+        "[::1]:8321",
+        "10.1.2.3",
+        "x.localhost",
+        "ours.example:80",
+        "OURS.example.",
+    ],
+)
+def test_addresses_and_names_of_ours_are_known(host: str) -> None:
+    assert Rules.of(Http(hosts=["ours.example"])).knows(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "a@127.0.0.1",
+        "127.0.0.1:x",
+        "[::1",
+        "localhost, evil.example",
+    ],
+)
+def test_any_other_is_not(host: str, board: Change) -> None:
+    assert not Rules.of(Http()).knows(host)
+    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    assert asked.get("/status", headers={"host": host}).status_code == 400
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"any:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        (f"Bearer {TOKEN}", 200),
+        (f"bearer {TOKEN}", 200),
+        (basic(TOKEN), 200),
+        ("", 401),
+        ("Bearer", 401),
+        ("Bearer a-secre", 401),
+        (f"Bearer {TOKEN}x", 401),
+        (basic("wrong"), 401),
+        ("Basic !", 401),
+        (f"Digest {TOKEN}", 401),
+    ],
+)
+def test_the_token_is_wanted_everywhere(
+    board: Change, authorization: str, code: int
+) -> None:
+    made = app.make(board({"token": TOKEN}), print)
+    asked = TestClient(made, base_url="http://127.0.0.1")
+    for path in ("/", "/health", "/metrics", "/debug/on", "/nothing"):
+        answer = asked.get(path, headers={"authorization": authorization})
+        wanted = 404 if (code, path) == (200, "/nothing") else code
+        assert answer.status_code == wanted
+        assert TOKEN not in answer.text
+    assert ("www-authenticate" in answer.headers) == (code == 401)
+
+
+def test_a_body_is_refused_unread(board: Change) -> None:
+    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    assert asked.post("/debug/on", content=b"x").status_code == 413
+    assert asked.post("/debug/on", content=iter([b"x"])).status_code == 413
+
+
+def test_nobody_keeps_an_answer(board: Change) -> None:
+    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    headers = asked.get("/").headers
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy

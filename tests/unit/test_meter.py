@@ -1,0 +1,51 @@
+"""Counts that only grow, and how two reports become one."""
+
+import pytest
+
+from walstream.meter import LATENCY_S, OTHERS, Histogram, Meter, TableMeters, added
+
+
+def test_a_histogram_counts_between_its_bounds() -> None:
+    histogram = Histogram((1.0, 2.0))
+    for seconds in (0.5, 1.0, 1.5, 9.0):
+        histogram.observe(seconds)
+    assert histogram.report() == {"counts": [2, 1, 1], "sum": 12.0}
+
+
+def test_a_table_is_counted_in_one_place_and_too_many_together() -> None:
+    meters = TableMeters()
+    assert meters.of("a") is meters.of("a")
+    for number in range(600):
+        meters.of(f"t{number}").ops += 1
+    found = meters.report()
+    assert len(found) == 501
+    assert sum(one["ops"] for one in found.values()) == 600
+    assert found[OTHERS]["ops"] == 101
+
+
+def test_a_target_that_is_away_is_one_error_however_long() -> None:
+    sink = Meter().sink("kafka")
+    for waiting in (False, True, True, False, True):
+        sink.see(waiting=waiting)
+    assert sink.errors == 2
+
+
+def test_a_transaction_delivered_whole_is_observed_once() -> None:
+    meter = Meter()
+    meter.sink("kafka").deliver(3, 0, 0.0, meter.tables.of("t"))
+    report = meter.report()["sinks"]["kafka"]
+    assert report["delivered"] == 3
+    assert sum(report["latency"]["counts"]) == 1
+    assert len(report["latency"]["counts"]) == len(LATENCY_S) + 1
+    assert sum(report["tables"]["t"]["seconds"]["counts"]) == 1
+
+
+def test_reports_are_added_number_by_number() -> None:
+    assert added(
+        {"a": {"b": 1, "c": [1, 2]}}, {"a": {"b": 2, "c": [3, 4]}, "d": 5}
+    ) == {
+        "a": {"b": 3, "c": [4, 6]},
+        "d": 5,
+    }
+    with pytest.raises(ValueError, match="zip"):
+        added([1], [1, 2])

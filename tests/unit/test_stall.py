@@ -1,0 +1,82 @@
+"""What of a worker stalls is said in time, and nothing that moves."""
+
+from typing import Any
+
+from walstream.stall import StallWatch
+
+FAR = 1 << 20
+
+
+def told(**changed: Any) -> dict[str, Any]:
+    sink = {"waiting": False, "in_flight": 0, "records": 5, **changed.pop("sink", {})}
+    return {
+        "state": "streaming",
+        "resume": "0/1000",
+        "ops": 1,
+        "received": 0x1000,
+        "health": {"flush_lsn": 0x1000},
+        "turn_s": 0.1,
+        "sinks": {"kafka": sink},
+        **changed,
+    }
+
+
+def watched(report: dict[str, Any], until_s: int = 30) -> float | None:
+    """Look each second at a report that stays so; tell when it first was said."""
+    watch = StallWatch()
+    for second in range(until_s + 1):
+        if watch.look(float(second), report):
+            return second
+    return None
+
+
+def test_an_idle_stream_never_stalls() -> None:
+    assert watched(told(), 500) is None
+
+
+def test_brokers_that_do_not_answer_are_named_soon() -> None:
+    assert watched(told(sink={"waiting": True})) == 5
+    (text,) = StallWatch().look(0.0, {}) or ["none"]
+    assert text == "none"
+
+
+def test_records_that_nobody_takes_are_said_and_named() -> None:
+    stuck = told(sink={"in_flight": 7})
+    watch = StallWatch()
+    said = [text for second in range(20) for text in watch.look(float(second), stuck)]
+    assert said
+    assert all("sink 'kafka' is stuck: 7 records" in text for text in said)
+
+
+def test_records_that_are_taken_slowly_are_no_stall() -> None:
+    watch = StallWatch()
+    for second in range(60):
+        sink = {"in_flight": 1000, "records": second // 10}
+        assert not watch.look(float(second), told(sink=sink))
+
+
+def test_wal_that_nothing_follows_is_a_stall() -> None:
+    behind = told(health={"flush_lsn": FAR})
+    found = watched(behind)
+    assert found is not None
+    assert 15 <= found <= 17
+
+
+def test_a_stream_that_moves_behind_the_server_is_none() -> None:
+    watch = StallWatch()
+    for second in range(60):
+        report = told(health={"flush_lsn": FAR + second}, ops=second // 10)
+        assert not watch.look(float(second), report)
+
+
+def test_wal_that_moves_while_the_position_follows_is_none() -> None:
+    watch = StallWatch()
+    for second in range(60):
+        place = 0x1000 + 100 * second
+        report = told(health={"flush_lsn": place + 100}, resume=f"0/{place:X}")
+        assert not watch.look(float(second), report)
+
+
+def test_a_start_that_does_not_end_and_a_loop_that_hangs_are_said() -> None:
+    assert watched(told(state="starting")) == 20
+    assert watched(told(turn_s=10.0)) == 0

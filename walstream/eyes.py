@@ -1,0 +1,108 @@
+"""What is known of sources beside the reports of a running instance.
+
+`walstream status` asks state folders and servers; the instance itself asks nobody: its
+workers told it what they know.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from walstream.away.note import BACK, Note
+from walstream.away.seen import AwaySight, sights
+from walstream.chaining import sight as chaining
+from walstream.chaining.sight import GroupSight
+from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.errors import WalstreamError
+from walstream.polling.kept import Kept as KeptPolls
+from walstream.polling.kept import kept_of as kept_of_polled
+from walstream.postgres.slot import Health
+from walstream.source_state import Kept, health_of, kept_of
+from walstream.told import Told
+
+_FIGURES: Final = ("ops", "delivered", "current_at", "poisoned")
+
+
+class Eyes:
+    """Asks state folders and servers."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def kept(self, name: str, told: Told) -> Kept:
+        """Give what is kept of a postgres source."""
+        del told
+        return kept_of(Path(self.config.state) / name)
+
+    def polls(self, name: str, source: SqlSource) -> KeptPolls:
+        """Give what is kept of a sql source."""
+        return kept_of_polled(source, Path(self.config.state) / name)
+
+    def chained(
+        self, name: str, source: KafkaSource, told: Told
+    ) -> tuple[chaining.Kept, GroupSight]:
+        """Give what is kept of a kafka source, and how far its group is."""
+        del told
+        folder = Path(self.config.state) / name
+        return chaining.kept_of(folder), chaining.look(source)
+
+    def health(
+        self, source: PostgresSource, told: Told
+    ) -> tuple[Health | None, WalstreamError | None]:
+        """Tell how the slot is, or why that cannot be known."""
+        del told
+        return health_of(source)
+
+    def away(
+        self, source: PostgresSource, name: str, kept: Kept, told: Told
+    ) -> dict[str, AwaySight]:
+        """Tell how each sink is that is not in the stream."""
+        return sights(source, name, kept.away, told.get("workers_away", {}))
+
+
+class ToldEyes(Eyes):
+    """Asks nobody: what the instance itself was told has to do."""
+
+    def kept(self, name: str, told: Told) -> Kept:
+        del name
+        return Kept(
+            figures={key: told[key] for key in _FIGURES if told.get(key) is not None},
+            backfill=told.get("backfill_record"),
+            away={
+                sink: Note(one["phase"], one["slot"], one["since"], one["why"], 0)
+                for sink, one in told.get("away", {}).items()
+            },
+        )
+
+    def polls(self, name: str, source: SqlSource) -> KeptPolls:
+        del name, source
+        return KeptPolls()
+
+    def chained(
+        self, name: str, source: KafkaSource, told: Told
+    ) -> tuple[chaining.Kept, GroupSight]:
+        del name, source
+        figures = {key: told[key] for key in _FIGURES if key in told}
+        return chaining.Kept(figures), GroupSight(asked=False)
+
+    def health(
+        self, source: PostgresSource, told: Told
+    ) -> tuple[Health | None, WalstreamError | None]:
+        del source
+        if not (found := told.get("health")):
+            return None, None
+        # what was streamed since it was asked, the server had
+        flush_lsn = max(found["flush_lsn"], told.get("received") or 0)
+        return Health(**{**found, "flush_lsn": flush_lsn}), None
+
+    def away(
+        self, source: PostgresSource, name: str, kept: Kept, told: Told
+    ) -> dict[str, AwaySight]:
+        del source
+        found = {}
+        for sink, note in kept.away.items():
+            if note.phase != BACK:
+                own = told.get("workers_away", {}).get(f"{name}/{sink}") or {}
+                held = (own.get("health") or {}).get("retained_wal")
+                error = (own.get("error") or {}).get("error", "")
+                found[sink] = AwaySight(note, held, error)
+        return found

@@ -1,0 +1,116 @@
+"""The routes. Each answers from the board: no server, no folder, no worker is asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from walstream.http import exposition, page
+from walstream.http.board import Board, Truth
+from walstream.http.guard import Guard, Rules, is_cross_site
+from walstream.http.lines import stats_lines, status_lines
+from walstream.status_shape import SCHEMA
+
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What each path says."""
+
+    board: Board
+    set_debug: Callable[[bool], None]
+
+    async def page(self, _request: Request) -> Response:
+        html = page.render(self._truth(), self.board.samples)
+        return HTMLResponse(html, headers={"content-security-policy": page.POLICY})
+
+    async def health(self, _request: Request) -> Response:
+        truth = self._truth()
+        if truth.hangs:
+            return _text(truth.hangs, HTTPStatus.INTERNAL_SERVER_ERROR)
+        return _text("Alive and well")
+
+    async def ready(self, _request: Request) -> Response:
+        unready = self._truth().unready
+        if unready:
+            return _text("\n".join(unready), HTTPStatus.SERVICE_UNAVAILABLE)
+        return _text("ready")
+
+    async def status(self, request: Request) -> Response:
+        truth = self._truth()
+        code = HTTPStatus.OK if truth.well else HTTPStatus.INTERNAL_SERVER_ERROR
+        if _JSON in request.headers.get("accept", ""):
+            body = SCHEMA.dump_json(truth.status)
+            return Response(body, code, media_type=_JSON)
+        return _text("\n".join(status_lines(truth)), code)
+
+    async def stats(self, _request: Request) -> Response:
+        return _text("\n".join(stats_lines(self._truth().status)))
+
+    async def metrics(self, request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        body, content_type = exposition.write(self.board.config, self._truth(), accept)
+        return Response(body, headers={"content-type": content_type})
+
+    async def debug(self, request: Request) -> Response:
+        what = request.path_params.get("what", "")
+        if request.method not in {"GET", "POST"} or what not in {"on", "off"}:
+            text = "GET or POST /debug/on or /debug/off"
+            return _text(text, HTTPStatus.BAD_REQUEST)
+        if is_cross_site(request.headers):
+            text = "not for the pages of other sites"
+            return _text(text, HTTPStatus.FORBIDDEN)
+        self.set_debug(what == "on")
+        level = "debug" if what == "on" else self.board.config.log_level
+        return _text(f"every process logs from level {level} on")
+
+    def _truth(self) -> Truth:
+        truth = self.board.truth()
+        if truth is None:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "walstream is starting")
+        return truth
+
+
+def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
+    """Make the application, with its guard."""
+    answers = Answers(board, set_debug)
+    any_method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    app = Starlette(
+        routes=[
+            Route("/", answers.page),
+            Route("/health", answers.health),
+            Route("/ready", answers.ready),
+            Route("/status", answers.status),
+            Route("/stats", answers.stats),
+            Route("/metrics", answers.metrics),
+            Route("/debug", answers.debug, methods=any_method),
+            Route("/debug/{what:path}", answers.debug, methods=any_method),
+        ],
+        exception_handlers={HTTPException: _say, Exception: _say_defect},
+    )
+    app.router.redirect_slashes = False
+    return Guard(app, Rules.of(board.config.http))
+
+
+def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:
+    return PlainTextResponse(text + "\n", code)
+
+
+async def _say(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return await _say_defect(_request, error)
+    response = PlainTextResponse(error.detail + "\n", error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _say_defect(_request: Request, _error: Exception) -> Response:
+    """Say nothing of it but that it is one: the log has it."""
+    return _text("a defect of walstream: its log says more", HTTPStatus(500))

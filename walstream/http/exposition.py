@@ -1,0 +1,218 @@
+"""`/metrics`: what is known, in the words of Prometheus."""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, Final
+
+import prometheus_client
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    UntypedMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+
+from walstream import __version__
+from walstream.config import Config, PostgresSource
+from walstream.http.board import Truth
+from walstream.http.catalog import METRICS
+from walstream.meter import COARSE_S, LATENCY_S, added
+from walstream.status_shape import SinkStatus, SourceStatus
+
+_BOUNDS: Final = {
+    "source_event_processing_time_sec": COARSE_S,
+    "sink_event_processing_time_sec": COARSE_S,
+}
+_FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "untyped": UntypedMetricFamily,
+}
+_UNNAMED: Final = ""  # the table of what belongs to none
+
+Counted = Mapping[str, Any]
+
+
+def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
+    """Write what a scraper that accepts this can read; and its content type."""
+    registry = prometheus_client.CollectorRegistry(auto_describe=False)
+    registry.register(_Once(Collection(config, truth).families()))
+    encode, content_type = prometheus_client.exposition.choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _Once:
+    """Gives to a registry what was collected before."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Family]:
+        return self._families
+
+    def describe(self) -> Iterable[Family]:
+        return ()
+
+
+class Collection:
+    """All samples of one moment. What is not known has none."""
+
+    def __init__(self, config: Config, truth: Truth) -> None:
+        self._config = config
+        self._truth = truth
+        self._families: dict[str, Any] = {name: _family(name) for name in METRICS}
+        # several sources may feed one sink, which has one name there
+        self._old: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def families(self) -> Iterator[Family]:
+        """Collect; give those that have samples."""
+        build = (__version__, platform.python_version())
+        self._add("walstream_build_info", build, 1)
+        self._add("walstream_start_time_seconds", (), self._truth.snapshot.started_at)
+        for source in self._truth.status.sources:
+            self._source(source)
+            counted = _counted(self._truth.snapshot.counted, source)
+            self._counters(source, counted)
+            if source.tables:
+                self._polled(source)
+            elif source.kind == "kafka":
+                self._chained(source)
+            for sink in source.sinks:
+                of_sink = counted.get("metrics", {}).get("sinks", {}).get(sink.name, {})
+                self._sink(source, sink, of_sink)
+        for (name, labels), value in self._old.items():
+            if isinstance(value, dict):
+                self._observe(name, labels, value)
+            else:
+                self._add(name, labels, value)
+        for family in self._families.values():
+            if family.samples:
+                yield family
+
+    def _add(self, name: str, labels: tuple[str, ...], value: float | None) -> None:
+        if value is not None:
+            self._families[name].add_metric(list(labels), value)
+
+    def _sum(self, name: str, labels: tuple[str, ...], value: Any) -> None:
+        """Add what goes by an old name, which may stand for several objects."""
+        if value is not None:
+            before = self._old.get((name, labels))
+            self._old[name, labels] = value if before is None else added(before, value)
+
+    def _observe(
+        self, name: str, labels: tuple[str, ...], report: Counted | None
+    ) -> None:
+        """Add a histogram: counts between bounds, which Prometheus wants summed up."""
+        if report is not None:
+            bounds = [*map(str, _BOUNDS.get(name, LATENCY_S)), "+Inf"]
+            summed = accumulate(report["counts"])
+            buckets = list(zip(bounds, summed, strict=True))
+            self._families[name].add_metric(list(labels), buckets, report["sum"])
+
+    def _source(self, source: SourceStatus) -> None:
+        name = (source.name,)
+        well = not (source.exit_code or source.problems)
+        self._add("walstream_source_up", (source.name, source.kind), well)
+        self._add("walstream_replication_lag_bytes", name, source.lag_bytes)
+        self._add("walstream_replication_lag_seconds", name, source.lag_s)
+        config = self._config.sources[source.name]
+        if isinstance(config, PostgresSource):
+            alarm = config.alarm_retained_wal
+            self._add("walstream_slot_alarm_wal_bytes", name, alarm)
+        for slot, held in self._slots(source):
+            self._add("walstream_slot_retained_wal_bytes", (source.name, slot), held)
+        left = [one for one in source.beside.values() if one.state != "done"]
+        if (backfill := source.backfill) is not None or source.beside:
+            tables = len(backfill.tables) if backfill else 0
+            self._add("walstream_backfill_left_tables", name, tables + len(left))
+
+    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, int]]:
+        if source.slot is not None:
+            yield source.slot.name, source.slot.retained_wal
+        for name, told in self._truth.snapshot.away.items():
+            if name.partition("/")[0] == source.name and told.get("health"):
+                yield told.get("slot", name), told["health"]["retained_wal"]
+
+    def _counters(self, source: SourceStatus, counted: Counted) -> None:
+        errors: dict[str, int] = dict(counted.get("errors", {}))
+        errors["died"] = counted.get("deaths", 0)
+        for kind, number in errors.items():
+            self._add("walstream_errors_total", (source.name, kind), number)
+        old = (source.name, source.kind)
+        self._sum("source_errors", (*old, _UNNAMED), sum(errors.values()))
+        metrics = counted.get("metrics", {})
+        self._add(
+            "walstream_backfill_rows_total",
+            (source.name,),
+            metrics.get("backfill_rows"),
+        )
+        for table, one in metrics.get("tables", {}).items():
+            self._add("walstream_ops_total", (source.name, table), one["ops"])
+            self._sum("source_events", (*old, table), one["ops"])
+            name = "source_event_processing_time_sec"
+            self._sum(name, (*old, table), one["seconds"])
+
+    def _sink(self, source: SourceStatus, sink: SinkStatus, counted: Counted) -> None:
+        name = (source.name, sink.name)
+        up = sink.state == "delivering"
+        self._add("walstream_sink_up", (*name, sink.kind), up)
+        self._add("walstream_in_flight", name, sink.in_flight)
+        for table, counts in sink.tables.items():
+            dropped = counts.get("dropped")
+            self._add("walstream_dropped_total", (*name, table), dropped)
+        self._add("walstream_delivered_total", name, counted.get("delivered"))
+        latency = counted.get("latency")
+        if source.kind != "kafka":
+            self._observe("walstream_end_to_end_latency_seconds", name, latency)
+        old = (sink.name, sink.kind)
+        self._sum("sink_errors", (*old, _UNNAMED), counted.get("errors"))
+        for table, one in counted.get("tables", {}).items():
+            self._sum("sink_events", (*old, table), one["ops"])
+            seconds = "sink_event_processing_time_sec"
+            self._sum(seconds, (*old, table), one["seconds"])
+
+    def _polled(self, source: SourceStatus) -> None:
+        """Add what is told of polled tables, whose rows are their ops."""
+        told = self._truth.snapshot.sources[source.name].get("tables", {})
+        for table, one in source.tables.items():
+            name = (source.name, table)
+            self._add("walstream_poll_rows_total", name, one.rows)
+            self._add("walstream_poll_position", name, one.position)
+            seconds = told.get(table, {}).get("poll_seconds")
+            self._observe("walstream_poll_seconds", name, seconds)
+            self._add("walstream_ops_total", name, one.rows)
+            self._sum("source_events", (source.name, source.kind, table), one.rows)
+            for sink in source.sinks:
+                self._sum("sink_events", (sink.name, sink.kind, table), one.rows)
+        for sink in source.sinks:
+            delivered = (source.name, sink.name)
+            self._add("walstream_delivered_total", delivered, source.delivered)
+
+    def _chained(self, source: SourceStatus) -> None:
+        """Add what is told of records that were passed on."""
+        name = (source.name,)
+        self._add("walstream_upstream_lag_records", name, source.lag_records)
+        self._add("walstream_poisoned_total", name, sum(source.poisoned.values()))
+        self._add("walstream_ops_total", (source.name, _UNNAMED), source.ops)
+        old = (source.name, source.kind, _UNNAMED)
+        self._sum("source_events", old, source.ops)
+
+
+def _family(name: str) -> Family:
+    metric = METRICS[name]
+    return _FAMILIES[metric.kind](name, metric.meaning, labels=metric.labels)
+
+
+def _counted(all_counted: Mapping[str, Counted], source: SourceStatus) -> Counted:
+    """Give what a source's worker counted, with those of its detached sinks."""
+    found = all_counted.get(source.name, {})
+    for sink in source.sinks:
+        own = all_counted.get(f"{source.name}/{sink.name}")
+        if own is not None:
+            # what it read, the source's own worker reads too
+            sinks = own.get("metrics", {}).get("sinks", {})
+            found = added(found, {**own, "metrics": {"sinks": sinks}})
+    return found

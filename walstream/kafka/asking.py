@@ -1,0 +1,51 @@
+"""Whether Kafka is back: without records nothing else would tell.
+
+A producer that has nothing to deliver hears that brokers are away, and never that they
+came back.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, Protocol
+
+_EVERY_S: Final = 2.0
+
+
+class Answering(Protocol):
+    """Who has trouble with Kafka, and wants to hear that it is over."""
+
+    @property
+    def unreachable(self) -> bool: ...
+
+    def answers(self) -> None: ...
+
+
+class Asked(Protocol):
+    """Who can ask brokers without waiting for them."""
+
+    def ask(self) -> "Future[None]":
+        """Ask whether they answer; the future raises if not."""
+
+
+class Asking:
+    """Asks while brokers are away; nothing in it blocks."""
+
+    def __init__(
+        self, whom: Asked, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._whom = whom
+        self._clock = clock
+        self._asked: Future[None] | None = None
+        self._next = 0.0
+
+    def look(self, kafka: Answering) -> None:
+        """Tell it, when what was away answered just now."""
+        if self._asked is None:
+            if kafka.unreachable and self._clock() >= self._next:
+                self._next = self._clock() + _EVERY_S
+                self._asked = self._whom.ask()
+        elif self._asked.done():
+            asked, self._asked = self._asked, None
+            if kafka.unreachable and asked.exception() is None:
+                kafka.answers()

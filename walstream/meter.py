@@ -1,0 +1,147 @@
+"""What one worker counts, for its reports: plain numbers, without locks.
+
+A row costs one addition, on an object that is at hand anyway; histograms take in a
+transaction or a poll, never a row. One thread counts, and another may read at any time:
+every number only grows, and each is read in one step.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any, Final
+
+from walstream.op import EPOCH_S
+
+LATENCY_S: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+COARSE_S: Final = (0.001, 0.01, 0.1, 1.0, 10.0)
+OTHERS: Final = "*"
+"""Stands for the tables that came when there were too many to tell apart."""
+
+_MOST: Final = 500  # tables that are told apart
+
+
+class Histogram:
+    """How often a duration fell between two bounds."""
+
+    __slots__ = ("_bounds", "_counts", "_total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._total = 0.0  # seconds
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._total += seconds
+
+    def report(self) -> dict[str, Any]:
+        """Give counts between the bounds, the last above all of them; and the sum."""
+        return {"counts": list(self._counts), "sum": self._total}
+
+
+class TableMeter:
+    """One table's ops; and how long its transactions took."""
+
+    __slots__ = ("name", "ops", "seconds")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ops = 0
+        self.seconds = Histogram(COARSE_S)  # of transactions that ended with it
+
+    def report(self) -> dict[str, Any]:
+        return {"ops": self.ops, "seconds": self.seconds.report()}
+
+
+class TableMeters:
+    """Those of one source, or one sink, by `schema.table`."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, TableMeter] = {}
+
+    def of(self, name: str) -> TableMeter:
+        """Find a table's, for as long as this process lives."""
+        found = self._tables.get(name)
+        if found is None:
+            if len(self._tables) >= _MOST:
+                name = OTHERS
+            found = self._tables.setdefault(name, TableMeter(name))
+        return found
+
+    def report(self) -> dict[str, Any]:
+        return {name: one.report() for name, one in dict(self._tables).items()}
+
+
+class SinkMeter:
+    """One sink of one source, over all its streams."""
+
+    def __init__(self) -> None:
+        self.tables = TableMeters()
+        self.latency = Histogram(LATENCY_S)  # from the commit to the last delivery
+        self.delivered = 0  # ops of transactions delivered whole
+        self.errors = 0
+        self.records = 0  # that Kafka took
+        self.counts_records = False  # does anybody?
+        self._waited = False
+
+    def deliver(
+        self, ops: int, commit_time: int, began: float, table: TableMeter
+    ) -> None:
+        """Take in that a transaction was delivered whole.
+
+        It was committed at `commit_time`, as PostgreSQL counts, `began` to come at
+        this perf_counter, and ended with a row of `table`.
+        """
+        self.delivered += ops
+        # clocks of two machines may disagree
+        self.latency.observe(max(0.0, time.time() - EPOCH_S - commit_time / 1e6))
+        self.tables.of(table.name).seconds.observe(time.perf_counter() - began)
+
+    def see(self, *, waiting: bool) -> None:
+        """Count it as an error when its target is away, each time once."""
+        self.errors += waiting and not self._waited
+        self._waited = waiting
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "tables": self.tables.report(),
+            "latency": self.latency.report(),
+            "delivered": self.delivered,
+            "errors": self.errors,
+        }
+
+
+class Meter:
+    """One source's, over all its streams."""
+
+    def __init__(self) -> None:
+        self.tables = TableMeters()
+        self._sinks: dict[str, SinkMeter] = {}
+
+    def sink(self, name: str) -> SinkMeter:
+        return self._sinks.setdefault(name, SinkMeter())
+
+    def report(self) -> dict[str, Any]:
+        """Give all of it, as JSON has it."""
+        return {
+            "tables": self.tables.report(),
+            "sinks": {name: one.report() for name, one in dict(self._sinks).items()},
+        }
+
+
+def added(one: Any, other: Any) -> Any:
+    """Add two reports, number by number; what only one of them has stays."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys: Iterable[str] = dict.fromkeys([*one, *other])
+        return {
+            key: added(one[key], other[key])
+            if key in one and key in other
+            else one.get(key, other.get(key))
+            for key in keys
+        }
+    if isinstance(one, list) and isinstance(other, list):
+        return [first + second for first, second in zip(one, other, strict=True)]
+    return one + other

@@ -1,0 +1,98 @@
+"""What of a worker stalls, by its reports: pure, no clock.
+
+A worker that reports may still get nowhere: Kafka takes nothing, the server's WAL moves
+and the position does not, the loop hangs. Each is said within 30 s of its beginning:
+the server is asked how far it is every 10 s.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from walstream.lsn import parse
+
+STUCK_S: Final = 15.0  # without progress
+AWAY_S: Final = 5.0  # a broker that starts anew is back sooner
+STARTING_S: Final = 20.0
+HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+
+Told = Mapping[str, Any]
+
+
+class _Still:
+    """Since when something has not changed."""
+
+    def __init__(self, now: float, what: Any) -> None:
+        self._what = what
+        self._since = now
+
+    def for_s(self, now: float, what: Any) -> float:
+        """Take in how it is; tell for how long it has been so."""
+        if what != self._what:
+            self._what, self._since = what, now
+        return now - self._since
+
+
+class StallWatch:
+    """Sees one worker's reports, again and again."""
+
+    def __init__(self) -> None:
+        self._still: dict[tuple[str, str], _Still] = {}
+        self._target: int | None = None  # WAL that was there when nothing moved
+
+    def look(self, now: float, told: Told) -> list[str]:
+        """Say what stalls; `now` never goes back."""
+        return [*self._sinks(now, told), *self._stream(now, told)]
+
+    def _for_s(self, now: float, what: str, name: str, how: Any) -> float:
+        still = self._still.setdefault((what, name), _Still(now, how))
+        return still.for_s(now, how)
+
+    def _sinks(self, now: float, told: Told) -> Iterator[str]:
+        for name, sink in told.get("sinks", {}).items():
+            waiting = bool(sink.get("waiting"))
+            away_s = self._for_s(now, "waiting", name, waiting)
+            if waiting and away_s >= AWAY_S:
+                yield (
+                    f"sink {name!r} waits for Kafka: its brokers have not answered for"
+                    f" {away_s:.0f} s"
+                )
+            in_flight = sink.get("in_flight") or 0
+            seen = (sink.get("records"), bool(in_flight))
+            stuck_s = self._for_s(now, "records", name, seen)
+            if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
+                yield (
+                    f"sink {name!r} is stuck: {in_flight:,} records are under way, and"
+                    f" for {stuck_s:.0f} s Kafka took none"
+                )
+
+    def _stream(self, now: float, told: Told) -> Iterator[str]:
+        state = told.get("state", "starting")
+        starting_s = self._for_s(now, "state", "", state)
+        if state == "starting" and starting_s >= STARTING_S:
+            yield f"it has been starting for {starting_s:.0f} s: its log says why"
+        if (turn_s := told.get("turn_s") or 0.0) >= HANGS_S:
+            yield f"its loop hangs: the last turn began {turn_s:.0f} s ago"
+        behind_s = self._behind_s(now, told) if state == "streaming" else 0.0
+        if behind_s >= STUCK_S:
+            yield (
+                f"the stream stalls: for {behind_s:.0f} s nothing moved, while the"
+                " server has more WAL"
+            )
+
+    def _behind_s(self, now: float, told: Told) -> float:
+        """Tell for how long nothing moved, though there was WAL all that time."""
+        health, resume = told.get("health"), told.get("resume")
+        if not health or not resume:
+            self._target = None
+            return 0.0
+        reached = parse(resume) + _PAGE_HEADER
+        records = [one.get("records") for one in told.get("sinks", {}).values()]
+        seen = (told.get("ops"), told.get("received"), resume, records)
+        still_s = self._for_s(now, "stream", "", (seen, self._target is None))
+        if still_s == 0.0 or self._target is None or reached >= self._target:
+            ahead = health["flush_lsn"] > reached
+            self._target = health["flush_lsn"] if ahead else None
+            self._still["stream", ""] = _Still(now, (seen, self._target is None))
+            return 0.0
+        return still_s
