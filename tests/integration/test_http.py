@@ -167,7 +167,8 @@ def test_the_page_shows_the_numbers_of_metrics(site: Site, scripts: bool) -> Non
         counted = site.value("walstream_delivered_total")
         width = "return document.documentElement.scrollWidth"
         assert page.execute_script(width) <= 400
-        assert page.find_elements("css selector", "svg.chart polyline")
+        drawn = "svg.chart polyline"
+        wait_until(lambda: page.find_elements("css selector", drawn), 20, "a chart")
         insert(site, 5)  # it is shown without a key pressed
         wait_until(
             lambda: int(shown("all").replace(",", "")) == delivered + 5,
