@@ -150,6 +150,8 @@ def test_debug_reaches_every_process(site: Site) -> None:
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_the_page_shows_the_numbers_of_metrics(site: Site, scripts: bool) -> None:
+    held = "walstream_slot_retained_wal_bytes"
+    wait_until(lambda: site.value(held), 20, "the server was asked")
     with browser(400, scripts=scripts) as page:
         page.get(f"http://127.0.0.1:{site.port}/")
 
@@ -161,13 +163,13 @@ def test_the_page_shows_the_numbers_of_metrics(site: Site, scripts: bool) -> Non
                     return str(found.text).split("\n")[0]
 
         assert shown("state") == "● streaming"
-        held = "walstream_slot_retained_wal_bytes"
         wait_until(lambda: shown("wal") == size(site.value(held)), 20, "its WAL")
         delivered = int(shown("all").replace(",", ""))
         counted = site.value("walstream_delivered_total")
         width = "return document.documentElement.scrollWidth"
         assert page.execute_script(width) <= 400
-        assert page.find_elements("css selector", "svg.chart polyline")
+        drawn = "svg.chart polyline"
+        wait_until(lambda: page.find_elements("css selector", drawn), 20, "a chart")
         insert(site, 5)  # it is shown without a key pressed
         wait_until(
             lambda: int(shown("all").replace(",", "")) == delivered + 5,
