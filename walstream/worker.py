@@ -240,6 +240,7 @@ def _obey(worker: Worker, stop: Stop) -> None:
             worker.poll(json.loads(request))
         elif word == "log":
             logs.set_level(request)
+            _log.debug("log level was changed", to=request)
     os._exit(1)
 
 
