@@ -24,8 +24,12 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
     def scrubbed(_logger: object, _name: str, entry: Any) -> Any:
         return {key: plain(value, scrub) for key, value in entry.items()}
 
+    def marked(_logger: object, _name: str, entry: Any) -> Any:
+        # not by context variables: a thread begins without them
+        return {**fields, **entry}
+
     shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        marked,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -41,8 +45,6 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(**fields)
     _bridge(_LEVELS[level])
 
 

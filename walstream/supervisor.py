@@ -23,9 +23,11 @@ from walstream.away.note import AWAY
 from walstream.config import Config
 from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
+from walstream.errors import ConfigError
 from walstream.http.lines import stats_lines
 from walstream.lock import FolderLock
 from walstream.meter import added
+from walstream.metrics import ERROR, HINT
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
 from walstream.worker_process import GRACE_S, WorkerProcess
@@ -103,7 +105,15 @@ class Supervisor:
         if self._config.http.listen:
             from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
 
-            self._face = Face(self._config, self._set_debug)
+            try:
+                self._face = Face(self._config, self._set_debug)
+            except ConfigError as error:
+                if "listen" in self._config.http.model_fields_set:
+                    raise
+                # who never asked for an address is not stopped by who has it
+                _log.warning(
+                    "HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint}
+                )
 
     def _set_debug(self, on: bool) -> None:  # noqa: FBT001
         """Have every process log more, or as configured; from any thread."""

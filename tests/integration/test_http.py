@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from tests.fix_postgres import Database, temporary_database
 from tests.running import Walstream
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
+from walstream.config.model import Http
 from walstream.http.words import size
 from walstream.local import LocalKafka, LocalPostgres
 from walstream.local.port import free_port
@@ -235,3 +237,27 @@ def test_kafka_that_freezes_is_red_until_it_goes_on(site: Site) -> None:
         insert(site, 1000)
     os.kill(site.kafka.pid, signal.SIGCONT)
     site.wait(200, _GREEN_S, "delivering")
+
+
+def test_an_address_that_nobody_asked_for_may_be_taken(
+    site: Site, tmp_path: Path
+) -> None:
+    default = Http().listen
+    host, _, port = default.partition(":")
+    with socket.socket() as taken:
+        with suppress(OSError):  # by somebody else: as good
+            taken.bind((host, int(port)))
+            taken.listen()
+        other = Walstream(
+            site.database.dsn,
+            site.kafka.bootstrap,
+            tmp_path,
+            "other.",
+            source={"slot": "other"},
+            top={"http": {}},
+        )
+        with other:
+            assert other.said("HTTP is off")
+            assert other.terminate() == 0
+            other.top = {"http": {"listen": default}}
+            other.start().ends_with(2, "http.listen", default)

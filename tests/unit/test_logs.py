@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,7 +27,6 @@ def _as_it_was() -> Iterator[None]:
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
     structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
 
@@ -55,6 +55,14 @@ def test_entry_is_one_line_of_json(lines: Lines) -> None:
     assert entry["event"] == "first\nsecond"
     assert (entry["number"], entry["source"], entry["level"]) == (7, "app", "info")
     assert entry["timestamp"].endswith("Z")
+
+
+def test_a_thread_marks_its_lines_too(lines: Lines) -> None:
+    log = configured(source="app")
+    thread = threading.Thread(target=lambda: log.info("from a thread"))
+    thread.start()
+    thread.join()
+    assert lines()[0]["source"] == "app"
 
 
 def test_entries_below_the_level_are_left_out(lines: Lines) -> None:
