@@ -12,7 +12,7 @@ import structlog
 
 from walstream import extension
 from walstream.config import Config, PackageSource
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import ConfigError, Transient
 from walstream.gauge import Alarm, Gauge
 from walstream.keeping import Confirming
 from walstream.keys import KeyHistory, KeySet
@@ -25,7 +25,7 @@ from walstream.pipeline import Pipeline
 from walstream.ports import KeyFacts, NamedSink, Position, Source
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
-from walstream.sinks import SinkSet
+from walstream.sinks import SinkSet, all_ready
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.05
@@ -71,24 +71,14 @@ class AddedSource:
             return self._stream(source, sinks, position)
 
     def _wait_for(self, sinks: list[NamedSink]) -> None:
-        # a list: each sink is asked, whatever another says
-        while not all([sink.ready() for sink in sinks]):  # noqa: C419
+        while not all_ready(sinks):
             if self._stop.event.wait(_LOOK_EVERY_S):
                 raise Transient("stopped while waiting for a sink")
 
     def _open(self, resume: Lsn) -> Source:
-        kind, options = self._source.kind, self._source.options
-        make = extension.load(extension.SOURCES, kind)
-        try:
-            made: Source = make(self._name, options, resume)
-        except WalstreamError:
-            raise
-        except Exception as error:
-            raise ConfigError(
-                f"sources.{self._name}: the package's {kind!r} cannot be made:"
-                f" {type(error).__name__}",  # its words may hold a secret
-                hint="correct its options, or the package that adds it",
-            ) from error
+        key = f"sources.{self._name}"
+        given = self._name, self._source.options, resume
+        made: Source = extension.make(extension.SOURCES, self._source.kind, key, *given)
         return made
 
     def _stream(

@@ -7,9 +7,8 @@ of values, encoder, router, partitioner and producer properties.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walstream.config import Config, KafkaSink, PostgresSource
+from walstream.config import Config, KafkaSink
 from walstream.config.sink import RoutedSink
-from walstream.errors import ConfigError
 from walstream.handling import handler_specs
 from walstream.kafka.failure import failure
 from walstream.kafka.fencing import TRANSACTION
@@ -73,9 +72,7 @@ def chunk_task(
     Kafka transaction, in which a retry fences the attempt before it, also one of an
     earlier snapshot.
     """
-    found = config.sources[source]
-    if not isinstance(found, PostgresSource):
-        raise ConfigError(f"source {source!r} is no postgres source")
+    found = config.postgres_source(source)
     routers = Routers(config, source)
     origin = snapshot.source_header.decode().rpartition("/")[0]
     targets = []

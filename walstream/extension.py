@@ -5,7 +5,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, WalstreamError
 
 FORMATS: Final = "walstream.formats"
 HANDLERS: Final = "walstream.handlers"
@@ -47,3 +47,20 @@ def load(group: str, name: str) -> Any:
             f" {type(error).__name__}: {error}",
             hint="mend the package that adds it, or leave it out",
         ) from None
+
+
+def make(group: str, kind: str, key: str, *given: Any) -> Any:
+    """Have a package make what `key` of the configuration asks for.
+
+    Raises ConfigError where it cannot: without its words, which may hold a secret.
+    """
+    maker = load(group, kind)
+    try:
+        return maker(*given)
+    except WalstreamError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{key}: the package's {kind!r} cannot be made: {type(error).__name__}",
+            hint="correct its options, or the package that adds it",
+        ) from error

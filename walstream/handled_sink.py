@@ -8,23 +8,23 @@ does the loop's reading.
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
 from walstream.errors import HistoryError, Transient
+from walstream.front_sink import FrontSink
 from walstream.handlers import Out, Record
 from walstream.handlers.chain import Chain, Unhandled
 from walstream.ledger import Transaction
 from walstream.lsn import show
 from walstream.metrics import ERROR, LSN, SINK, TABLE
-from walstream.op import ReplicationOp, Table
+from walstream.op import ReplicationOp
 from walstream.ports import NamedSink
 from walstream.retry import Backoff
-from walstream.tally import Tally
 
 _SAY_AGAIN_S: Final = 60.0
 _TURN_S: Final = 0.1  # the server has to hear of us meanwhile
@@ -45,7 +45,7 @@ class _Waiting(NamedTuple):
     transaction: Transaction
 
 
-class HandledSink:
+class HandledSink(FrontSink):
     """Stands in front of another sink."""
 
     def __init__(
@@ -56,7 +56,7 @@ class HandledSink:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._chain = chain
         self._batching = batching or Batching()
         self._clock = clock
@@ -69,18 +69,6 @@ class HandledSink:
         self._said: tuple[str, float] = ("", 0.0)
 
     @property
-    def name(self) -> str:
-        return self._sink.name
-
-    @property
-    def tally(self) -> Tally:
-        return self._sink.tally
-
-    @property
-    def topics(self) -> Mapping[str, Any]:
-        return self._sink.topics
-
-    @property
     def waiting(self) -> bool:
         """Tell whether it waits for its target, or one of its handlers."""
         return self._sink.waiting or self._again_at > 0
@@ -88,9 +76,6 @@ class HandledSink:
     @property
     def in_flight(self) -> int:
         return self._sink.in_flight + len(self._batch)
-
-    def knows(self, table: Table) -> bool:
-        return self._sink.knows(table)
 
     def ready(self) -> bool:
         if not self._sink.ready():
@@ -205,16 +190,3 @@ class HandledSink:
                 self._sink.put(out.key, out.value, waiting.op, waiting.transaction)
             else:
                 self._sink.send(out, waiting.transaction)
-
-    def put(
-        self,
-        key: bytes,
-        value: bytes,
-        op: ReplicationOp,
-        transaction: Transaction,
-    ) -> None:
-        """Send a finished record, behind what waits."""
-        self._sink.put(key, value, op, transaction)
-
-    def close(self) -> None:
-        self._sink.close()

@@ -17,17 +17,8 @@ def make(
     name: str, kind: str, options: Mapping[str, Any], meter: SinkMeter | None = None
 ) -> "PackagedSink":
     """Have the package make its sink; raise ConfigError where it cannot."""
-    maker = extension.load(extension.SINKS, kind)
-    try:
-        return PackagedSink(name, maker(name, options), meter)
-    except WalstreamError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"sinks.{name}: the package's {kind!r} cannot be made:"
-            f" {type(error).__name__}",  # its words may hold a secret
-            hint="correct its options, or the package that adds it",
-        ) from error
+    made = extension.make(extension.SINKS, kind, f"sinks.{name}", name, options)
+    return PackagedSink(name, made, meter)
 
 
 class PackagedSink:

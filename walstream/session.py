@@ -4,7 +4,7 @@ Composes what the adapters offer. A session ends by a stop, or by an error; afte
 that passes, the worker begins the next from the position in LMDB.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +39,7 @@ from walstream.postgres.companion import KeyBook
 from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step
-from walstream.sinks import SinkSet
+from walstream.sinks import SinkSet, all_ready
 from walstream.spark.keyset import KeysetReader
 from walstream.spark.reader import Database
 from walstream.stop import Stop
@@ -230,7 +230,7 @@ class Session:
 
     def _wait_for(self, sinks: list[NamedSink]) -> None:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
-        self._await(lambda: _all_ready(sinks))
+        self._await(lambda: all_ready(sinks))
 
     def _fence(self, stage: _Stage) -> None:
         """See that tasks of an earlier start, which ran elsewhere, send no more."""
@@ -290,7 +290,7 @@ class Session:
         transaction = Transaction(lsn)
         for sink in sinks:
             sink.send(op, transaction)
-        self._await(lambda: _all_ready(sinks) and not transaction.undelivered)
+        self._await(lambda: all_ready(sinks) and not transaction.undelivered)
 
     def _stored(self) -> Position:
         position = self._positions.position()
@@ -343,8 +343,3 @@ class Session:
             lambda: sorted(self._capture.remembered),
         )
         return BesideBackfill(reader, self._progress, threads, ask)
-
-
-def _all_ready(sinks: Iterable[NamedSink]) -> bool:
-    # a list: each sink is asked, whatever another says
-    return all([sink.ready() for sink in sinks])  # noqa: C419

@@ -213,6 +213,11 @@ class SinkSet:
         return accept
 
 
+def all_ready(sinks: Iterable[NamedSink]) -> bool:
+    """Ask each sink, whatever another says."""
+    return all([sink.ready() for sink in sinks])  # noqa: C419
+
+
 def creation(config: KafkaSinkConfig) -> Creation:
     """Say how a sink's missing topics are created."""
     return Creation(

@@ -60,6 +60,7 @@ WITHOUT = {
     "walstream/driver/order.py": "records",
     "walstream/eyes.py": _SERVERS,
     "walstream/flow.py": _SERVERS,
+    "walstream/front_sink.py": "tests/unit/test_verbose_sink.py, test_handled_sink.py",
     "walstream/formats/context.py": "records",
     "walstream/http/__init__.py": "a docstring",
     "walstream/http/exposition.py": "tests/unit/http/test_catalog.py",

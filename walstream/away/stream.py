@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from walstream.away.note import AWAY, Documents, ended_document, join_of, note_of
-from walstream.config import Config, PostgresSource
+from walstream.config import Config
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.flow import Course, Flow
 from walstream.gauge import Alarm, Gauge
@@ -147,10 +147,7 @@ class AwaySink:
         stop: Stop,
     ) -> None:
         """`positions` are the sink's own; `options` name it."""
-        source = config.sources[name]
-        if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {name!r} is no postgres source")
-        self._source = source
+        self._source = source = config.postgres_source(name)
         self._sink = options.sink
         self._folder = Path(config.state) / name
         self._state = SourceState(self._folder)

@@ -1,0 +1,59 @@
+"""What stands in front of another sink, and passes on what it does not change."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from walstream.ledger import Transaction
+from walstream.op import ReplicationOp, Table
+from walstream.ports import NamedSink
+from walstream.tally import Tally
+
+
+class FrontSink:
+    """Is what the other one is."""
+
+    def __init__(self, sink: NamedSink) -> None:
+        self._sink = sink
+
+    @property
+    def name(self) -> str:
+        return self._sink.name
+
+    @property
+    def tally(self) -> Tally:
+        return self._sink.tally
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        return self._sink.topics
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for its target."""
+        return self._sink.waiting
+
+    @property
+    def in_flight(self) -> int:
+        return self._sink.in_flight
+
+    def knows(self, table: Table) -> bool:
+        return self._sink.knows(table)
+
+    def ready(self) -> bool:
+        return self._sink.ready()
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        return self._sink.send(op, transaction)
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Send a finished record."""
+        self._sink.put(key, value, op, transaction)
+
+    def close(self) -> None:
+        self._sink.close()
