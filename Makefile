@@ -36,8 +36,9 @@ bench: java $(READY) ## walstream beside its peers
 	$(BIN)/python -m bench.poll
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
-dist: $(READY) ## sdist and wheel, in dist/
+dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in dist/
 	$(BIN)/python -m build
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 cover-own: $(READY) ## each module's coverage by its own unit test alone
 	$(BIN)/python -m tests.cover_own
 clean: ## delete all that make made

@@ -2,7 +2,11 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from walstream import build
+
 try:
     __version__ = version("walstream")
 except PackageNotFoundError:  # run from a tree that was never installed
     __version__ = "0+unknown"
+
+build.choose()

@@ -7,6 +7,7 @@ that moves its key takes two numbers.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from walstream.column_type import written_as
 from walstream.errors import WalstreamError
@@ -25,8 +26,10 @@ from walstream.pgoutput.messages import (
 )
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
 
+_INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, init=False)
 class _Shape:
     """A relation as this connection described it, under one set of keys."""
 
@@ -37,6 +40,25 @@ class _Shape:
     split: tuple[int, ...]  # columns whose change splits an update
     identity: frozenset[int]  # columns that an old row marked 'K' carries
     meter: TableMeter
+    width: int  # how many columns a row has
+
+    def __init__(
+        self,
+        relation: Relation,
+        keys: tuple[KeyHistory, bool],
+        table: Table,
+        split: tuple[int, ...],
+        meter: TableMeter,
+    ) -> None:
+        self.relation = relation
+        self.history, self.old_rows_whole = keys
+        self.table = table
+        self.split = split
+        self.identity = frozenset(
+            index for index, column in enumerate(relation.columns) if column.is_key
+        )
+        self.meter = meter
+        self.width = len(table.columns)
 
 
 class Assembler:
@@ -122,15 +144,11 @@ class Assembler:
             ),
         )
         self._shapes[relation.oid] = _Shape(
-            relation=relation,
-            history=history,
-            old_rows_whole=old_rows_whole,
-            table=table,
-            split=tuple(sorted(partition_key.union(row_key))),
-            identity=frozenset(
-                index for index, column in enumerate(relation.columns) if column.is_key
-            ),
-            meter=self._meters.of(table.full_name),
+            relation,
+            (history, old_rows_whole),
+            table,
+            tuple(sorted(partition_key.union(row_key))),
+            self._meters.of(table.full_name),
         )
         self._expect(history.boundaries())
         return table
@@ -149,12 +167,12 @@ class Assembler:
             sequence = self._seq_id
             self._seq_id = sequence + 1
             new = message.new
-            if len(new) != len(shape.table.columns):
+            if len(new) != shape.width:
                 raise _wrong_width(new, shape)
             self.meter = meter = shape.meter
             meter.ops += 1
             return ReplicationOp(
-                Kind.INSERT,
+                _INSERT,
                 shape.table,
                 self._lsn,
                 sequence,
@@ -200,7 +218,7 @@ class Assembler:
 
     @staticmethod
     def _checked(row: list[Value], shape: _Shape) -> list[Value]:
-        if len(row) != len(shape.table.columns):
+        if len(row) != shape.width:
             raise _wrong_width(row, shape)
         return row
 

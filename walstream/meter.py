@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from walstream.op import EPOCH_S
 
-LATENCY_S: Final = (
+LATENCY_S: Final[tuple[float, ...]] = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
-COARSE_S: Final = (0.001, 0.01, 0.1, 1.0, 10.0)
+COARSE_S: Final[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0, 10.0)
 OTHERS: Final = "*"
 """Stands for the tables that came when there were too many to tell apart."""
 

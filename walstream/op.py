@@ -49,7 +49,7 @@ class Table:
         return f"{self.schema}.{self.name}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class ReplicationOp:
     """One op. `old` and `new` are as long as `table.columns`, or None."""
 
@@ -57,16 +57,48 @@ class ReplicationOp:
     table: Table
     lsn: Lsn  # of the transaction's commit record
     seq_id: int  # from 0, within the transaction
-    old: Row | None = None  # None: no old row was sent, or there is none
-    new: Row | None = None
-    absent: bool = False  # does a row hold a value that was not sent?
-    key_changed: bool = False  # an Update that moved its key: it took two numbers
-    row_lsn: Lsn = 0  # of the row's own record
-    xid: int = 0
-    commit_time: int = 0  # microseconds since 2000-01-01 UTC, as PostgreSQL counts
-    snapshot: bool = False  # a backfilled row
-    partitions: int = 0  # a Truncate's barrier: the partitions that it went to
-    info: bytes = b""  # what is said of its whole transaction, as JSON
+    old: Row | None  # None: no old row was sent, or there is none
+    new: Row | None
+    absent: bool  # does a row hold a value that was not sent?
+    key_changed: bool  # an Update that moved its key: it took two numbers
+    row_lsn: Lsn  # of the row's own record
+    xid: int
+    commit_time: int  # microseconds since 2000-01-01 UTC, as PostgreSQL counts
+    snapshot: bool  # a backfilled row
+    partitions: int  # a Truncate's barrier: the partitions that it went to
+    info: bytes  # what is said of its whole transaction, as JSON
+
+    def __init__(  # noqa: PLR0913, PLR0917 - written out: it compiles to assignments
+        self,
+        kind: Kind,
+        table: Table,
+        lsn: Lsn,
+        seq_id: int,
+        old: Row | None = None,
+        new: Row | None = None,
+        absent: bool = False,  # noqa: FBT001, FBT002 - positions are faster
+        key_changed: bool = False,  # noqa: FBT001, FBT002 - likewise
+        row_lsn: Lsn = 0,
+        xid: int = 0,
+        commit_time: int = 0,
+        snapshot: bool = False,  # noqa: FBT001, FBT002 - likewise
+        partitions: int = 0,
+        info: bytes = b"",
+    ) -> None:
+        self.kind = kind
+        self.table = table
+        self.lsn = lsn
+        self.seq_id = seq_id
+        self.old = old
+        self.new = new
+        self.absent = absent
+        self.key_changed = key_changed
+        self.row_lsn = row_lsn
+        self.xid = xid
+        self.commit_time = commit_time
+        self.snapshot = snapshot
+        self.partitions = partitions
+        self.info = info
 
 
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from walstream import __version__
+from walstream import __version__, build
 from walstream.cli import (
     backfill,
     check,
@@ -43,7 +43,7 @@ app.add_typer(positions.app, name="positions")
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback
     if value:
-        typer.echo(f"walstream {__version__}")
+        typer.echo(f"walstream {__version__} ({build.form()})")
         raise typer.Exit
 
 

@@ -4,7 +4,7 @@ Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
 """
 
 from struct import Struct
-from typing import Final, cast
+from typing import Final
 
 from walstream.row import UNCHANGED, Value
 
@@ -13,8 +13,6 @@ _U32: Final = Struct("!I").unpack_from
 _U64: Final = Struct("!Q").unpack_from
 _I32: Final = Struct("!i").unpack_from
 _I64: Final = Struct("!q").unpack_from
-
-_ROW_HEAD: Final = Struct("!IB").unpack_from
 
 _NEW: Final = ord("N")
 _TEXT: Final = ord("t")
@@ -83,11 +81,16 @@ class Cursor:
 
         One step for what u32 and tag do in two: most messages are inserts.
         """
+        payload = self.payload
         start = self._take(5)
-        oid, tag = _ROW_HEAD(self.payload, start)
-        if tag != _NEW:
-            raise Malformed(f"{chr(tag)!r} where N", self.offset - 1)
-        return cast("int", oid)
+        if payload[start + 4] != _NEW:
+            raise Malformed(f"{chr(payload[start + 4])!r} where N", start + 4)
+        return (
+            payload[start] << 24
+            | payload[start + 1] << 16
+            | payload[start + 2] << 8
+            | payload[start + 3]
+        )
 
     def string(self) -> str:
         """Text up to its NUL byte."""
@@ -106,10 +109,10 @@ class Cursor:
     def tuple_data(self) -> list[Value]:
         """TupleData. One loop over local names: rows spend their time here."""
         payload, size = self.payload, len(self.payload)
-        count = self.u16()
+        start = self._take(2)
+        count = payload[start] << 8 | payload[start + 1]
         offset = self.offset
         values: list[Value] = []
-        append = values.append
         for _ in range(count):
             if offset >= size:
                 raise Malformed("column wanted, payload ends", offset)
@@ -118,16 +121,22 @@ class Cursor:
                 start = offset + 5
                 if start > size:
                     raise Malformed("length wanted, payload ends", offset)
-                end = start + _U32(payload, offset + 1)[0]
+                # by hand: compiled, it costs nothing beside a call of struct's
+                end = start + (
+                    payload[offset + 1] << 24
+                    | payload[offset + 2] << 16
+                    | payload[offset + 3] << 8
+                    | payload[offset + 4]
+                )
                 if end > size:
                     raise Malformed("value is longer than its payload", offset)
-                append(payload[start:end].decode())
+                values.append(payload[start:end].decode())
                 offset = end
             elif kind == _NULL:
-                append(None)
+                values.append(None)
                 offset += 1
             elif kind == _UNCHANGED:
-                append(UNCHANGED)
+                values.append(UNCHANGED)
                 self.toasted = True
                 offset += 1
             else:

@@ -1,6 +1,7 @@
 """The ten messages of pgoutput, protocol version 1, with the manual's names.
 
-Rows and transactions come by the million: plain dataclasses with slots, not frozen.
+Rows and transactions come by the million: dataclasses with slots, not frozen. Those
+that come most have a constructor of their own, which compiles to plain assignments.
 """
 
 from dataclasses import dataclass
@@ -9,19 +10,32 @@ from walstream.lsn import Lsn
 from walstream.row import Value
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Begin:
     final_lsn: Lsn  # of the commit record
     commit_time: int  # microseconds since 2000-01-01 UTC
     xid: int
 
+    def __init__(self, final_lsn: Lsn, commit_time: int, xid: int) -> None:
+        self.final_lsn = final_lsn
+        self.commit_time = commit_time
+        self.xid = xid
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, init=False)
 class Commit:
     flags: int
     commit_lsn: Lsn
     end_lsn: Lsn  # the first byte after the commit record
     commit_time: int  # microseconds since 2000-01-01 UTC
+
+    def __init__(
+        self, flags: int, commit_lsn: Lsn, end_lsn: Lsn, commit_time: int
+    ) -> None:
+        self.flags = flags
+        self.commit_lsn = commit_lsn
+        self.end_lsn = end_lsn
+        self.commit_time = commit_time
 
 
 @dataclass(slots=True)
@@ -54,14 +68,24 @@ class Type:
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Insert:
     relation_oid: int
     new: list[Value]
     toasted: bool  # does new hold UNCHANGED? (a row filter turns updates into inserts)
 
+    def __init__(
+        self,
+        relation_oid: int,
+        new: list[Value],
+        toasted: bool,  # noqa: FBT001 - positions are faster
+    ) -> None:
+        self.relation_oid = relation_oid
+        self.new = new
+        self.toasted = toasted
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, init=False)
 class Update:
     relation_oid: int
     old: list[Value] | None
@@ -69,12 +93,36 @@ class Update:
     new: list[Value]
     toasted: bool  # does new hold UNCHANGED?
 
+    def __init__(
+        self,
+        relation_oid: int,
+        old: list[Value] | None,
+        old_whole: bool,  # noqa: FBT001 - positions are faster
+        new: list[Value],
+        toasted: bool,  # noqa: FBT001 - likewise
+    ) -> None:
+        self.relation_oid = relation_oid
+        self.old = old
+        self.old_whole = old_whole
+        self.new = new
+        self.toasted = toasted
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, init=False)
 class Delete:
     relation_oid: int
     old: list[Value]
     old_whole: bool  # as in Update
+
+    def __init__(
+        self,
+        relation_oid: int,
+        old: list[Value],
+        old_whole: bool,  # noqa: FBT001 - positions are faster
+    ) -> None:
+        self.relation_oid = relation_oid
+        self.old = old
+        self.old_whole = old_whole
 
 
 @dataclass(slots=True)

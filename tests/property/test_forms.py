@@ -1,0 +1,127 @@
+"""The compiled hot path does, byte for byte, what its Python source does.
+
+Also on bytes that no server sends. The compiled form then passes the tests of the
+modules that it is made of.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.forms import Form, compiled, environment, form
+from tests.golden import all_payloads
+from tests.strategies import Stream, messages, streams
+from walstream.testing import encode
+
+GOLDEN = sorted(set(all_payloads()))
+ROOT = Path(__file__).parents[2]
+OWN = [
+    *("property/test_pgoutput.py", "property/test_pipeline.py", "property/test_op.py"),
+    *("property/test_ledger.py", "property/test_stream.py", "unit/pgoutput"),
+    *("unit/test_assembler.py", "unit/test_inset.py", "unit/test_key_form.py"),
+    *("unit/test_keys.py", "unit/test_lanes.py", "unit/test_ledger.py"),
+    *("unit/test_meter.py", "unit/test_op.py", "unit/test_partitioner.py"),
+    *("unit/test_pipeline.py", "unit/test_row.py", "unit/formats", "unit/handlers"),
+]
+unhurried = settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(scope="module")
+def forms() -> Iterator[tuple[Form, Form]]:
+    """Start the compiled form, and the pure one of the same wheel."""
+    folder = compiled()
+    with form(folder, pure=False) as one, form(folder, pure=True) as other:
+        yield one, other
+
+
+def same(forms: tuple[Form, Form], **order: object) -> list[object]:
+    one, other = (each.ask(**order) for each in forms)
+    assert one == other
+    return list(one)
+
+
+def test_each_is_what_it_is_taken_for(forms: tuple[Form, Form]) -> None:
+    told = [each.ask() for each in forms]
+    assert [name for name, _ in told] == ["compiled", "pure"]
+    assert all(where.startswith(str(compiled())) for _, where in told)
+
+
+def test_golden_payloads_and_their_prefixes_decode_alike(
+    forms: tuple[Form, Form],
+) -> None:
+    for payload in GOLDEN:
+        sizes = {*range(min(len(payload), 300)), len(payload)}
+        same(forms, payloads=[payload[:size].hex() for size in sizes])
+
+
+@unhurried
+@given(
+    payloads=st.lists(
+        st.binary()
+        | st.builds(bytes.__add__, st.sampled_from([b"I", b"U", b"D"]), st.binary())
+        | messages.map(encode),
+        min_size=1,
+    )
+)
+def test_any_bytes_decode_alike(
+    forms: tuple[Form, Form], payloads: list[bytes]
+) -> None:
+    same(forms, payloads=[payload.hex() for payload in payloads])
+
+
+@unhurried
+@given(payload=st.sampled_from(GOLDEN), data=st.data())
+def test_damaged_payloads_decode_alike(
+    forms: tuple[Form, Form], payload: bytes, data: st.DataObject
+) -> None:
+    damaged = bytearray(payload)
+    for _ in range(data.draw(st.integers(1, 4))):
+        offset = data.draw(st.integers(0, min(len(payload) - 1, 200)))
+        damaged[offset] = data.draw(st.integers(0, 255))
+    same(forms, payloads=[bytes(damaged).hex()])
+
+
+@unhurried
+@given(stream=streams())
+def test_streams_give_the_same_records(
+    forms: tuple[Form, Form], stream: Stream
+) -> None:
+    frames = [frame.hex() for frame in stream.frames()]
+    _, _, said = same(forms, frames=frames, start=stream.start)
+    assert said == ""
+
+
+@unhurried
+@given(stream=streams(), data=st.data())
+def test_streams_out_of_order_end_alike(
+    forms: tuple[Form, Form], stream: Stream, data: st.DataObject
+) -> None:
+    frames = data.draw(st.permutations(stream.frames()))
+    same(forms, frames=[frame.hex() for frame in frames], start=stream.start)
+
+
+def test_the_compiled_form_passes_the_tests_of_its_sources() -> None:
+    folder = compiled()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-o", "pythonpath=", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT),
+            *(ROOT / "tests" / name for name in OWN),
+        ],
+        cwd=folder,  # where Python looks first
+        env=environment(folder, pure=False),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert " passed" in done.stdout
