@@ -43,7 +43,9 @@ from walstream.stop import Stop, Waker
 _FRAMES_PER_TURN: Final = 500
 _WAL_DATA: Final = ord("w")
 _HEADER_SIZE: Final = 25  # 'w', start, end, clock
-_ROW_TAGS: Final = frozenset(b"IUD")
+_INSERT: Final = ord("I")
+_UPDATE: Final = ord("U")
+_DELETE: Final = ord("D")
 _KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
 
@@ -71,7 +73,8 @@ class Pipeline:
         self._lanes = Lanes(sinks, resume)
         self._assembler = Assembler(resume)
         self._transaction: Shares | None = None
-        self._frames: deque[bytes] = deque()  # read, not yet processed
+        self._frames: list[bytes] = []  # read together
+        self._done = 0  # how many of them were processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
         self._inset = Inset(self._lanes, None)
         self._beside: Callable[[], Beside] | None = None  # while nothing is let in
@@ -177,8 +180,8 @@ class Pipeline:
         self._advance()
         self._companion.tick(paused=not room)
         self._source.keep_alive()
-        waiting = self._frames or self._ops or self._inset.waiting
-        reading = room and not waiting
+        left = self._done < len(self._frames)
+        reading = room and not (left or self._ops or self._inset.waiting)
         if not reading:
             self._source.still_paused()
         self._wait(waker, readable=reading, worked=worked)
@@ -201,19 +204,20 @@ class Pipeline:
         if self._transaction is None and not inset.let_in(self._place):
             return True
         worked = inset.moved
+        if self._done >= len(self._frames):
+            self._done = 0
+            self._frames = list(self._source.read(_FRAMES_PER_TURN))
         frames = self._frames
-        if not frames:
-            frames.extend(self._source.read(_FRAMES_PER_TURN))
-        while frames:
-            frame = frames[0]
-            if frame[0] == _WAL_DATA and frame[_HEADER_SIZE] in _ROW_TAGS:
-                frames.popleft()
+        while self._done < len(frames):
+            frame = frames[self._done]
+            if frame[0] == _WAL_DATA and _is_row(frame[_HEADER_SIZE]):
+                self._done += 1
                 message = decode(frame[_HEADER_SIZE:])
                 op = self._assembler.row(cast("RowMessage", message), _U64(frame, 1)[0])
                 if not self._send(op):
                     return True
             elif self._process(frame):
-                frames.popleft()
+                self._done += 1
                 if (self._ops and not self._flush_ops()) or (
                     self._transaction is None
                     and (until_commit or not inset.let_in(self._place))
@@ -328,3 +332,7 @@ class Pipeline:
             self._progress_at = now
         stuck = now - self._progress_at > _STUCK_AFTER_S
         return _STUCK_S if stuck else _IN_FLIGHT_S
+
+
+def _is_row(tag: int) -> bool:
+    return tag == _INSERT or tag == _UPDATE or tag == _DELETE  # noqa: PLR1714 - no set

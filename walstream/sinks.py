@@ -24,7 +24,7 @@ from walstream.handlers.chain import Chain
 from walstream.handling import handler_problems, handler_specs
 from walstream.kafka import kept
 from walstream.kafka.informing import InformingSink, Informs
-from walstream.kafka.producer import client_properties
+from walstream.kafka.producer import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topics import Creation, Topic, Topics
 from walstream.meter import Meter
@@ -65,6 +65,7 @@ class SinkSet:
         self._options = options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
+        self._queue = queue_within(config.memory, len(found.sinks))
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
@@ -162,7 +163,7 @@ class SinkSet:
             ),
             router,
             self.topics(name),
-            producer=config.producer,
+            producer={**self._queue, **config.producer},
             expected=sorted(topic for topic in topics if topic is not None),
         )
 

@@ -12,6 +12,7 @@ from walstream.chaining.read_topics import ReadTopics
 from walstream.config import Config, KafkaSource
 from walstream.errors import ConfigError
 from walstream.kafka.described import Describer
+from walstream.kafka.producer import queue_within
 from walstream.options import Options
 from walstream.ports import Positions
 from walstream.routers import Routers
@@ -37,6 +38,7 @@ class ChainedSource:
         if not isinstance(source, KafkaSource):
             raise ConfigError(f"source {name!r} is no kafka source")
         self._source = source
+        self._memory = config.memory
         self._routers = Routers(config, name)
         self._positions = positions
         self._options = options
@@ -48,10 +50,11 @@ class ChainedSource:
     def run(self) -> bool:
         """Pass records on until a stop; False: its deadline cut the drain short."""
         configs = self._routers.configs
+        queue = queue_within(self._memory, len(configs))
         outlets = [
             Outlet(
                 name,
-                sink,
+                sink.model_copy(update={"producer": {**queue, **sink.producer}}),
                 self._routers[name],
                 self._positions,
                 self._lasting[name],

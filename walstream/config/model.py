@@ -17,11 +17,13 @@ from walstream.config.field import (
     Duration,
     Folder,
     ListenAddress,
+    PositiveByteSize,
     PositiveDuration,
     Properties,
     Section,
     Token,
 )
+from walstream.config.quantity import SIZE_UNITS
 from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
 from walstream.config.source import PostgresSource, Source, SqlSource
@@ -76,6 +78,10 @@ class Config(Section):
     stats_interval: Duration = Field(
         default=60.0,
         description='How often the lines of /stats are logged; "0" = never.',
+    )
+    memory: PositiveByteSize = Field(
+        default=32 * SIZE_UNITS["MiB"],
+        description="What the records of a source may take that are on their way.",
     )
     http: Http = Field(default=Http(), description="The HTTP listener.")
     sources: dict[str, Source] = Field(

@@ -7,6 +7,8 @@ from walstream.errors import ConfigError
 
 _LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
 _LARGEST_QUEUE_KBYTES: Final = 2_097_151
+_PER_RECORD: Final = 320  # bytes: its message, its place in two queues, its report
+_FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -41,6 +43,18 @@ _ADMIN_PREFIXES: Final = (
     "debug",
     "resolve.",
 )
+
+
+def queue_within(memory: int, sinks: int) -> dict[str, Any]:
+    """Size the queue of each of a source's sinks by the bytes for all of them.
+
+    A share of it is for what librdkafka keeps of each record beside the record.
+    """
+    share = memory // sinks
+    return {
+        "queue.buffering.max.kbytes": max(share * 3 // 5 >> 10, 1),
+        "queue.buffering.max.messages": max(share * 2 // 5 // _PER_RECORD, _FEWEST),
+    }
 
 
 def producer_properties(

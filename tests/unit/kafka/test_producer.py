@@ -8,6 +8,7 @@ from walstream.kafka.producer import (
     client_properties,
     fits_queue,
     producer_properties,
+    queue_within,
 )
 
 MIB = 1 << 20
@@ -82,3 +83,12 @@ def test_admin_client_gets_what_leads_to_the_brokers_alone() -> None:
 
 def test_librdkafka_takes_the_admin_properties() -> None:
     AdminClient(client_properties({"bootstrap.servers": "localhost:1", "log_level": 0}))
+
+
+def test_queues_share_the_memory() -> None:
+    one, two = queue_within(32 * MIB, 1), queue_within(32 * MIB, 2)
+    for key, most in one.items():
+        assert two[key] in (most // 2, most // 2 + 1)
+    bytes_ = one["queue.buffering.max.kbytes"] * 1024
+    assert bytes_ < 32 * MIB < bytes_ + one["queue.buffering.max.messages"] * 330
+    Producer({"bootstrap.servers": "127.0.0.1:1", **queue_within(1, 3)})
