@@ -43,6 +43,11 @@ class Table:
     source_columns: tuple[str, ...] = ()
     """The columns' names in the database, where a handler renamed some; (): as here."""
 
+    def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
+        """Go to Spark's processes; a compiled class does not do that by itself."""
+        fields = self.schema, self.name, self.columns, self.key, self.type_oids
+        return Table, (*fields, self.source_columns)
+
     @property
     def full_name(self) -> str:
         """`schema.table`, as mappings and patterns spell it."""
@@ -99,6 +104,13 @@ class ReplicationOp:
         self.snapshot = snapshot
         self.partitions = partitions
         self.info = info
+
+    def __reduce__(self) -> tuple[type["ReplicationOp"], tuple[object, ...]]:
+        """Be pickled also where the class is compiled."""
+        fields = self.kind, self.table, self.lsn, self.seq_id, self.old, self.new
+        flags = self.absent, self.key_changed, self.row_lsn, self.xid
+        rest = self.commit_time, self.snapshot, self.partitions, self.info
+        return ReplicationOp, (*fields, *flags, *rest)
 
 
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:

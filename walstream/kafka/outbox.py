@@ -56,7 +56,8 @@ class Outbox:
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None
-        self._callback: tuple[Counted | None, Any] = (None, None)
+        self._counted: Counted | None = None  # what the callback counts in
+        self._callback: Any = None
         self._unreachable = False
 
     @property
@@ -118,14 +119,16 @@ class Outbox:
         headers: Headers | None = None,
     ) -> None:
         """Produce one record, now or in its turn; count it in its transaction."""
-        if self._callback[0] is not transaction:
-            self._callback = (transaction, partial(self._report, transaction))
-        callback = self._callback[1]
+        if self._counted is not transaction:
+            self._counted = transaction
+            self._callback = partial(self._report, transaction)
+        callback = self._callback
         transaction.undelivered += 1
         if headers is None and not self._held:
             try:
+                # by position: keywords cost a third of the call
                 self._produce(
-                    topic, value, key, partition, callback, timestamp=timestamp_ms
+                    topic, value, key, partition, callback, None, timestamp_ms
                 )
             except (BufferError, KafkaException):
                 pass  # the careful way tells which
