@@ -130,7 +130,6 @@ WITHOUT = {
     "walstream/status_shape.py": "records",
     "walstream/supervisor.py": "starts processes: tests/fault",
     "walstream/source_state.py": _SERVERS,
-    "walstream/worker_process.py": "starts processes: tests/fault",
     "walstream/streamed.py": _SERVERS,
 }
 _SERVED = ("walstream/demo/",)  # run as a whole
