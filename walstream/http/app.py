@@ -30,6 +30,7 @@ class Answers:
 
     board: Board
     set_debug: Callable[[bool], None]
+    written: exposition.Written
 
     async def page(self, _request: Request) -> Response:
         html = page.render(self._truth(), self.board.samples)
@@ -60,7 +61,7 @@ class Answers:
 
     async def metrics(self, request: Request) -> Response:
         accept = request.headers.get("accept", "")
-        body, content_type = exposition.write(self.board.config, self._truth(), accept)
+        body, content_type = self.written.of(self._truth(), accept)
         return Response(body, headers={"content-type": content_type})
 
     async def debug(self, request: Request) -> Response:
@@ -84,7 +85,8 @@ class Answers:
 
 def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
     """Make the application, with its guard."""
-    answers, errors = Answers(board, set_debug), Errors()
+    answers = Answers(board, set_debug, exposition.Written(board.config))
+    errors = Errors()
     any_method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     app = Starlette(
         routes=[

@@ -1,6 +1,7 @@
 """`/metrics`: what is known, in the words of Prometheus."""
 
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final
@@ -31,6 +32,7 @@ _FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
     "histogram": HistogramMetricFamily,
     "untyped": UntypedMetricFamily,
 }
+_FRESH_S: Final = 0.5
 _UNNAMED: Final = ""  # the table of what belongs to none
 
 Counted = Mapping[str, Any]
@@ -42,6 +44,27 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
     registry.register(_Once(Collection(config, truth).families()))
     encode, content_type = prometheus_client.exposition.choose_encoder(accept)
     return encode(registry), content_type
+
+
+class Written:
+    """The last answer: with many tables one costs more than all else that is asked."""
+
+    def __init__(
+        self, config: Config, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._of: tuple[float, str] | None = None  # which snapshot, and for whom
+        self._at = 0.0
+        self._answer = b"", ""
+
+    def of(self, truth: Truth, accept: str) -> tuple[bytes, str]:
+        """Write it anew when something was told since, or half a second went by."""
+        of, now = (truth.snapshot.made_at, accept), self._clock()
+        if of != self._of or now - self._at >= _FRESH_S:
+            self._answer = write(self._config, truth, accept)
+            self._of, self._at = of, now
+        return self._answer
 
 
 class _Once:
