@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
-from confluent_kafka import Consumer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
     AlterConfigOpType,
@@ -32,45 +32,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 from rich.console import Console
 from rich.table import Table
 
-from bench.watch import Program, Topic
-from walstream.formats.op import decode
+from bench.latency import TABLE, p99, receiving, save, wait, write
+from bench.watch import Program
 from walstream.local import LocalKafka, LocalPostgres
 
 _GOOD, _SLOW, _FAILING = "good", "slow", "failing"
 _GOAL: Final = 1.5
 _SMALL, _LARGE = 3000, 100_000  # bytes
 _FROZEN_S, _FLOWING_S = 0.1, 0.4
-_LONGEST_S: Final = 180.0
-
-
-@dataclass
-class Receiver:
-    """Reads one topic in a thread; keeps names and latencies."""
-
-    bootstrap: str
-    topic: str
-    seconds: dict[str, float] = field(default_factory=dict)  # by key, of the first
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": "bench",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 10,
-            }
-        )
-        consumer.subscribe([self.topic])
-        while not self.over.is_set():
-            message = consumer.poll(0.2)
-            now = time.time()
-            if message is None or message.error() or message.value() is None:
-                continue
-            row = decode(message.value() or b"").new or ()
-            self.seconds.setdefault(str(row[0]), now - float(str(row[1])))
-        consumer.close()
 
 
 @dataclass
@@ -136,7 +105,9 @@ def main() -> None:
     console.print(
         f"the failing one caught up {among['caught_up_s']:.1f} s after repair"
     )
-    console.print(f"written to {save(vars(wanted), without, among)}")
+    runs = [figures(without), figures(among)]
+    path = save("sinks", {"wanted": vars(wanted), "runs": runs})
+    console.print(f"written to {path}")
 
 
 def measure(
@@ -151,9 +122,10 @@ def measure(
         database = stack.enter_context(
             psycopg.connect(place.postgres.dsn(run), autocommit=True)
         )
-        database.execute("CREATE TABLE t (id int PRIMARY KEY, at float8, v text)")
+        database.execute(TABLE)
         receivers = {
-            sink: stack.enter_context(receiving(place, run, sink)) for sink in sinks
+            sink: stack.enter_context(receiving(place.bootstrap(sink), f"{run}.{sink}"))
+            for sink in sinks
         }
         if _FAILING in sinks:
             configure(place, f"{run}.{_FAILING}", _SMALL)
@@ -161,15 +133,15 @@ def measure(
         program = stack.enter_context(Program(command, place.folder / f"{run}.log"))
         wait(lambda: "streaming" in program.log_text(), "it streams")
         with frozen_now_and_then(place.slow):
-            rows = write(place, database, seconds, fails=_FAILING in sinks)
+            rows = place.rate * seconds
+            large = rows // 10 if _FAILING in sinks else None
+            write(database, place.rate, range(rows), partial(text_of, large))
             for sink in (_GOOD, _SLOW):
-                wait(
-                    lambda s=sink: len(receivers[s].seconds) == rows, f"{sink} has all"
-                )
+                wait(partial(receivers[sink].has, rows), f"{sink} has all")
         if _FAILING in sinks:
             began = time.monotonic()
             configure(place, f"{run}.{_FAILING}", _LARGE)
-            wait(lambda: len(receivers[_FAILING].seconds) == rows, "it catches up")
+            wait(partial(receivers[_FAILING].has, rows), "it catches up")
             found["caught_up_s"] = time.monotonic() - began
             wait(lambda: "sink is back" in program.log_text(), "it is back")
         for sink in (_GOOD, _SLOW):
@@ -177,35 +149,9 @@ def measure(
     return found
 
 
-@contextmanager
-def receiving(place: Place, run: str, sink: str) -> Iterator[Receiver]:
-    topic = Topic(place.bootstrap(sink), f"{run}.{sink}", 2)
-    receiver = Receiver(place.bootstrap(sink), topic.name)
-    thread = threading.Thread(target=receiver.run)
-    thread.start()
-    try:
-        yield receiver
-    finally:
-        receiver.over.set()
-        thread.join()
-
-
-def write(place: Place, database: Any, seconds: int, *, fails: bool) -> int:
-    """Write at the rate; refuse a run that fell behind it."""
-    began = time.monotonic()
-    rows = place.rate * seconds
-    query = "INSERT INTO t VALUES (%s, %s, %s)"
-    for number in range(rows):
-        due = began + number / place.rate
-        if (early := due - time.monotonic()) > 0:
-            time.sleep(early)
-        large = fails and number == rows // 10
-        # what a broker measures is compressed
-        text = secrets.token_hex(10_000 if large else 10)
-        database.execute(query, (number, time.time(), text))
-    if (late := time.monotonic() - began - seconds) > 1:
-        raise SystemExit(f"the writer fell {late:.1f} s behind: void")
-    return rows
+def text_of(large: int | None, number: int) -> str:
+    """Give a row's text; one row is large. What a broker measures is compressed."""
+    return secrets.token_hex(10_000 if number == large else 10)
 
 
 @contextmanager
@@ -239,18 +185,6 @@ def configure(place: Place, topic: str, size: int) -> None:
     client.incremental_alter_configs([resource])[resource].result(30)
 
 
-def wait(done: Any, what: str) -> None:
-    deadline = time.monotonic() + _LONGEST_S
-    while not done():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"not in {_LONGEST_S} s: {what}")
-        time.sleep(0.05)
-
-
-def p99(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=100)[98]
-
-
 def table(without: dict[str, Any], among: dict[str, Any]) -> Table:
     shown = Table("sink", "run", "p50 ms", "p99 ms", "max ms")
     for name, run in (("without the failing one", without), ("with it", among)):
@@ -261,20 +195,11 @@ def table(without: dict[str, Any], among: dict[str, Any]) -> Table:
     return shown
 
 
-def save(wanted: dict[str, Any], *runs: dict[str, Any]) -> Path:
-    path = Path(__file__).with_name("results") / time.strftime(
-        "sinks-%Y%m%dT%H%M%S.json"
-    )
-    path.parent.mkdir(exist_ok=True)
-    figures = [
-        {
-            sink: {"p50": statistics.median(run[sink]), "p99": p99(run[sink])}
-            for sink in (_GOOD, _SLOW)
-        }
-        for run in runs
-    ]
-    path.write_text(json.dumps({"wanted": wanted, "runs": figures}, indent=2))
-    return path
+def figures(run: dict[str, Any]) -> dict[str, dict[str, float]]:
+    return {
+        sink: {"p50": statistics.median(run[sink]), "p99": p99(run[sink])}
+        for sink in (_GOOD, _SLOW)
+    }
 
 
 if __name__ == "__main__":

@@ -52,6 +52,11 @@ class Eyes:
         del told
         return health_of(source)
 
+    def stale(self, told: Told) -> bool:
+        """Tell whether `health` is of some time ago."""
+        del told
+        return False
+
     def away(
         self, source: PostgresSource, name: str, kept: Kept, told: Told
     ) -> dict[str, AwaySight]:
@@ -93,6 +98,9 @@ class ToldEyes(Eyes):
         # what was streamed since it was asked, the server had
         flush_lsn = max(found["flush_lsn"], told.get("received") or 0)
         return Health(**{**found, "flush_lsn": flush_lsn}), None
+
+    def stale(self, told: Told) -> bool:
+        return told["pid"] is None or bool(told["silent"])
 
     def away(
         self, source: PostgresSource, name: str, kept: Kept, told: Told

@@ -108,7 +108,8 @@ class Gauge:
     @property
     def _sinks(self) -> list[NamedSink]:
         """Those that are sent to now, but for who is on its way back."""
-        sinks = self._pipeline.sinks if self._pipeline else self._opened
+        pipeline = self._pipeline
+        sinks = pipeline.sinks if pipeline else self._opened
         found = [
             cast("NamedSink", sink)
             for sink in sinks
@@ -144,12 +145,14 @@ class Gauge:
     @property
     def ops(self) -> int:
         """Numbers read since the last reset; what was repeated counts again."""
-        return self._ops + (self._pipeline.ops_read if self._pipeline else 0)
+        pipeline = self._pipeline  # another thread may detach it
+        return self._ops + (pipeline.ops_read if pipeline else 0)
 
     @property
     def delivered(self) -> int:
         """Numbers of transactions delivered whole, counted likewise."""
-        return self._delivered + (self._pipeline.ops_delivered if self._pipeline else 0)
+        pipeline = self._pipeline
+        return self._delivered + (pipeline.ops_delivered if pipeline else 0)
 
     def lag_s(self, now: float) -> float | None:
         """Give the age of the oldest change that is not delivered; None: not known.
@@ -181,7 +184,8 @@ class Gauge:
 
     def _rows_backfilled(self) -> int:
         """Give what Spark delivered in this process; it never falls."""
-        now = self.backfilled + (self.backfill()["rows"] if self.backfill else 0)
+        running = self.backfill
+        now = self.backfilled + (running()["rows"] if running else 0)
         self._backfilled_said = max(self._backfilled_said, now)
         return self._backfilled_said
 
@@ -200,8 +204,8 @@ class Gauge:
         """Give the figures of this moment."""
         now = time.time()
         monotonic = time.monotonic()
-        pipeline = self._pipeline
-        health = self.health
+        pipeline, source = self._pipeline, self._source
+        health, backfill = self.health, self.backfill
         return {
             "resume": show(pipeline.confirmed) if pipeline else None,
             "ops": self.ops,
@@ -211,18 +215,22 @@ class Gauge:
             "lag_s": self.lag_s(now),
             "retained_wal": health.retained_wal if health else None,
             "alarm": self.alarm.text,
-            "backfill": self.backfill() if self.backfill else None,
+            "backfill": backfill() if backfill else None,
             "sinks": self._report_sinks(),
             "current_at": self._current_at or None,
             "lag_bytes": self._lag_bytes(),
             "health": asdict(health) if health else None,
-            "received": self._source.received if self._source else None,
+            "received": source.received if source else None,
             "turn_s": monotonic - pipeline.turned_at if pipeline else None,
-            "metrics": {
-                **self.meter.report(),
-                "backfill_rows": self._rows_backfilled(),
-            },
+            "metrics": self._metrics(),
         }
+
+    def _metrics(self) -> dict[str, Any]:
+        """Give what this process counted."""
+        counted = self.meter.report()
+        for name, sink in counted["sinks"].items():
+            sink["dropped"] = self.tallies.dropped(name)
+        return {**counted, "backfill_rows": self._rows_backfilled()}
 
     def _report_sinks(self) -> dict[str, dict[str, Any]]:
         found = {}

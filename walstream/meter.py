@@ -114,6 +114,28 @@ class SinkMeter:
         }
 
 
+class PollMeter:
+    """One polled table's, over all threads that poll it."""
+
+    def __init__(self) -> None:
+        self.seconds = Histogram(LATENCY_S)  # of each poll
+        self._before = 0  # rows, of threads that ended
+        self._first = self._last = 0  # what the present one told
+
+    def begin(self, rows: int) -> None:
+        """Take in that a thread begins, which counts on from here."""
+        self._before += self._last - self._first
+        self._first = self._last = rows
+
+    def see(self, rows: int) -> None:
+        """Take in how far it has counted."""
+        self._last = rows
+
+    def report(self) -> dict[str, Any]:
+        rows = self._before + self._last - self._first
+        return {"rows": rows, "seconds": self.seconds.report()}
+
+
 class Meter:
     """One source's, over all its streams."""
 

@@ -48,5 +48,7 @@ class Snapshot:
 
 
 def _judged(told: Mapping[str, Any], now: float) -> Mapping[str, Any]:
-    silent = told["pid"] is not None and now - told["heard_at"] > SILENT_S
+    heard_at = told["heard_at"]  # None: it is only starting, which a stall watch sees
+    silent = told["pid"] is not None and heard_at is not None
+    silent = silent and now - heard_at > SILENT_S
     return told if silent == told["silent"] else {**told, "silent": silent}

@@ -73,6 +73,7 @@ class SourceState:
     told: dict[str, Any]  # by the running instance; empty: none runs
     health: Health | None
     unreachable: WalstreamError | None
+    stale: bool = False  # nobody tells how the server is now
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -96,14 +97,15 @@ class SourceState:
 
     @property
     def lag_bytes(self) -> int | None:
-        if self.health is None or self.resume is None:
+        if self.stale or self.health is None or self.resume is None:
             return None
         behind = self.health.flush_lsn - self.resume
         return behind if behind > _PAGE_HEADER else 0
 
     def lag_s(self, now: float) -> float | None:
-        if self.told.get("lag_s") is not None and not self.told["silent"]:
-            return float(self.told["lag_s"])
+        told = self.told.get("lag_s")
+        if told is not None and not (self.stale or self.told["silent"]):
+            return float(told)
         if self.lag_bytes == 0:
             return 0.0
         current_at = self.kept.figures.get("current_at")

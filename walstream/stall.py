@@ -15,6 +15,7 @@ AWAY_S: Final = 5.0  # a broker that starts anew is back sooner
 STARTING_S: Final = 20.0
 HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+_OF_SINKS: Final = frozenset({"waiting", "records"})
 
 Told = Mapping[str, Any]
 
@@ -49,7 +50,11 @@ class StallWatch:
         return still.for_s(now, how)
 
     def _sinks(self, now: float, told: Told) -> Iterator[str]:
-        for name, sink in told.get("sinks", {}).items():
+        sinks = told.get("sinks", {})
+        for what, name in list(self._still):
+            if what in _OF_SINKS and name not in sinks:
+                del self._still[what, name]  # detached: it comes back another one
+        for name, sink in sinks.items():
             waiting = bool(sink.get("waiting"))
             away_s = self._for_s(now, "waiting", name, waiting)
             if waiting and away_s >= AWAY_S:
@@ -73,8 +78,9 @@ class StallWatch:
             yield f"it has been starting for {starting_s:.0f} s: its log says why"
         if (turn_s := told.get("turn_s") or 0.0) >= HANGS_S:
             yield f"its loop hangs: the last turn began {turn_s:.0f} s ago"
-        behind_s = self._behind_s(now, told) if state == "streaming" else 0.0
-        if behind_s >= STUCK_S:
+        if state != "streaming":
+            self._target = None
+        elif (behind_s := self._behind_s(now, told)) >= STUCK_S:
             yield (
                 f"the stream stalls: for {behind_s:.0f} s nothing moved, while the"
                 " server has more WAL"

@@ -106,7 +106,7 @@ def _look_at(
     config = eyes.config
     kept = eyes.kept(name, told)
     health, unreachable = eyes.health(source, told)
-    seen = SourceState(source, kept, told, health, unreachable)
+    seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
     state, exit_code = seen.state()
     away = eyes.away(source, name, kept, told)
     if seen.alarm or away:
@@ -281,7 +281,8 @@ def _sink(
     state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
-    if figures.get("waiting") and source_state in {"streaming", "starting"}:
+    # once a source polls, an error tells
+    if figures.get("waiting") and source_state in {*_FLOWING, "starting"} - {"polling"}:
         state = "waiting"
     return SinkStatus(
         name=name,

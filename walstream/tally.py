@@ -93,6 +93,10 @@ class Tallies:
         now = self._of_this_run(sink).parked.total()
         return {**_figures(whole), "parked_now": now}
 
+    def dropped(self, sink: str) -> dict[str, int]:
+        """Give what this process dropped, by table."""
+        return dict(self._of_this_run(sink).dropped)
+
     def kept(self) -> dict[str, dict[str, dict[str, int]]]:
         """Give what is stored with the position."""
         names = {*self._kept, *self._ended, *self._current}

@@ -69,6 +69,7 @@ class Worker:
         self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self._errors: Counter[str] = Counter()  # by kind
+        self._mute = False  # it could not report, which was said
         self.state = "starting"
 
     def run(self) -> bool:
@@ -190,6 +191,18 @@ class Worker:
             **(self._part.report() if self._part is not None else {}),
         }
 
+    def line(self) -> bytes:
+        """Write the report; nothing where that fails, since the next one may not."""
+        try:
+            line = json.dumps(self.report()) + "\n"
+        except Exception:  # noqa: BLE001 - one that says nothing is taken for frozen
+            if not self._mute:
+                _log.exception("the report failed: a defect")
+            self._mute = True
+            return b""
+        self._mute = False
+        return line.encode()
+
     def backfill(self, request: dict[str, Any]) -> None:
         """Have tables read beside the stream; answer when that is on disk."""
         if isinstance(self._part, StreamedSource):
@@ -253,9 +266,8 @@ def _push(worker: Worker, over: threading.Event, told: threading.Event) -> None:
     while not told.is_set():
         last = over.is_set()
         said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
-        line = json.dumps(worker.report()) + "\n"
+        left = worker.line()
         with contextlib.suppress(OSError):  # closed: the control pipe tells
-            left = line.encode()
             while left:
                 left = left[os.write(sys.stdout.fileno(), left) :]
         if last:

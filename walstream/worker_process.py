@@ -64,6 +64,7 @@ class WorkerProcess:
         self._level: str = config.log_level
         self._last: dict[str, Any] = {}  # said by the last process that ended
         self._before: dict[str, Any] = {}  # what its processes counted that ended
+        self._added: tuple[Any, dict[str, Any]] = None, {}  # for which state, and what
         self._deaths = 0  # of processes that nobody had asked to end
 
     @property
@@ -187,13 +188,18 @@ class WorkerProcess:
             self.heard_at = time.monotonic()
         return bool(data)
 
+    @property
+    def _heard(self) -> bool:
+        """Tell whether the process that runs has said something yet."""
+        return self.heard_at >= self._started_at
+
     def report(self) -> dict[str, Any]:
         """Tell what is known of it."""
         now = time.monotonic()
-        silent_s = now - max(self.heard_at, self._started_at)
+        silent_s = now - self.heard_at
         told = {key: self.state[key] for key in self.state if key not in _COUNTED}
         # what it said before it was started anew is not how it is
-        current = told if self.heard_at >= self._started_at else {}
+        current = told if self._heard else {}
         runs = self._process is not None
         return {
             **told,
@@ -201,20 +207,25 @@ class WorkerProcess:
             "exit_code": self.exit_code,
             "died_with": self._died_with if self._process is None else None,
             "lent": self.lent,
-            "silent": runs and silent_s > SILENT_S,
+            # while many start at once, the first word takes longer
+            "silent": runs and self._heard and silent_s > SILENT_S,
             "stalls": self._stalls.look(now, current) if runs else [],
         }
 
     def knowledge(self) -> dict[str, Any]:
         """Tell likewise, and what a process said that ended, where no other did."""
         last = {key: self._last[key] for key in _LASTING if key in self._last}
-        heard_at = max(self.heard_at, self._started_at)
+        heard_at = self.heard_at if self._heard else None
         return {**last, **self.report(), "heard_at": heard_at}
 
     def counted(self) -> dict[str, Any]:
         """Give what all its processes counted; it never falls."""
-        counted = {key: self.state[key] for key in _COUNTED if key in self.state}
-        return {**added(self._before, counted), "deaths": self._deaths}
+        told, found = self._added
+        if told is not self.state:  # adding up takes longer than all else of a turn
+            counted = {key: self.state[key] for key in _COUNTED if key in self.state}
+            found = added(self._before, counted)
+            self._added = self.state, found
+        return {**found, "deaths": self._deaths}
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
         """Hear its last words, and keep what it counted."""

@@ -1,5 +1,7 @@
 """Lag is true, also when idle; the alarm is said once, and when it is over."""
 
+from collections import Counter
+
 import pytest
 import structlog
 from structlog.testing import capture_logs
@@ -7,6 +9,7 @@ from structlog.testing import capture_logs
 from walstream.gauge import Alarm, Gauge
 from walstream.lsn import Lsn
 from walstream.postgres.slot import Health
+from walstream.tally import Tally
 
 _EPOCH = 946_684_800
 
@@ -119,3 +122,12 @@ def test_a_heartbeat_that_did_not_come_yet_is_a_lag() -> None:
     assert found.lag_s(53.0) == 3.0
     stream.received = 2000
     assert found.lag_s(54.0) == 0
+
+
+def test_counters_are_those_of_this_process() -> None:
+    found = Gauge(
+        Alarm("s", 100, lambda: 0.0), {"sinks": {"kafka": {"t": {"dropped": 9}}}}
+    )
+    found.meter.sink("kafka")
+    found.tallies.add("kafka", Tally(dropped=Counter(t=2)))
+    assert found.report()["metrics"]["sinks"]["kafka"]["dropped"] == {"t": 2}

@@ -2,7 +2,15 @@
 
 import pytest
 
-from walstream.meter import LATENCY_S, OTHERS, Histogram, Meter, TableMeters, added
+from walstream.meter import (
+    LATENCY_S,
+    OTHERS,
+    Histogram,
+    Meter,
+    PollMeter,
+    TableMeters,
+    added,
+)
 
 
 def test_a_histogram_counts_between_its_bounds() -> None:
@@ -28,6 +36,17 @@ def test_a_target_that_is_away_is_one_error_however_long() -> None:
     for waiting in (False, True, True, False, True):
         sink.see(waiting=waiting)
     assert sink.errors == 2
+
+
+def test_polled_rows_go_on_with_each_thread_and_begin_with_none() -> None:
+    meter = PollMeter()
+    for first, last in ((1000, 1010), (1005, 1006)):  # five were not stored
+        meter.begin(first)
+        meter.see(last)
+    meter.seconds.observe(0.2)
+    report = meter.report()
+    assert report["rows"] == 11
+    assert sum(report["seconds"]["counts"]) == 1
 
 
 def test_a_transaction_delivered_whole_is_observed_once() -> None:

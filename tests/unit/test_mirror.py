@@ -63,7 +63,6 @@ WITHOUT = {
     "walstream/front_sink.py": "tests/unit/test_verbose_sink.py, test_handled_sink.py",
     "walstream/formats/context.py": "records",
     "walstream/http/__init__.py": "a docstring",
-    "walstream/http/exposition.py": "tests/unit/http/test_catalog.py",
     "walstream/http/lines.py": "tests/unit/http/test_app.py",
     "walstream/http/protocol.py": "tests/unit/http/test_face.py",
     "walstream/http/tables.py": "tests/unit/http/test_page.py",
@@ -131,7 +130,6 @@ WITHOUT = {
     "walstream/status_shape.py": "records",
     "walstream/supervisor.py": "starts processes: tests/fault",
     "walstream/source_state.py": _SERVERS,
-    "walstream/worker_process.py": "starts processes: tests/fault",
     "walstream/streamed.py": _SERVERS,
 }
 _SERVED = ("walstream/demo/",)  # run as a whole

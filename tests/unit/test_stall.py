@@ -80,3 +80,16 @@ def test_wal_that_moves_while_the_position_follows_is_none() -> None:
 def test_a_start_that_does_not_end_and_a_loop_that_hangs_are_said() -> None:
     assert watched(told(state="starting")) == 20
     assert watched(told(turn_s=10.0)) == 0
+
+
+def test_what_was_away_meanwhile_is_not_stuck_at_its_return() -> None:
+    watch = StallWatch()
+    stuck = told(
+        sink={"in_flight": 7, "waiting": True}, health={"flush_lsn": FAR}, ops=2
+    )
+    assert not watch.look(0.0, stuck)
+    assert not watch.look(1.0, stuck)
+    for second in range(2, 60):  # its server is away
+        assert not watch.look(float(second), {"state": "waiting", "sinks": {}})
+    assert not watch.look(60.0, stuck)
+    assert len(watch.look(80.0, stuck)) == 3

@@ -56,3 +56,10 @@ def test_of_a_sink_without_any_nothing_is_kept() -> None:
     assert tallies.report("other")["tables"] == {}
     assert tallied(None) == {}
     assert tallied({"public.t": {"skipped": 3}})["skipped"] == 3
+
+
+def test_what_this_process_dropped_begins_with_nothing() -> None:
+    tallies = Tallies({"kafka": {"public.t": {"dropped": 5}}})
+    assert tallies.dropped("kafka") == {}
+    tallies.follow([sink(tally(dropped=1))])
+    assert tallies.dropped("kafka") == {"public.t": 1}

@@ -3,25 +3,51 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
 
 _PUSH = """
 import threading
-from walstream.worker import _push
-class Worker:
-    phase, answers = "polling", {}
+from walstream import logs, worker
+logs.configure("info", str)
+class Worker(worker.Worker):
+    phase, answers, _mute, reports = "polling", {}, False, 0
+    def __init__(self):
+        pass
     def report(self):
+        self.reports += 1
+        if self.reports <= %d:
+            raise RuntimeError("something changed meanwhile")
         return {"tables": {str(number): "x" * 100 for number in range(3000)}}
-_push(Worker(), threading.Event(), threading.Event())
+worker._REPORT_EVERY_S = 0.1
+worker._push(Worker(), threading.Event(), threading.Event())
 """
 
 
-def test_a_state_larger_than_a_pipe_arrives_whole() -> None:
-    process = subprocess.Popen([sys.executable, "-c", _PUSH], stdout=subprocess.PIPE)
+@contextmanager
+def pushing(failures: int) -> Iterator[IO[bytes]]:
+    """Run a worker whose first reports fail."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PUSH % failures],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         assert process.stdout is not None
-        for _ in range(2):
-            told = json.loads(process.stdout.readline())
-            assert len(told["tables"]) == 3000
+        yield process.stdout
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_state_larger_than_a_pipe_arrives_whole() -> None:
+    with pushing(failures=0) as stdout:
+        for _ in range(2):
+            told = json.loads(stdout.readline())
+            assert len(told["tables"]) == 3000
+
+
+def test_a_report_that_fails_is_not_the_last() -> None:
+    with pushing(failures=2) as stdout:
+        assert json.loads(stdout.readline())

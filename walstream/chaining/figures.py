@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import structlog
 
+from walstream.chaining.record import Table
 from walstream.errors import WalstreamError
-from walstream.meter import Meter
+from walstream.meter import Meter, TableMeter
 from walstream.rate import Rate
 
 DOCUMENT: Final = "figures"
@@ -33,6 +34,7 @@ class Figures:
         self.read: int = kept.get("ops", 0)  # records, repeats too
         self.delivered: int = kept.get("delivered", 0)
         self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
+        self._poisoned_now = 0  # by this process
         self.dropped: dict[str, int] = dict(kept.get("dropped", {}))  # by sink
         self.lag: int | None = None  # records that wait in our partitions
         self.away = ""  # why the upstream brokers do not answer
@@ -42,6 +44,7 @@ class Figures:
         self.streaming = False
         self.sinks: dict[str, dict[str, Any]] = {}
         self.meter = Meter()
+        self._meters: dict[Table | None, TableMeter] = {}
         self._read_rate, self._delivered_rate = Rate(), Rate()
 
     def see_away(self, away: str) -> None:
@@ -60,11 +63,20 @@ class Figures:
             self._away_said = False
             _log.info("upstream Kafka answers again")
 
+    def count(self, table: Table | None) -> None:
+        """Count a record that was passed on, or over; None: it is of no table."""
+        found = self._meters.get(table)
+        if found is None:
+            name = ".".join(filter(None, table)) if table else ""
+            found = self._meters[table] = self.meter.tables.of(name)
+        found.ops += 1
+
     def poison(self, cause: str) -> bool:
         """Count a record that is no op; tell whether its cause is new."""
         if cause not in self.poisoned and len(self.poisoned) >= _CAUSES:
             cause = "others"
         count = self.poisoned.get(cause, 0)
+        self._poisoned_now += 1
         # another thread may be at it
         self.poisoned = {**self.poisoned, cause: count + 1}
         return not count
@@ -93,14 +105,15 @@ class Figures:
         }
 
     def _metrics(self) -> dict[str, Any]:
-        """Give what was counted; records were read for the sinks, by table."""
+        """Give what this process counted."""
         counted = self.meter.report()
         for name, sink in counted["sinks"].items():
-            self.meter.sink(name).see(
-                waiting=bool(self.sinks.get(name, {}).get("waiting"))
-            )
+            told = self.sinks.get(name, {})
+            self.meter.sink(name).see(waiting=bool(told.get("waiting")))
             sink["delivered"] = self.meter.sink(name).records
-        return counted
+            tables = told.get("tables", {})
+            sink["dropped"] = {table: one["dropped"] for table, one in tables.items()}
+        return {**counted, "poisoned": self._poisoned_now}
 
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""

@@ -149,6 +149,7 @@ class Passing:
         except Unpassable as error:
             if not self._meet(record, str(error.args[0]), portion):
                 return False
+            self._figures.count(None)
             offsets.sent(portion, record.offset, note)
             return True
         if aims is None:
@@ -158,6 +159,7 @@ class Passing:
             if outlet.verbose:
                 say(outlet.name, record, named)
             outlet.put(aim, record, note.source, portion)
+        self._figures.count(named.table)
         offsets.sent(portion, record.offset, note)
         return True
 

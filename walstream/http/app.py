@@ -1,9 +1,11 @@
 """The routes. Each answers from the board: no server, no folder, no worker is asked."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
+import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,6 +20,8 @@ from walstream.http.lines import stats_lines, status_lines
 from walstream.status_shape import SCHEMA
 
 _JSON = "application/json"
+_SAY_AGAIN_S = 60.0
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Answers:
 
     board: Board
     set_debug: Callable[[bool], None]
+    written: exposition.Written
 
     async def page(self, _request: Request) -> Response:
         html = page.render(self._truth(), self.board.samples)
@@ -56,7 +61,7 @@ class Answers:
 
     async def metrics(self, request: Request) -> Response:
         accept = request.headers.get("accept", "")
-        body, content_type = exposition.write(self.board.config, self._truth(), accept)
+        body, content_type = self.written.of(self._truth(), accept)
         return Response(body, headers={"content-type": content_type})
 
     async def debug(self, request: Request) -> Response:
@@ -80,7 +85,8 @@ class Answers:
 
 def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
     """Make the application, with its guard."""
-    answers = Answers(board, set_debug)
+    answers = Answers(board, set_debug, exposition.Written(board.config))
+    errors = Errors()
     any_method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     app = Starlette(
         routes=[
@@ -93,7 +99,7 @@ def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
             Route("/debug", answers.debug, methods=any_method),
             Route("/debug/{what:path}", answers.debug, methods=any_method),
         ],
-        exception_handlers={HTTPException: _say, Exception: _say_defect},
+        exception_handlers={HTTPException: errors.say, Exception: errors.say_defect},
     )
     app.router.redirect_slashes = False
     return Guard(app, Rules.of(board.config.http))
@@ -103,14 +109,24 @@ def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:
     return PlainTextResponse(text + "\n", code)
 
 
-async def _say(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return await _say_defect(_request, error)
-    response = PlainTextResponse(error.detail + "\n", error.status_code)
-    response.headers.update(error.headers or {})
-    return response
+class Errors:
+    """Says what no path does; a defect to the log too, but not at each request."""
 
+    def __init__(self) -> None:
+        self._said_at = -_SAY_AGAIN_S
 
-async def _say_defect(_request: Request, _error: Exception) -> Response:
-    """Say nothing of it but that it is one: the log has it."""
-    return _text("a defect of walstream: its log says more", HTTPStatus(500))
+    async def say(self, request: Request, error: Exception) -> Response:
+        if not isinstance(error, HTTPException):
+            return await self.say_defect(request, error)
+        response = PlainTextResponse(error.detail + "\n", error.status_code)
+        response.headers.update(error.headers or {})
+        return response
+
+    async def say_defect(self, request: Request, error: Exception) -> Response:
+        """Say nothing of it but that it is one."""
+        now = time.monotonic()
+        if now - self._said_at >= _SAY_AGAIN_S:
+            self._said_at = now
+            path = request.url.path
+            _log.error("a request failed: a defect", path=path, exc_info=error)
+        return _text("a defect of walstream: its log says more", HTTPStatus(500))

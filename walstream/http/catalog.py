@@ -48,15 +48,16 @@ METRICS: Final = {
             "gauge",
             "1",
             ("source", "sink", "type"),
-            "1 while the sink is delivered to, 0 while it waits, is detached or given"
-            " up, or its source does not flow.",
+            "1 while the sink is delivered to, or nothing is left to deliver; 0 while"
+            " it waits, is detached or given up, or its source does not flow.",
         ),
         Metric(
             "walstream_replication_lag_bytes",
             "gauge",
             "bytes",
             _SOURCE,
-            "WAL that the server has and Kafka does not; 0 when idle.",
+            "WAL that the server has and Kafka does not; 0 when idle, none while nobody"
+            " tells.",
         ),
         Metric(
             "walstream_replication_lag_seconds",
@@ -93,7 +94,7 @@ METRICS: Final = {
             "ops",
             _TABLE,
             "Ops read, repeats too: numbers of the stream, rows of a sql source,"
-            " records of a kafka source.",
+            ' records of a kafka source (those that are no ops with table="").',
         ),
         Metric(
             "walstream_delivered_total",

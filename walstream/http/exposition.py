@@ -1,6 +1,7 @@
 """`/metrics`: what is known, in the words of Prometheus."""
 
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final
@@ -31,6 +32,7 @@ _FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
     "histogram": HistogramMetricFamily,
     "untyped": UntypedMetricFamily,
 }
+_FRESH_S: Final = 0.5
 _UNNAMED: Final = ""  # the table of what belongs to none
 
 Counted = Mapping[str, Any]
@@ -42,6 +44,27 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
     registry.register(_Once(Collection(config, truth).families()))
     encode, content_type = prometheus_client.exposition.choose_encoder(accept)
     return encode(registry), content_type
+
+
+class Written:
+    """The last answer: with many tables one costs more than all else that is asked."""
+
+    def __init__(
+        self, config: Config, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._of: tuple[float, str] | None = None  # which snapshot, and for whom
+        self._at = 0.0
+        self._answer = b"", ""
+
+    def of(self, truth: Truth, accept: str) -> tuple[bytes, str]:
+        """Write it anew when something was told since, or half a second went by."""
+        of, now = (truth.snapshot.made_at, accept), self._clock()
+        if of != self._of or now - self._at >= _FRESH_S:
+            self._answer = write(self._config, truth, accept)
+            self._of, self._at = of, now
+        return self._answer
 
 
 class _Once:
@@ -76,10 +99,10 @@ class Collection:
             self._source(source)
             counted = _counted(self._truth.snapshot.counted, source)
             self._counters(source, counted)
-            if source.tables:
-                self._polled(source)
+            if source.kind == "sql":
+                self._polled(source, counted)
             elif source.kind == "kafka":
-                self._chained(source)
+                self._chained(source, counted)
             for sink in source.sinks:
                 of_sink = counted.get("metrics", {}).get("sinks", {}).get(sink.name, {})
                 self._sink(source, sink, of_sink)
@@ -152,16 +175,17 @@ class Collection:
         for table, one in metrics.get("tables", {}).items():
             self._add("walstream_ops_total", (source.name, table), one["ops"])
             self._sum("source_events", (*old, table), one["ops"])
-            name = "source_event_processing_time_sec"
-            self._sum(name, (*old, table), one["seconds"])
+            if source.kind != "kafka":  # its records are in no transaction
+                name = "source_event_processing_time_sec"
+                self._sum(name, (*old, table), one["seconds"])
 
     def _sink(self, source: SourceStatus, sink: SinkStatus, counted: Counted) -> None:
         name = (source.name, sink.name)
-        up = sink.state == "delivering"
+        ended = source.state == "stopped" and not source.exit_code
+        up = sink.state == "delivering" or (ended and sink.state == "stopped")
         self._add("walstream_sink_up", (*name, sink.kind), up)
         self._add("walstream_in_flight", name, sink.in_flight)
-        for table, counts in sink.tables.items():
-            dropped = counts.get("dropped")
+        for table, dropped in counted.get("dropped", {}).items():
             self._add("walstream_dropped_total", (*name, table), dropped)
         self._add("walstream_delivered_total", name, counted.get("delivered"))
         latency = counted.get("latency")
@@ -171,34 +195,35 @@ class Collection:
         self._sum("sink_errors", (*old, _UNNAMED), counted.get("errors"))
         for table, one in counted.get("tables", {}).items():
             self._sum("sink_events", (*old, table), one["ops"])
-            seconds = "sink_event_processing_time_sec"
-            self._sum(seconds, (*old, table), one["seconds"])
+            if source.kind != "kafka":
+                seconds = "sink_event_processing_time_sec"
+                self._sum(seconds, (*old, table), one["seconds"])
 
-    def _polled(self, source: SourceStatus) -> None:
+    def _polled(self, source: SourceStatus, counted: Counted) -> None:
         """Add what is told of polled tables, whose rows are their ops."""
-        told = self._truth.snapshot.sources[source.name].get("tables", {})
         for table, one in source.tables.items():
-            name = (source.name, table)
-            self._add("walstream_poll_rows_total", name, one.rows)
-            self._add("walstream_poll_position", name, one.position)
-            seconds = told.get(table, {}).get("poll_seconds")
-            self._observe("walstream_poll_seconds", name, seconds)
-            self._add("walstream_ops_total", name, one.rows)
-            self._sum("source_events", (source.name, source.kind, table), one.rows)
+            self._add("walstream_poll_position", (source.name, table), one.position)
+        polls = counted.get("metrics", {}).get("polls", {})
+        for table, one in polls.items():
+            name, rows = (source.name, table), one["rows"]
+            self._add("walstream_poll_rows_total", name, rows)
+            self._observe("walstream_poll_seconds", name, one["seconds"])
+            self._add("walstream_ops_total", name, rows)
+            self._sum("source_events", (source.name, source.kind, table), rows)
             for sink in source.sinks:
-                self._sum("sink_events", (sink.name, sink.kind, table), one.rows)
-        for sink in source.sinks:
-            delivered = (source.name, sink.name)
-            self._add("walstream_delivered_total", delivered, source.delivered)
+                self._sum("sink_events", (sink.name, sink.kind, table), rows)
+        if polls:
+            rows = sum(one["rows"] for one in polls.values())
+            for sink in source.sinks:
+                name = (source.name, sink.name)
+                self._add("walstream_delivered_total", name, rows)
 
-    def _chained(self, source: SourceStatus) -> None:
+    def _chained(self, source: SourceStatus, counted: Counted) -> None:
         """Add what is told of records that were passed on."""
         name = (source.name,)
         self._add("walstream_upstream_lag_records", name, source.lag_records)
-        self._add("walstream_poisoned_total", name, sum(source.poisoned.values()))
-        self._add("walstream_ops_total", (source.name, _UNNAMED), source.ops)
-        old = (source.name, source.kind, _UNNAMED)
-        self._sum("source_events", old, source.ops)
+        poisoned = counted.get("metrics", {}).get("poisoned")
+        self._add("walstream_poisoned_total", name, poisoned)
 
 
 def _family(name: str) -> Family:

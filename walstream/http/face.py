@@ -17,11 +17,11 @@ from walstream.config import Config
 from walstream.errors import ConfigError
 from walstream.http import app
 from walstream.http.board import Board
+from walstream.http.guard import LARGEST_HEAD
 from walstream.http.protocol import PatientProtocol
 from walstream.snapshot import Snapshot
 
 _BACKLOG: Final = 256  # taken in one step: each costs a descriptor of the supervisor
-_LARGEST_HEAD: Final = 16 << 10
 _IDLE_S: Final = 15
 _AGAIN_S: Final = 5.0
 _END_S: Final = 2.0
@@ -100,7 +100,7 @@ def _settings(application: object) -> uvicorn.Config:
         backlog=_BACKLOG,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=1,
-        h11_max_incomplete_event_size=_LARGEST_HEAD,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
     )
 
 

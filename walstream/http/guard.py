@@ -24,6 +24,7 @@ from walstream.config.model import Http
 
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]@]+)(?::[0-9]{1,5})?")
 _ASKS: Final = 'Basic realm="walstream", charset="UTF-8"'
+LARGEST_HEAD: Final = 16 << 10  # bytes
 _CROSS: Final = frozenset({"cross-site", "same-site"})
 _HEADERS: Final[Mapping[str, str]] = {
     "cache-control": "no-store",
@@ -89,6 +90,16 @@ class Rules:
         return None
 
 
+def _too_large(scope: Scope) -> Refusal | None:
+    """Refuse a head that came at once, which the listener takes whatever its size."""
+    size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    size += sum(len(name) + len(value) for name, value in scope["headers"])
+    if size <= LARGEST_HEAD:
+        return None
+    text = f"No head is larger than {LARGEST_HEAD >> 10} KiB here."
+    return Refusal(431, text, {"connection": "close"})
+
+
 def is_cross_site(headers: Headers) -> bool:
     """Tell whether a browser asks on behalf of another site's page."""
     if headers.get("sec-fetch-site", "") in _CROSS:
@@ -132,7 +143,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = self._rules.refusal(Headers(scope=scope))
+        refusal = _too_large(scope) or self._rules.refusal(Headers(scope=scope))
         answer: Any = self._app
         if refusal is not None:
             answer = PlainTextResponse(

@@ -1,5 +1,6 @@
 """What `/status` and `/stats` say as text: pure."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,4 +86,6 @@ def _line(**fields: Any) -> str:
 
 def _text(value: Any) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return f'"{text}"' if not text or set(text) & set(' "=\n') else text
+    # what is quoted is so as in JSON: a table's name may hold anything
+    plain = text.isprintable() and not set(text) & set(' "=\\')
+    return text if text and plain else json.dumps(text, ensure_ascii=False)

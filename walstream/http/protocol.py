@@ -1,8 +1,8 @@
 """One connection of the listener: nobody may be slow, silent or many.
 
-uvicorn closes a connection that is idle after an answer. Here one is closed too whose
-first request does not come whole in time, and whose answer is not taken; and the oldest
-that waits makes room when there are too many.
+uvicorn closes a connection that is idle after an answer, once all of that was taken.
+Here one is cut off too whose request does not come whole in time, and whose answer is
+not taken; and the oldest that waits makes room when there are too many.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_S: Final = 5.0
-ANSWER_S: Final = 20.0
+ANSWER_S: Final = 20.0  # longer than uvicorn lets one be idle
 MOST: Final = 100  # connections
 
 
@@ -22,6 +22,8 @@ class PatientProtocol(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._deadline: asyncio.TimerHandle | None = None
+        self._answered = False  # and nothing was asked since
+        self.aborted = False
         self.since = time.monotonic()
 
     @property
@@ -33,13 +35,19 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._end_after(HEAD_S)
-        others = [one for one in self.connections if isinstance(one, PatientProtocol)]
+        # one that was cut off is forgotten only later, and holds no place till then
+        others = [
+            one
+            for one in self.connections
+            if isinstance(one, PatientProtocol) and not one.aborted
+        ]
         if len(others) > MOST:
             idle = [one for one in others if one.waits and one is not self]
             min(idle or others, key=lambda one: one.since).abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._deadline is None:
+        if self._answered:
+            self._answered = False
             self._end_after(HEAD_S)
         waited = self.waits
         super().data_received(data)
@@ -47,7 +55,9 @@ class PatientProtocol(H11Protocol):
             self._end_after(ANSWER_S)
 
     def on_response_complete(self) -> None:
-        self._unset()
+        """Wait on: the answer may not be taken yet, or the next one be under way."""
+        self._answered = True
+        self._end_after(ANSWER_S)
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -56,6 +66,7 @@ class PatientProtocol(H11Protocol):
 
     def abort(self) -> None:
         """End it, whatever is under way."""
+        self.aborted = True
         self._unset()
         self.transport.abort()
 

@@ -18,7 +18,9 @@ import structlog
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.topics import Topics
+from walstream.meter import PollMeter
 from walstream.options import Options
+from walstream.polling.kept import progress_of
 from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.poller import Poller, Rules
@@ -74,6 +76,8 @@ class PolledSource:
         self._line = Line(options.driver)
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
+        self._kept: dict[str, dict[str, Any]] = {}  # told, before there are any
+        self._meters = {table: PollMeter() for table in source.tables}
         self._asked: deque[Answer] = deque()
         self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
         self._refresh_at = 0.0
@@ -95,6 +99,10 @@ class PolledSource:
 
     def run(self) -> bool:
         """Poll until a stop; False: its deadline cut a range short."""
+        self._kept = {
+            table: progress_of(self._source, table, self._positions).report()
+            for table in self._source.tables
+        }
         if not self._spark_found:
             session.check_pyspark()
             session.check_java()
@@ -176,7 +184,9 @@ class PolledSource:
             runner,
         )
         interval_s = None if self._options.poll_once else self._source.poll_interval
-        return TableThread(name, poller, runner, interval_s, lambda: marks.lacking)
+        made = TableThread(name, poller, runner, interval_s, lambda: marks.lacking)
+        made.measure(self._meters[name])
+        return made
 
     def _poll(self, topics: Mapping[str, Topics], failed: threading.Event) -> bool:
         for table in self._tables:
@@ -262,8 +272,11 @@ class PolledSource:
 
     def report(self) -> dict[str, Any]:
         """Tell how far the tables are, and whether Kafka is there."""
+        told = {table.table: table.report() for table in self._tables} or self._kept
+        polls = {table: meter.report() for table, meter in self._meters.items()}
         return {
-            "tables": {table.table: table.report() for table in self._tables},
+            "tables": told,
+            "metrics": {"polls": polls},
             "sinks": {
                 name: {"waiting": one.away} for name, one in self._topics.items()
             },

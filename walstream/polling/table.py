@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import structlog
 
 from walstream.errors import RecordRefused, WalstreamError
-from walstream.meter import LATENCY_S, Histogram
+from walstream.meter import PollMeter
 from walstream.metrics import ERROR, HINT, TABLE
 from walstream.polling.poller import Poller
 from walstream.polling.runner import Runner
@@ -54,7 +54,12 @@ class TableThread(threading.Thread):
         self._lacks_mark = lacks_mark
         self._rate = Rate()
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
-        self._seconds = Histogram(LATENCY_S)  # of each poll
+        self._meter = PollMeter()
+
+    def measure(self, meter: PollMeter) -> None:
+        """Count in this one, which outlives the thread; before it is started."""
+        self._meter = meter
+        meter.begin(self._poller.told["rows"])
 
     @property
     def held(self) -> bool:
@@ -104,7 +109,8 @@ class TableThread(threading.Thread):
         else:
             self.refused = None
         finally:
-            self._seconds.observe(time.monotonic() - self._poll_began[0])
+            self._meter.seconds.observe(time.monotonic() - self._poll_began[0])
+            self._meter.see(self._poller.told["rows"])
             self._poll_began = None
 
     def _say(self, error: RecordRefused) -> None:
@@ -119,11 +125,11 @@ class TableThread(threading.Thread):
     def report(self) -> dict[str, Any]:
         """Tell how far it is; the rate is of those who ask from one thread."""
         now, told, began = time.monotonic(), self._poller.told, self._poll_began
+        self._meter.see(told["rows"])
         poll = {"s": now - began[0], "rows": told["rows"] - began[1]} if began else None
         return {
             **told,
             "rows_per_s": self._rate.of(now, told["rows"]),
             "poll": poll,
             "lacks_mark": self._lacks_mark(),
-            "poll_seconds": self._seconds.report(),
         }

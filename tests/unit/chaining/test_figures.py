@@ -58,3 +58,17 @@ def test_what_cannot_be_written_stops_nothing() -> None:
     assert not written
     figures.write(now=True)
     assert list(written[0]) == ["figures"]
+
+
+def test_records_are_counted_by_table_and_only_those_of_this_process() -> None:
+    figures = Figures({"ops": 5, "poisoned": {"x": 7}, "dropped": {"a": 9}})
+    for table in (("public", "t"), ("public", "t"), ("", "u"), None):
+        figures.count(table)
+    figures.poison("x")
+    figures.meter.sink("a")
+    figures.see_sinks({"a": {"dropped": 10, "tables": {"public.t": {"dropped": 1}}}})
+    counted = figures.report()["metrics"]
+    ops = {name: one["ops"] for name, one in counted["tables"].items()}
+    assert ops == {"public.t": 2, "u": 1, "": 1}
+    assert counted["poisoned"] == 1
+    assert counted["sinks"]["a"]["dropped"] == {"public.t": 1}

@@ -86,6 +86,7 @@ def counted() -> dict[str, Any]:
     sink.tables.of("public.t").ops += 11
     sink.deliver(12, 0, 0.0, meter.tables.of("public.t"))
     metrics = {**meter.report(), "backfill_rows": 5}
+    metrics["sinks"]["kafka"]["dropped"] = {"public.t": 1}
     return {"metrics": metrics, "errors": {"transient": 2}, "deaths": 1}
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import structlog
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -141,6 +142,23 @@ def test_what_is_not_there_is_404_and_a_defect_says_nothing_of_itself(
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
     assert "defect" in answer.text
+
+
+def test_the_log_says_a_defect_once_however_often_is_asked(board: Change) -> None:
+    broken = client(board(ops="no number", sinks=None))
+    with structlog.testing.capture_logs() as log:
+        for _ in range(3):
+            broken.get("/metrics")
+    (said,) = log
+    assert (said["log_level"], said["path"]) == ("error", "/metrics")
+    assert isinstance(said["exc_info"], Exception)
+
+
+def test_a_name_in_stats_stays_in_its_line(board: Change) -> None:
+    name = 'a"b\nsource=evil'
+    beside = {name: {"rows": 1, "state": "reading", "error": ""}}
+    lines = client(board(beside=beside)).get("/stats").text.splitlines()
+    assert lines[-1] == r'backfill="app/a\"b\nsource=evil" state=reading rows=1'
 
 
 def test_before_anything_is_known_nothing_is_said_to_be_well(board: Change) -> None:

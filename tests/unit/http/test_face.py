@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.unit.http.conftest import Change, config, snapshot, told
 from tests.waiting import wait_until
 from walstream.errors import ConfigError
-from walstream.http import protocol
+from walstream.http import page, protocol
 from walstream.http.face import Face, listen
 
 
@@ -42,6 +43,11 @@ def asked(face: Face) -> int:
         return 0
     finally:
         connection.close()
+
+
+def connections(face: Face) -> set[object]:
+    """Give those that the listener has."""
+    return set(face._server.server_state.connections)  # type: ignore[union-attr]  # noqa: SLF001
 
 
 def is_cut_off(one: socket.socket) -> bool:
@@ -77,6 +83,10 @@ def test_a_head_that_is_too_large_is_refused(face: Face) -> None:
         large.settimeout(10)
         large.sendall(head + b"x" * 20_000)
         assert large.recv(100).startswith(b"HTTP/1.1 400")
+    with socket.create_connection(place(face)) as whole:
+        whole.settimeout(10)
+        whole.sendall(head + b"x" * 20_000 + b"\r\n\r\n")
+        assert whole.recv(100)[:12] in {b"HTTP/1.1 400", b"HTTP/1.1 431"}
     assert asked(face) == 200
 
 
@@ -89,6 +99,39 @@ def test_a_thousand_idle_connections_keep_nobody_out(face: Face) -> None:
         for one in idle:
             one.close()
     wait_until(lambda: asked(face) == 200, 10, "it answers")
+
+
+def test_no_burst_of_connections_is_kept(face: Face) -> None:
+    loop = face._server.servers[0].get_loop()  # type: ignore[union-attr]  # noqa: SLF001
+    kept: list[int] = []
+    with ExitStack() as stack:
+
+        def burst() -> None:
+            for _ in range(200):
+                one = stack.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex(place(face))
+            # all of them come to the listener in one turn of its loop
+            loop.call_later(0.1, lambda: kept.append(len(connections(face))))
+
+        loop.call_soon_threadsafe(burst)
+        wait_until(lambda: kept, 10, "they are counted")
+    assert kept[0] <= protocol.MOST + 1
+    wait_until(lambda: asked(face) == 200, 10, "it answers")
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+def test_an_answer_that_nobody_takes_ends(
+    face: Face, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
+    monkeypatch.setattr(protocol, "ANSWER_S", 0.3)
+    # fills what the kernel keeps for who does not read
+    monkeypatch.setattr(page, "render", lambda *_: "x" * (8 << 20))
+    with socket.create_connection(place(face)) as deaf:
+        deaf.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * requests)
+        wait_until(lambda: connections(face), 10, "it came")
+        wait_until(lambda: not connections(face), 10, "it was cut off")
+    assert asked(face) == 200
 
 
 def test_a_connection_may_ask_again_and_again(face: Face) -> None:
