@@ -1,5 +1,7 @@
 """An op's name and an update's two halves."""
 
+import pickle
+
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.row import OMITTED
 
@@ -50,3 +52,11 @@ def test_key_change_becomes_delete_and_insert_under_two_numbers() -> None:
 
 def test_tables_are_told_apart_by_identity() -> None:
     assert Table("s", "t", ("id",)) != Table("s", "t", ("id",))
+
+
+def test_ops_and_tables_go_to_other_processes() -> None:
+    op = ReplicationOp(Kind.INSERT, TABLE, 7, 3, new=["1", None], info=b"x")
+    again = pickle.loads(pickle.dumps(op))  # noqa: S301 - our own
+    table, again.table = again.table, TABLE
+    assert again == op
+    assert repr(table) == repr(TABLE)
