@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
-from confluent_kafka import Producer
 from rich.console import Console
 from rich.table import Table
 
 from bench import peers
-from bench.peers import Place
+from bench.place import Place, warm
 from bench.watch import Figure, Program
 from walstream.local import LocalKafka, LocalPostgres
 
@@ -35,8 +34,6 @@ _FILL: Final = (
     "INSERT INTO backlog SELECT j, j % 100, 'some text of about forty characters, yes',"
     " now(), (j % 100) * 1.25, 'name ' || j FROM generate_series(1, {rows}) j"
 )
-_WARM_RECORDS: Final = 1_000_000
-_WARM_VALUE: Final = b'{"some": "record of a size as theirs"}' * 5
 _LONGEST_S: Final = 1200.0
 _WALSTREAM, _COPY = "walstream", "COPY"
 _COLD, _WARM = "spark.read.jdbc, first", "spark.read.jdbc, warm"
@@ -63,7 +60,7 @@ def main() -> None:
         place = Place(postgres, kafka, folder, wanted.rows, wanted.partitions)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
-        warm(place)
+        warm(place, min(wanted.rows, 1_000_000))
         for run in range(wanted.runs):
             measure(place, run, figures, missing, wanted.without)
             console.print(f"run {run + 1} of {wanted.runs} done")
@@ -79,28 +76,6 @@ def fill(place: Place) -> None:
         connection.execute(_FILL.format(rows=place.rows).encode())
         connection.execute("VACUUM ANALYZE backlog")  # hint bits: no reader sets them
         connection.execute("CHECKPOINT")
-
-
-def warm(place: Place) -> None:
-    """Let the broker have compiled its code, whoever comes first."""
-    topic = place.topic("warm")
-    producer = Producer(
-        {
-            "bootstrap.servers": place.kafka.bootstrap,
-            "compression.type": "lz4",
-            "linger.ms": 5,
-        }
-    )
-    for number in range(_WARM_RECORDS):
-        while True:
-            try:
-                producer.produce("warm", _WARM_VALUE, b"%d" % number)
-            except BufferError:
-                producer.poll(0.05)
-            else:
-                break
-    producer.flush()
-    topic.close(_WARM_RECORDS)
 
 
 def measure(

@@ -66,7 +66,7 @@ class Place:
     idle_ms: list[float]  # CPU of a poll
 
     def topic(self, name: str) -> Topic:
-        return Topic(self.kafka.bootstrap, name, self.partitions)
+        return Topic(self.kafka.bootstrap, self.partitions, name)
 
     def server(self) -> dict[str, Any]:
         return {

@@ -179,7 +179,7 @@ def measure(
 
 @contextmanager
 def receiving(place: Place, run: str, sink: str) -> Iterator[Receiver]:
-    topic = Topic(place.bootstrap(sink), f"{run}.{sink}", 2)
+    topic = Topic(place.bootstrap(sink), 2, f"{run}.{sink}")
     receiver = Receiver(place.bootstrap(sink), topic.name)
     thread = threading.Thread(target=receiver.run)
     thread.start()
