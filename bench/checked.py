@@ -64,10 +64,10 @@ def read_op(_: bytes | None, value: bytes | None) -> Change:
 
 def read_unwrapped(key: bytes | None, value: bytes | None) -> Change:
     """Read Debezium's, whose types are not all texts."""
-    if value is None:
+    row = orjson.loads(value or b"null")  # the converter writes null as JSON, too
+    if row is None:
         text = str(orjson.loads(key or b"")["id"])
         return text, None, "D\t" + text
-    row = orjson.loads(value)
     text, at = str(row["id"]), row["at"]
     at = f"{at[:10]} {at[11:26]}+00"
     texts = (text, str(row["a"]), row["note"], at, row["amount"], row["name"])

@@ -73,6 +73,10 @@ class Load:
     def due(self, key: int) -> float:
         return self.begins + (key - self.low) / self.rate
 
+    def due_by(self, moment: float) -> int:
+        """How many rows should be written by then."""
+        return min(int((moment - self.begins) * self.rate), self.rows)
+
     def _write(self, own: int) -> None:
         try:
             with psycopg.connect(self.place.postgres.dsn(), autocommit=True) as one:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +11,8 @@ from bench.goals import Figures, ratio, verdicts
 from bench.programs import DEBEZIUM, LIMIT
 from bench.results import Document
 
-_WIDTH = 110
+_WIDTH: Final = 110
+_BESIDE: Final = (LIMIT, "COPY", "bare loop", "spark.read.jdbc, warm", DEBEZIUM)
 console = Console(width=_WIDTH)
 
 
@@ -23,6 +24,10 @@ def show(document: Document) -> None:
     first = next(run for runs in figures.values() for run in runs)
     made = rates if "rows_per_s" in first else plain
     console.print(made(document["profile"], figures))
+    for name, runs in figures.items():
+        for run in runs:
+            if run.get("void"):
+                console.print(f"{name}: a run is void: {run['void']}")
     for name, why in document.get("missing", {}).items():
         console.print(f"{name}: not measured: {why}")
     for verdict in verdicts(document["profile"], figures):
@@ -50,9 +55,7 @@ def goals(documents: Sequence[Document]) -> None:
 
 def rates(profile: str, figures: Figures) -> Table:
     """Lay out medians, and the ratios to what else was run."""
-    others = [
-        name for name in (LIMIT, "COPY", "bare loop", DEBEZIUM) if name in figures
-    ]
+    others = [name for name in _BESIDE if name in figures]
     table = _table(
         profile,
         ("rows/s", "min", "max", *(f"x {other}" for other in others)),
@@ -60,12 +63,13 @@ def rates(profile: str, figures: Figures) -> Table:
     )
     for name, runs in figures.items():
         found = [run["rows_per_s"] for run in runs]
-        rss = max(run["rss_mb"] for run in runs)
+        rss = max(run.get("rss_mb", 0.0) for run in runs)
+        used = median(run.get("cpu_us_per_row", 0.0) for run in runs)
         table.add_row(
             name,
             *(f"{rate:,.0f}" for rate in (median(found), min(found), max(found))),
             *(f"{ratio(figures, name, other):.2f}" for other in others),
-            f"{median(run['cpu_us_per_row'] for run in runs):.1f}",
+            f"{used:.1f}" if used else "",
             f"{rss:.0f}" if rss else "",
         )
     return table
@@ -78,11 +82,11 @@ def plain(profile: str, figures: Figures) -> Table:
         for name, value in next(iter(figures.values()))[0].items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    table = _table(profile, numbers, ())
+    table = _table(profile, [number.replace("_", " ") for number in numbers], ())
     for name, runs in figures.items():
         kept = [run for run in runs if not run.get("void")]
         if not kept:
-            table.add_row(name, f"void: {runs[-1]['void']}")
+            table.add_row(name, "void")
             continue
         table.add_row(name, *(_range(kept, number) for number in numbers))
     return table

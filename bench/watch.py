@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
+from walstream.errors import WalstreamError
 from walstream.kafka.reader import TopicReader
 
 _LOOK_EVERY_S: Final = 0.05
@@ -45,13 +46,27 @@ class Topic:
     ) -> None:
         self.name = name
         self.names = [name, *others]
-        self._client = AdminClient({"bootstrap.servers": bootstrap})
+        self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         new = [NewTopic(one, partitions) for one in self.names]
         for made in self._client.create_topics(new).values():
             made.result(60)
         # asking for many partitions is work for the broker
         self._look_every_s = max(_LOOK_EVERY_S, partitions * len(self.names) / 2000)
         self._reader = TopicReader({"bootstrap.servers": bootstrap})
+        self._until_led()
+
+    def _until_led(self) -> None:
+        """Wait: a topic that was just made may have no leader yet."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.held()
+            except WalstreamError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
 
     def held(self) -> int:
         bounds = self._reader.bounds(self.names)
