@@ -60,9 +60,8 @@ class Order:
 
 
 def main() -> None:
-    orders = [
-        order(profile, wanted) for wanted in [_parsed()] for profile in wanted.all
-    ]
+    wanted = _parsed()
+    orders = [order(profile, wanted) for profile in wanted.all]
     documents, failed = [], []
     for one in orders:
         try:
@@ -74,7 +73,8 @@ def main() -> None:
         if _RUN.get(one.profile) is not _module:  # those show it themselves
             shown.show(document)
         documents.append(document)
-    shown.goals(documents)
+    if documents:
+        shown.goals(documents)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

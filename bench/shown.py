@@ -100,7 +100,8 @@ def _range(runs: Sequence[Mapping[str, Any]], number: str) -> str:
 
 
 def _table(profile: str, *headings: Sequence[str]) -> Table:
-    table = Table("what", title=profile)
+    table = Table(title=profile)
+    table.add_column("what", no_wrap=True)
     for heading in (one for part in headings for one in part):
         table.add_column(heading, justify="right")
     return table

@@ -102,10 +102,9 @@ class Topic:
                 raise SystemExit(f"{self.name}: {held} of {rows} in {timeout_s} s")
             time.sleep(self._look_every_s)
         last = time.perf_counter()
-        shortest = self._look_every_s
-        sending = max(last - first, shortest) if seen_first else shortest
-        rate = (held - seen_first) / sending
-        return Figure(last - program.began, sending, rate)
+        # all came between two looks: the start counts, since nothing better is known
+        sending = last - (first if seen_first else program.began)
+        return Figure(last - program.began, sending, (held - seen_first) / sending)
 
     def close(self, rows: int) -> None:
         """Refuse a run that sent rows twice."""
