@@ -24,7 +24,7 @@ _CONFIRMED: Final = (
     "SELECT confirmed_flush_lsn >= %s FROM pg_replication_slots WHERE slot_name = %s"
 )
 _LONGEST_S: Final = 3600.0
-_LOOK_EVERY_S: Final = 0.02
+_LOOK_EVERY_S: Final = 0.03
 _LINGER_MS: Final = 20  # of Debezium: throughput counts
 
 Figures = dict[str, list[Figure]]

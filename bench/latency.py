@@ -49,7 +49,7 @@ class Latency:
     p50_ms: float
     p99_ms: float
     max_ms: float
-    writer_late_p99_ms: float
+    late_p99_ms: float  # of the writer, behind its schedule
     cpu_us_per_row: float = 0.0
     rss_mb: float = 0.0
     void: str = ""  # why it does not count
@@ -183,7 +183,7 @@ def latency(planned: Load, received: Received, warm_s: float) -> Latency:
         p50_ms=percentile(took, 50),
         p99_ms=percentile(took, 99),
         max_ms=took[-1],
-        writer_late_p99_ms=p99_late * 1e3,
+        late_p99_ms=p99_late * 1e3,
         void=void,
     )
 

@@ -95,8 +95,12 @@ def plain(profile: str, figures: Figures) -> Table:
 def _range(runs: Sequence[Mapping[str, Any]], number: str) -> str:
     found = [run[number] for run in runs]
     if len(found) == 1:
-        return f"{found[0]:,.1f}"
-    return f"{median(found):,.1f} ({min(found):,.1f}-{max(found):,.1f})"
+        return _number(found[0])
+    return f"{_number(median(found))} ({_number(min(found))}-{_number(max(found))})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def _table(profile: str, *headings: Sequence[str]) -> Table:

@@ -24,7 +24,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka.reader import TopicReader
 
 _LOOK_EVERY_S: Final = 0.05
-_SAMPLE_EVERY_S: Final = 0.1
+_SAMPLE_EVERY_S: Final = 0.25  # looks at every process of the machine
 
 
 @dataclass
