@@ -43,7 +43,7 @@ _FILL: Final = (
 _FIRST: Final = "INSERT INTO backlog VALUES (0, 0, '', NOW(6), 0, '')"
 _LIMIT: Final = 1_048_588  # max.message.bytes
 _BARE, _ONE, _TWO = "bare loop", "walstream", "walstream, parallelism = 2"
-_IDLE_POLLS: Final = 60
+_IDLE_POLLS, _FEW_POLLS = 60, 10  # one a second
 _LONGEST_S: Final = 1800.0
 _LOOK_S: Final = 0.1
 _SAMPLE: Final = 1000
@@ -62,6 +62,7 @@ class Place:
     partitions: int
     starts_s: list[float]  # until the first row is delivered
     idle_ms: list[float]  # CPU of a poll
+    idle_polls: int
 
     def topic(self, name: str) -> Topic:
         return Topic(self.kafka.bootstrap, self.partitions, name)
@@ -96,7 +97,9 @@ def main() -> None:
     settings = {"innodb-buffer-pool-size": "512M", "innodb-log-file-size": "256M"}
     with LocalMariadb(settings=settings) as mariadb, LocalKafka() as kafka:
         folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
-        place = Place(mariadb, kafka, folder, wanted.rows, wanted.partitions, [], [])
+        polls = _FEW_POLLS if wanted.small else _IDLE_POLLS
+        sizes = wanted.rows, wanted.partitions
+        place = Place(mariadb, kafka, folder, *sizes, [], [], polls)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
         bare(place, "warm")  # the broker's code, and the table in memory
@@ -214,7 +217,7 @@ def idle(place: Place, program: Program) -> float:
         return int(place.fetch("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
     used, begun, own = program.used_s(), connections(), 1
-    while (polls := connections() - begun - own) < _IDLE_POLLS:
+    while (polls := connections() - begun - own) < place.idle_polls:
         own += 1
         time.sleep(_LOOK_S)
     return (program.used_s() - used) / polls * 1e3
