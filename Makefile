@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 BIN := .venv/bin
 READY := .venv/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-.PHONY: help fmt check test fault bench demo dist cover-own clean python java
+.PHONY: help fmt check test fault bench bench-quick demo dist cover-own clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -29,11 +29,12 @@ test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name
 	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests: crashes, outages, large transactions
 	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)
-bench: java $(READY) ## walstream beside its peers
-	$(BIN)/python -m bench $(BENCH)
-	$(BIN)/python -m bench.consumer
-	$(BIN)/python -m bench.backfill
-	$(BIN)/python -m bench.poll
+bench: java $(READY) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
+	$(BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
+	  $(addprefix --runs ,$(RUNS)) $(BENCH)
+	$(BIN)/python -m bench.chart
+bench-quick: java $(READY) ## a glance at all of it, in 10 minutes
+	$(BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
 dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in dist/

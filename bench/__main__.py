@@ -1,70 +1,171 @@
-"""`python -m bench`: the drain rate of a backlog, beside pg_recvlogical on the same.
+"""`python -m bench`: walstream beside the limit and its peers, profile by profile.
 
-Both read the same transactions from the same server, one after the other, several
-times; the ratio is what counts, since machines are noisy.
+Each program of a profile has the same rows from the same server to the same broker, one
+after the other, several times; ratios count, since machines are noisy. Figures go to
+bench/results, those of small runs to bench/results/small.
 """
 
 import argparse
-import json
-import statistics
-import time
-from pathlib import Path
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
-from rich.console import Console
-from rich.table import Table
+from bench import drain, latency, outage, results, shown, start
+from bench.drain import Wanted
+from bench.place import servers
+from bench.programs import variants
+from bench.results import Document
+from bench.shapes import SHAPES
 
-from bench.drain import Backlog, Figure, limit, walstream
-from walstream.local import LocalKafka, LocalPostgres
+
+@dataclass(frozen=True)
+class Size:
+    """How many rows, or transactions, or seconds."""
+
+    full: int
+    quick: int
+    quick_debezium: bool = False
+
+
+SIZES: Final = {
+    "A": Size(2_000_000, 300_000, quick_debezium=True),
+    "B": Size(300_000, 50_000, quick_debezium=True),
+    "wide": Size(300_000, 50_000),
+    "update-full": Size(500_000, 100_000),
+    "mixed": Size(500_000, 100_000),
+    "tables": Size(500_000, 100_000),
+    "huge": Size(10_000_000, 1_000_000),
+    "latency": Size(60, 10),  # seconds of each run
+    "start": Size(5, 3),  # starts
+    "backfill": Size(2_000_000, 300_000),
+    "poll": Size(2_000_000, 200_000),
+    "consumer": Size(300_000, 60_000),
+    "outage": Size(1800, 20),  # seconds without Kafka
+}
+QUICK: Final = [name for name in SIZES if name != "outage"]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for of one profile."""
+
+    profile: str
+    rows: int
+    runs: int
+    partitions: int
+    debezium: bool
+    small: bool
 
 
 def main() -> None:
+    wanted = _parsed()
+    orders = [order(profile, wanted) for profile in wanted.all]
+    documents, failed = [], []
+    for one in orders:
+        try:
+            document = _RUN.get(one.profile, _drain)(one)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the others go on
+            shown.console.print(f"[red]{one.profile} failed[/]: {error}", markup=True)
+            failed.append(one.profile)
+            continue
+        if _RUN.get(one.profile) is not _module:  # those show it themselves
+            shown.show(document)
+        documents.append(document)
+    if documents:
+        shown.goals(documents)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--per-transaction", type=int, default=100)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--profile", action="append", choices=SIZES, help="one of them; again for more"
+    )
+    parser.add_argument("--runs", type=int, default=0, help="of each program")
+    parser.add_argument("--rows", type=int, default=0, help="or seconds, or starts")
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--quick", action="store_true", help="a glance, in 10 minutes")
+    parser.add_argument("--no-debezium", action="store_true")
     wanted = parser.parse_args()
-    console = Console()
-    figures: dict[str, list[Figure]] = {"pg_recvlogical": [], "walstream": []}
-    with LocalPostgres() as postgres, LocalKafka() as kafka:
-        backlog = Backlog(postgres, wanted.rows, wanted.per_transaction)
-        console.print(f"writing {wanted.rows} rows, {wanted.per_transaction} each")
-        backlog.write(walstream.begin(postgres, kafka, wanted.runs))
-        for run in range(wanted.runs):
-            figures["pg_recvlogical"].append(limit(backlog, run))
-            figures["walstream"].append(walstream.drain(backlog, run))
-            console.print(f"run {run + 1} of {wanted.runs} done")
-    console.print(table(figures))
-    console.print(f"written to {save(figures, vars(wanted))}")
+    wanted.all = wanted.profile or (QUICK if wanted.quick else list(SIZES))
+    return wanted
 
 
-def table(figures: dict[str, list[Figure]]) -> Table:
-    shown = Table("what", "rows/s", "min", "max", "x limit", "CPU us/row", "RSS MB")
-    limits = [figure.rows_per_s for figure in figures["pg_recvlogical"]]
-    for name, runs in figures.items():
-        rates = [figure.rows_per_s for figure in runs]
-        ratios = [rate / top for rate, top in zip(rates, limits, strict=True)]
-        shown.add_row(
-            name,
-            *(f"{figure:,.0f}" for figure in (median(rates), min(rates), max(rates))),
-            f"{median(ratios):.2f}",
-            f"{median([figure.cpu_us_per_row for figure in runs]):.1f}",
-            f"{max(figure.rss_mb for figure in runs):.0f}",
-        )
-    return shown
+def order(profile: str, wanted: argparse.Namespace) -> Order:
+    """Fill in what was not said."""
+    size = SIZES[profile]
+    rows = wanted.rows or (size.quick if wanted.quick else size.full)
+    debezium = not wanted.no_debezium
+    if wanted.quick:
+        debezium = debezium and size.quick_debezium
+    return Order(
+        profile,
+        rows,
+        wanted.runs or (1 if wanted.quick else 3),
+        wanted.partitions,
+        debezium,
+        small=rows < size.full,
+    )
 
 
-def median(figures: list[float]) -> float:
-    return statistics.median(figures)
+def _say(line: str) -> None:
+    shown.console.print(line, markup=False, highlight=False)
 
 
-def save(figures: dict[str, list[Figure]], wanted: dict[str, Any]) -> Path:
-    folder = Path(__file__).with_name("results")
-    folder.mkdir(exist_ok=True)
-    path = folder / time.strftime("drain-%Y%m%dT%H%M%S.json")
-    shown = {name: [vars(run) for run in runs] for name, runs in figures.items()}
-    path.write_text(json.dumps({"wanted": wanted, "figures": shown}, indent=2))
-    return path
+def _drain(order: Order) -> Document:
+    shape = SHAPES[order.profile](order.rows)
+    partitions = 1 if order.profile == "tables" else order.partitions
+    wanted = Wanted(order.runs, variants(), order.debezium)
+    with servers(order.rows, partitions) as place:
+        figures = drain.measure(place, shape, wanted, _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
 
 
-main()
+def _latency(order: Order) -> Document:
+    with servers(100_000, order.partitions) as place:
+        seconds, debezium = order.rows, order.debezium
+        wanted = Wanted(order.runs, variants()[:1], debezium)
+        figures = latency.measure(place, seconds, wanted, _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
+def _start(order: Order) -> Document:
+    with servers(0, order.partitions) as place:
+        figures = start.measure(place, max(order.rows, order.runs), variants())
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
+def _outage(order: Order) -> Document:
+    with servers(0, order.partitions) as place:
+        figures = outage.measure(place, order.rows, variants()[0], _say)
+    return results.save(order.profile, figures, vars(order), small=order.small)
+
+
+def _module(order: Order) -> Document:
+    """Run a benchmark that is a command of its own."""
+    command = [sys.executable, "-m", f"bench.{order.profile}"]
+    command += ["--rows", str(order.rows), "--runs", str(order.runs)]
+    if order.small:
+        command.append("--small")
+    if order.profile == "backfill" and not order.debezium:
+        command += ["--without", "debezium"]
+    subprocess.run(command, check=True)
+    folder = results.SMALL if order.small else results.FOLDER
+    return results.newest(folder)[order.profile]
+
+
+_RUN: Final[dict[str, Callable[[Order], Document]]] = {
+    "latency": _latency,
+    "start": _start,
+    "outage": _outage,
+    "backfill": _module,
+    "poll": _module,
+    "consumer": _module,
+}
+
+
+if __name__ == "__main__":
+    main()

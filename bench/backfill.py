@@ -7,23 +7,19 @@ time has each program's start in it. Ratios count, since machines are noisy.
 """
 
 import argparse
-import json
 import re
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psycopg
-from confluent_kafka import Producer
 from rich.console import Console
-from rich.table import Table
 
 from bench import peers
-from bench.peers import Place
+from bench.place import Place, warm
+from bench.results import save
+from bench.shown import show
 from bench.watch import Figure, Program
 from walstream.local import LocalKafka, LocalPostgres
 
@@ -35,14 +31,10 @@ _FILL: Final = (
     "INSERT INTO backlog SELECT j, j % 100, 'some text of about forty characters, yes',"
     " now(), (j % 100) * 1.25, 'name ' || j FROM generate_series(1, {rows}) j"
 )
-_WARM_RECORDS: Final = 1_000_000
-_WARM_VALUE: Final = b'{"some": "record of a size as theirs"}' * 5
 _LONGEST_S: Final = 1200.0
 _WALSTREAM, _COPY = "walstream", "COPY"
 _COLD, _WARM = "spark.read.jdbc, first", "spark.read.jdbc, warm"
 _DEBEZIUM: Final = "Debezium"
-_GOALS: Final = {_COLD: 1.5, _WARM: 1.5, _DEBEZIUM: 5.0}
-_MOST_RSS_MB: Final = 1500
 _ENDED: Final = re.compile(r'"backfill ended"')
 
 Figures = dict[str, list[Figure]]
@@ -54,6 +46,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--without", action="append", default=[], metavar="PEER")
+    parser.add_argument("--small", action="store_true")
     wanted = parser.parse_args()
     console = Console()
     figures: Figures = {}
@@ -63,14 +56,12 @@ def main() -> None:
         place = Place(postgres, kafka, folder, wanted.rows, wanted.partitions)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
-        warm(place)
+        warm(place, min(wanted.rows, 1_000_000))
         for run in range(wanted.runs):
             measure(place, run, figures, missing, wanted.without)
             console.print(f"run {run + 1} of {wanted.runs} done")
-    console.print(table(figures))
-    for line in verdicts(figures, missing):
-        console.print(line)
-    console.print(f"written to {save(figures, missing, vars(wanted))}")
+    shown = vars(wanted)
+    show(save("backfill", figures, shown, small=wanted.small, missing=missing))
 
 
 def fill(place: Place) -> None:
@@ -79,28 +70,6 @@ def fill(place: Place) -> None:
         connection.execute(_FILL.format(rows=place.rows).encode())
         connection.execute("VACUUM ANALYZE backlog")  # hint bits: no reader sets them
         connection.execute("CHECKPOINT")
-
-
-def warm(place: Place) -> None:
-    """Let the broker have compiled its code, whoever comes first."""
-    topic = place.topic("warm")
-    producer = Producer(
-        {
-            "bootstrap.servers": place.kafka.bootstrap,
-            "compression.type": "lz4",
-            "linger.ms": 5,
-        }
-    )
-    for number in range(_WARM_RECORDS):
-        while True:
-            try:
-                producer.produce("warm", _WARM_VALUE, b"%d" % number)
-            except BufferError:
-                producer.poll(0.05)
-            else:
-                break
-    producer.flush()
-    topic.close(_WARM_RECORDS)
 
 
 def measure(
@@ -167,55 +136,6 @@ topic = "walstream{run}.{{schema}}.{{table}}"
     if code != 0 or not _ENDED.search(program.log_text()):
         raise SystemExit(f"walstream run ended with {code}\n{program.log_end()}")
     return program.complete(figure, place.rows)
-
-
-def table(figures: Figures) -> Table:
-    shown = Table()
-    for heading in ("what", "rows/s", "x COPY", "wall s", "CPU us/row", "RSS MB"):
-        shown.add_column(heading, no_wrap=True)
-    for name, runs in figures.items():
-        shown.add_row(
-            name,
-            f"{median(figures, name, 'rows_per_s'):,.0f}",
-            f"{ratio(figures, name, _COPY):.2f}",
-            f"{median(figures, name, 'wall_s'):.1f}",
-            f"{median(figures, name, 'cpu_us_per_row'):.1f}",
-            f"{max(figure.rss_mb for figure in runs):.0f}",
-        )
-    return shown
-
-
-def median(figures: Figures, name: str, what: str) -> float:
-    return float(statistics.median(getattr(figure, what) for figure in figures[name]))
-
-
-def ratio(figures: Figures, name: str, other: str) -> float:
-    """Give the median of the ratios of the runs' rates."""
-    pairs = zip(figures[name], figures[other], strict=True)
-    return statistics.median(one.rows_per_s / two.rows_per_s for one, two in pairs)
-
-
-def verdicts(figures: Figures, missing: Mapping[str, str]) -> list[str]:
-    lines = [
-        f"walstream / {peer}: {ratio(figures, _WALSTREAM, peer):.2f} (goal {goal})"
-        for peer, goal in _GOALS.items()
-        if peer in figures
-    ]
-    rss = max(figure.rss_mb for figure in figures[_WALSTREAM])
-    lines.append(f"walstream's memory: {rss:.0f} MB (goal {_MOST_RSS_MB})")
-    return lines + [f"{name}: not measured: {why}" for name, why in missing.items()]
-
-
-def save(
-    figures: Figures, missing: Mapping[str, str], wanted: Mapping[str, Any]
-) -> Path:
-    folder = Path(__file__).with_name("results")
-    folder.mkdir(exist_ok=True)
-    path = folder / time.strftime("backfill-%Y%m%dT%H%M%S.json")
-    shown = {name: [vars(run) for run in runs] for name, runs in figures.items()}
-    document = {"wanted": wanted, "figures": shown, "not measured": missing}
-    path.write_text(json.dumps(document, indent=2))
-    return path
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ beside one transaction an op. Ratios count, since machines are noisy.
 """
 
 import argparse
-import statistics
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
 
@@ -19,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     AdminClient,
     NewTopic,
 )
-from rich.console import Console
-from rich.table import Table as RichTable
 
+from bench.results import save
+from bench.shown import show
 from consumer import BasicConsumer, IdempotentConsumer, Op, Transaction
 from walstream.formats.op import OpEncoder
 from walstream.local import LocalKafka, LocalPostgres
@@ -32,7 +31,15 @@ _NOTE: Final = "some text of about forty characters, yes"
 _INSERT: Final = "INSERT INTO item VALUES (%s, %s, %s)"
 _PARTITIONS: Final = 4
 _SINGLE: Final = 2000  # transactions of one op are slow
-_WIDTH: Final = 100
+_INSERTED: Final = 15  # ops of the basic one for each INSERT
+
+
+@dataclass
+class Rate:
+    rows_per_s: float
+
+
+Figures = dict[str, list[Rate]]
 
 
 class Stage:
@@ -137,73 +144,36 @@ class Stage:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.consumer")
-    parser.add_argument("--ops", type=int, default=300_000, help="of the basic one")
-    parser.add_argument("--inserts", type=int, default=20_000)
+    parser.add_argument(
+        "--rows", type=int, default=300_000, help="ops of the basic one"
+    )
+    parser.add_argument("--inserts", type=int, default=0, help="a fifteenth of them")
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--runs", type=int, default=7, help="of each, by turns")
+    parser.add_argument("--small", action="store_true")
     wanted = parser.parse_args()
-    batch, inserts = wanted.batch, wanted.inserts
+    rows, batch = wanted.rows, wanted.batch
+    inserts = wanted.inserts or max(rows // _INSERTED, 1)
     single = min(_SINGLE, inserts)
-    table = Report("consumer library", "bare", "ratio", "of runs", "goal")
+    figures: Figures = {}
     with LocalPostgres() as postgres, LocalKafka() as kafka:
         stage = Stage(kafka, postgres)
-        stage.fill("basic", wanted.ops, _PARTITIONS)
+        stage.fill("basic", rows, _PARTITIONS)
         stage.fill("inserts", inserts, 1)
-        table.compare(
-            "basic, empty handler | consume() and orjson.loads",
-            "0.50",
-            wanted.runs,
-            lambda: stage.basic("basic", wanted.ops),
-            lambda: stage.bare_basic("basic", wanted.ops),
-        )
-        table.compare(
-            f"idempotent, one INSERT an op, batches of {batch} | psycopg loop",
-            "0.85",
-            wanted.runs,
-            lambda: stage.idempotent("inserts", inserts, batch),
-            lambda: stage.bare_inserts(inserts, batch),
-        )
-        table.compare(
-            "the same, one transaction an op",
-            "",
-            wanted.runs,
-            lambda: stage.idempotent("inserts", single, 1),
-            lambda: stage.bare_inserts(single, 1),
-        )
-    table.show()
+        for _ in range(wanted.runs):  # by turns: other work of the machine meets all
+            _note(figures, "basic", stage.basic("basic", rows))
+            _note(figures, "basic, bare", stage.bare_basic("basic", rows))
+            name = "idempotent"
+            _note(figures, name, stage.idempotent("inserts", inserts, batch))
+            _note(figures, f"{name}, bare", stage.bare_inserts(inserts, batch))
+            name = "idempotent, one transaction an op"
+            _note(figures, name, stage.idempotent("inserts", single, 1))
+            _note(figures, f"{name}, bare", stage.bare_inserts(single, 1))
+    show(save("consumer", figures, vars(wanted), small=wanted.small))
 
 
-class Report:
-    """One line for each comparison, in ops a second."""
-
-    def __init__(self, *columns: str) -> None:
-        self._table = RichTable("what | beside what", title="ops a second, medians")
-        for column in columns:
-            self._table.add_column(column, justify="right", no_wrap=True)
-
-    def compare(
-        self,
-        what: str,
-        goal: str,
-        runs: int,
-        ours: Callable[[], float],
-        bare: Callable[[], float],
-    ) -> None:
-        """Run both by turns, since other work on the machine meets both."""
-        found = [(ours(), bare()) for _ in range(runs)]
-        ratios = sorted(mine / theirs for mine, theirs in found)
-        mine, theirs = (statistics.median(rates) for rates in zip(*found, strict=True))
-        self._table.add_row(
-            what,
-            f"{mine:,.0f}",
-            f"{theirs:,.0f}",
-            f"{statistics.median(ratios):.2f}",
-            f"{ratios[0]:.2f}-{ratios[-1]:.2f}",
-            goal,
-        )
-
-    def show(self) -> None:
-        Console(width=_WIDTH).print(self._table)
+def _note(figures: Figures, name: str, rate: float) -> None:
+    figures.setdefault(name, []).append(Rate(rate))
 
 
 if __name__ == "__main__":

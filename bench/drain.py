@@ -1,84 +1,114 @@
 """A backlog, and how long each reader takes to drain it."""
 
 import subprocess
-import sys
-import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Final
 
 import psutil
 import psycopg
 
-from walstream.local import LocalKafka, LocalPostgres
+from bench import programs
+from bench.checked import Checker, Read, read_op, read_unwrapped
+from bench.place import Place
+from bench.programs import DEBEZIUM, LIMIT, PUBLICATION, Variant
+from bench.shapes import Shape
+from bench.watch import Figure, Program, Topic
 
-_TABLE = (
-    "CREATE TABLE backlog (id bigint PRIMARY KEY, a int, note text, at timestamptz,"
-    " amount numeric, name text)"
+_SENT: Final = (
+    "SELECT sent_lsn >= %s FROM pg_stat_replication JOIN pg_replication_slots"
+    " ON pid = active_pid WHERE slot_name = %s"
 )
-_CONFIRMED = (
-    "SELECT confirmed_flush_lsn >= '{end}' FROM pg_replication_slots"
-    " WHERE slot_name = 'walstream{run}'"
+_CONFIRMED: Final = (
+    "SELECT confirmed_flush_lsn >= %s FROM pg_replication_slots WHERE slot_name = %s"
 )
-_WRITE = """
-DO $$ BEGIN FOR i IN 0..{last} LOOP
-  INSERT INTO backlog SELECT i::bigint * {size} + j, j,
-    'some text of about forty characters, yes', now(), j * 1.25, 'name ' || j
-  FROM generate_series(1, {size}) j;
-  COMMIT;
-END LOOP; END $$
-"""
+_LONGEST_S: Final = 3600.0
+_LOOK_EVERY_S: Final = 0.03
+_LINGER_MS: Final = 20  # of Debezium: throughput counts
+
+Figures = dict[str, list[Figure]]
 
 
 @dataclass
-class Figure:
-    rows_per_s: float
-    cpu_us_per_row: float
-    rss_mb: float
+class Wanted:
+    """What is run, and how often."""
+
+    runs: int
+    variants: list[Variant]
+    debezium: bool
 
 
+@dataclass
 class Backlog:
-    """Rows that were committed after the slots were made."""
+    """Changes that were written after the slots were made."""
 
-    def __init__(self, postgres: LocalPostgres, rows: int, size: int) -> None:
-        self.postgres = postgres
-        self.rows = rows
-        self._size = size
-        self.end = ""  # LSN behind the last row
+    place: Place
+    shape: Shape
+    checker: Checker
+    end: str = ""  # LSN behind the last change
 
-    def sql(self, query: str) -> str:
-        with psycopg.connect(self.postgres.dsn(), autocommit=True) as connection:
-            cursor = connection.execute(query)
-            row = cursor.fetchone() if cursor.description else None
-        return str(row[0]) if row else ""
-
-    def write(self, slots: int) -> None:
-        """Write the rows; one slot of pg_recvlogical's for each run is made before."""
-        for run in range(slots):
-            self.sql(f"SELECT pg_create_logical_replication_slot('l{run}', 'pgoutput')")
-        last = self.rows // self._size - 1
-        with psycopg.connect(self.postgres.dsn(), autocommit=True) as connection:
+    def write(self) -> None:
+        dsn = self.place.postgres.dsn()
+        with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("SET synchronous_commit = off")
-            connection.execute(_WRITE.format(last=last, size=self._size))
+            connection.execute("SET TimeZone = UTC")
+            connection.execute(self.shape.write.encode())
         # the insert position: without synchronous commit the written one lags behind
-        self.end = self.sql("SELECT pg_current_wal_insert_lsn()")
-        self.sql("CHECKPOINT")  # flushed, and out of the way of what is measured
+        self.end = self.place.sql("SELECT pg_current_wal_insert_lsn()")
+        self.place.sql("CHECKPOINT")  # flushed, and out of the way of what is measured
+
+    def topic(self, name: str) -> Topic:
+        return self.place.topic(*(f"{name}.public.{one}" for one in self.shape.tables))
+
+    def checked(self, topic: Topic, read: Read) -> None:
+        self.checker.check(self.place.kafka.bootstrap, topic.names, read)
+        topic.delete()
 
 
-def limit(backlog: Backlog, run: int) -> Figure:
+def measure(
+    place: Place, shape: Shape, wanted: Wanted, say: Callable[[str], None]
+) -> Figures:
+    """Write the backlog, and let each drain it by turns."""
+    place.sql(*shape.create, *shape.setup)
+    programs.publish(place, shape.tables)
+    for run in range(wanted.runs):
+        shorts = [variant.short for variant in wanted.variants]
+        for short in ("limit", *shorts, *(["debezium"] if wanted.debezium else [])):
+            programs.make_slot(place, f"{short}{run}")
+    backlog = Backlog(place, shape, Checker(place.postgres.dsn(), shape))
+    say(f"{shape.name}: writing {shape.changes:,} changes; logs in {place.folder}")
+    backlog.write()
+    figures: Figures = {}
+
+    def note(name: str, figure: Figure) -> None:
+        figures.setdefault(name, []).append(figure)
+        say(f"{shape.name}, run {run + 1}: {name}: {figure.rows_per_s:,.0f} rows/s")
+
+    for run in range(wanted.runs):
+        note(LIMIT, limit(backlog, f"limit{run}"))
+        for variant in wanted.variants:
+            note(variant.name, walstream(backlog, run, variant))
+        if wanted.debezium:
+            note(DEBEZIUM, debezium(backlog, run))
+    return figures
+
+
+def limit(backlog: Backlog, slot: str) -> Figure:
     """Let pg_recvlogical read the backlog into nothing."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [
-            backlog.postgres.binaries / "pg_recvlogical",
-            *("-d", backlog.postgres.dsn(), "--slot", f"l{run}", "--start"),
+            backlog.place.postgres.binaries / "pg_recvlogical",
+            *("-d", backlog.place.postgres.dsn(), "--slot", slot, "--start"),
             *("-f", "/dev/null", "-o", "proto_version=1", "--no-loop"),
-            *("-o", "publication_names=walstream", "--endpos", backlog.end),
+            *("-o", f"publication_names={PUBLICATION}", "--endpos", backlog.end),
         ]
     )
-    usage = _wait(process)
-    elapsed = time.perf_counter() - began
-    return Figure(backlog.rows / elapsed, usage * 1e6 / backlog.rows, 0.0)
+    used = _wait(process)
+    took = time.perf_counter() - began
+    rows = backlog.shape.changes
+    return Figure(took, took, rows / took, used * 1e6 / rows)
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> float:
@@ -96,82 +126,45 @@ def _wait(process: "subprocess.Popen[bytes]") -> float:
     return seen
 
 
-class _Walstream:
-    """Drains a copy of the backlog's slot for each run, by the real command."""
-
-    def begin(self, postgres: LocalPostgres, kafka: LocalKafka, runs: int) -> int:
-        """Make the slots, each by a first start of its own; give their number."""
-        self._folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
-        self._bootstrap = kafka.bootstrap
-        with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
-            connection.execute(_TABLE)
-        for run in range(runs):
-            process = self._start(postgres, run)
-            self._until_streaming(run)
-            process.terminate()
-            process.wait()
-        return runs
-
-    def _start(self, postgres: LocalPostgres, run: int) -> "subprocess.Popen[bytes]":
-        configuration = self._folder / f"run{run}.toml"
-        configuration.write_text(f"""
-state = "{self._folder}/state{run}"
-[sources.bench]
-kind = "postgres"
-dsn = "{postgres.dsn()}"
-slot = "walstream{run}"
-backfill = "never"
-sinks = ["kafka"]
-[sinks.kafka]
-kind = "kafka"
-topic = "run{run}.{{schema}}.{{table}}"
-[sinks.kafka.producer]
-"bootstrap.servers" = "{self._bootstrap}"
-""")
-        command = Path(sys.executable).with_name("walstream")
-        with self._log(run).open("wb") as log:
-            return subprocess.Popen([command, "run", "-c", configuration], stderr=log)
-
-    def _log(self, run: int) -> Path:
-        return self._folder / f"run{run}.log"
-
-    def _until_streaming(self, run: int) -> None:
-        deadline = time.monotonic() + 60
-        while '"streaming"' not in self._log(run).read_text():
-            if time.monotonic() > deadline:
-                raise SystemExit(self._log(run).read_text())
-            time.sleep(0.005)
-
-    def drain(self, backlog: Backlog, run: int) -> Figure:
-        """Run until all is delivered and confirmed; count what Kafka holds."""
-        process = self._start(backlog.postgres, run)
-        self._until_streaming(run)
+def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
+    """From when it streams until all is delivered; then it must be confirmed, too."""
+    name = f"{variant.short}{run}"
+    topic, rows = backlog.topic(name), backlog.shape.changes
+    with programs.walstream(backlog.place, variant, name) as program:
+        program.until_said('"streaming"')
+        program.mark()
         began = time.perf_counter()
-        root = psutil.Process(process.pid)
-        query = _CONFIRMED.format(end=backlog.end, run=run)
-        rss = 0
-        while backlog.sql(query) != "True":
-            family = [root, *root.children(recursive=True)]
-            rss = max(rss, sum(member.memory_info().rss for member in family))
-            time.sleep(0.02)
-        elapsed = time.perf_counter() - began
-        family = [root, *root.children(recursive=True)]
-        cpu = sum(sum(member.cpu_times()[:2]) for member in family)
-        process.terminate()
-        process.wait()
-        self._check(backlog, run)
-        return Figure(backlog.rows / elapsed, cpu * 1e6 / backlog.rows, rss / 1e6)
-
-    def _check(self, backlog: Backlog, run: int) -> None:
-        """Refuse a fast run that lost a row."""
-        from walstream.kafka.reader import TopicReader  # noqa: PLC0415 - after the run
-
-        reader = TopicReader({"bootstrap.servers": self._bootstrap})
-        bounds = reader.bounds([f"run{run}.public.backlog"])
-        held = sum(bound.end - bound.first for bound in bounds.values())
-        reader.close()
-        if held != backlog.rows:
-            raise SystemExit(f"{backlog.rows} rows were written, Kafka holds {held}")
+        wait(backlog, _SENT, name, program)  # asks no broker that has work to do
+        while topic.held() < rows and program.running:
+            time.sleep(_LOOK_EVERY_S)
+        took = time.perf_counter() - began
+        figure = Figure(program.age_s, took, rows / took)
+        program.complete(figure, rows)
+        wait(backlog, _CONFIRMED, name, program)
+    backlog.checked(topic, read_op)
+    return figure
 
 
-walstream = _Walstream()
+def wait(backlog: Backlog, query: str, slot: str, program: Program) -> None:
+    deadline = time.monotonic() + _LONGEST_S
+    dsn = backlog.place.postgres.dsn()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while True:
+            told = (backlog.end, slot)
+            row = connection.execute(query.encode(), told).fetchone()
+            if row and row[0]:
+                return
+            if not program.running or time.monotonic() > deadline:
+                raise SystemExit(f"{slot} is not drained\n{program.log_end()}")
+            time.sleep(_LOOK_EVERY_S)
+
+
+def debezium(backlog: Backlog, run: int) -> Figure:
+    """From its first records to its last: what its start takes does not count."""
+    name = f"debezium{run}"
+    topic, rows = backlog.topic(name), backlog.shape.changes
+    with programs.debezium(backlog.place, _LINGER_MS, name) as program:
+        figure = topic.filled(rows, program, _LONGEST_S, counts_start=False)
+        program.complete(figure, rows)
+    backlog.checked(topic, read_unwrapped)
+    return figure

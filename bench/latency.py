@@ -1,108 +1,193 @@
-"""How long after its INSERT a row is received: the loop, and the reader."""
+"""How long after its commit a row is received, under an open loop at a fixed rate.
 
+A row has the server's clock just before its commit, the receiver's is the same clock. A
+run in which the writer fell behind its schedule is void, and says so.
+"""
+
+import functools
+import itertools
 import json
-import secrets
-import statistics
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final
 
-from confluent_kafka import Consumer
+from bench import load, programs
+from bench.drain import Wanted
+from bench.load import Load
+from bench.place import Place
+from bench.programs import DEBEZIUM
+from bench.watch import Program
 
-from bench.watch import Topic
-from walstream.formats.op import decode
+_RATES: Final = (1_000, 10_000)
+_DEBEZIUM_RATE: Final = 1_000
+_DEBEZIUM_LINGER_MS: Final = 1
+_SHARE: Final = 0.7
+_FIRST_TRIED: Final = 6_000.0
+_LEAST_TRIED: Final = 500.0
+_FACTOR: Final = 1.25
+_TRIED_S: Final = 5
+_WARM_S: Final = 3.0  # of each run, not counted
+_DEBEZIUM_WARM_S: Final = 15.0  # until Java has compiled
+_LATE_P99_S: Final = 0.05
+_LATE_MOST_S: Final = 1.0
+_KEEPS_UP_MS: Final = 500.0  # p99 of a rate that is sustained
+_START_S: Final = 120.0
+_LONGEST_S: Final = 600.0
 
-TABLE: Final = "CREATE TABLE t (id int PRIMARY KEY, at float8, v text)"
-_LONGEST_S: Final = 180.0
+Received = list[tuple[int, float, float]]  # number, written at, received at
 
 
 @dataclass
+class Latency:
+    """What one run found."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    late_p99_ms: float  # of the writer, behind its schedule
+    cpu_us_per_row: float = 0.0
+    rss_mb: float = 0.0
+    void: str = ""  # why it does not count
+
+
+Figures = dict[str, list[Latency]]
+Start = Callable[[str], AbstractContextManager[Program]]
+
+
+def measure(
+    place: Place, seconds: int, wanted: Wanted, say: Callable[[str], None]
+) -> Figures:
+    """Take every rate in turn; the highest that is sustained is looked for first."""
+    load.prepare(place)
+    programs.publish(place, [load.TABLE])
+    figures: Figures = {}
+    bench = _Bench(place, itertools.count())
+    for variant in wanted.variants:
+        start = functools.partial(programs.walstream, place, variant)
+        top = bench.sustained(start, say)
+        say(f"{variant.name} sustains {top.rate:,.0f} tx/s")
+        figures[f"{variant.name}, the highest that it sustains"] = [top]
+        rates: list[tuple[str, float]] = [(f"{rate:,} tx/s", rate) for rate in _RATES]
+        rates.append((f"{_SHARE * 100:.0f} % of what it sustains", _SHARE * top.rate))
+        for label, rate in rates:
+            found = [
+                bench.run(start, rate, seconds, _WARM_S) for _ in range(wanted.runs)
+            ]
+            figures[f"{variant.name}, {label}"] = found
+            say(f"{variant.name}, {label}: p99 {found[-1].p99_ms:.1f} ms")
+    if wanted.debezium:
+        start = functools.partial(programs.debezium, place, _DEBEZIUM_LINGER_MS)
+        figures[f"{DEBEZIUM}, {_DEBEZIUM_RATE:,} tx/s"] = [
+            bench.run(start, _DEBEZIUM_RATE, seconds, _DEBEZIUM_WARM_S)
+            for _ in range(wanted.runs)
+        ]
+    return figures
+
+
+@dataclass
+class _Bench:
+    place: Place
+    numbers: "itertools.count[int]"
+
+    def sustained(self, start: Start, say: Callable[[str], None]) -> Latency:
+        """Raise the rate until the writer or the reader falls behind."""
+        rate, best = _FIRST_TRIED, None
+        while True:
+            found = self.run(start, rate, _TRIED_S, _WARM_S)
+            say(f"tried {rate:,.0f} tx/s: p99 {found.p99_ms:.0f} ms {found.void}")
+            behind = bool(found.void) or found.p99_ms > _KEEPS_UP_MS
+            if not behind:
+                best = found
+            if behind and best is None and rate > _LEAST_TRIED:
+                rate /= 2
+            elif behind or rate < _FIRST_TRIED:
+                return best or found
+            else:
+                rate *= _FACTOR
+
+    def run(self, start: Start, rate: float, seconds: float, warm_s: float) -> Latency:
+        """Write at this rate while it is streamed and received."""
+        name = f"run{next(self.numbers)}"
+        programs.make_slot(self.place, name)
+        topic = self.place.topic(f"{name}.public.{load.TABLE}")
+        low = load.next_key(self.place)
+        first = Load(self.place, low, 100, 0.1)
+        planned = Load(self.place, low + first.rows, rate, seconds + warm_s)
+        rows = first.rows + planned.rows
+        with start(name) as program:
+            with first:  # so that it streams
+                first.wait()
+            topic.filled(first.rows, program, _START_S)
+            with receiving(self.place, topic.name, rows) as receiver:
+                program.mark()
+                with planned:
+                    planned.wait()
+                received = receiver.told()
+            used = program.since_mark_s() * 1e6 / planned.rows
+        topic.close(rows)
+        topic.delete()
+        programs.drop_slot(self.place, name)
+        if sorted(one[:2] for one in received) != load.written(self.place, low):
+            raise SystemExit(f"{name}: what was received is not what was written")
+        found = latency(planned, received, warm_s)
+        found.cpu_us_per_row, found.rss_mb = used, program.rss_mb
+        return found
+
+
 class Receiver:
-    """Reads one topic in a thread; keeps names and latencies."""
+    """A process that receives, and what it says at its end."""
 
-    bootstrap: str
-    topic: str
-    seconds: dict[str, float] = field(default_factory=dict)  # by key, of the first
-    over: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
 
-    def has(self, rows: int) -> bool:
-        return len(self.seconds) == rows
-
-    def run(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": "bench",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 10,
-            }
-        )
-        consumer.subscribe([self.topic])
-        while not self.over.is_set():
-            message = consumer.poll(0.2)
-            now = time.time()
-            if message is None or message.error() or message.value() is None:
-                continue
-            row = decode(message.value() or b"").new or ()
-            self.seconds.setdefault(str(row[0]), now - float(str(row[1])))
-        consumer.close()
+    def told(self) -> Received:
+        said, _ = self._process.communicate(timeout=_LONGEST_S)
+        return [(number, written, at) for number, written, at in json.loads(said)]
 
 
 @contextmanager
-def receiving(bootstrap: str, name: str) -> Iterator[Receiver]:
-    """Create a topic, and receive what it gets."""
-    receiver = Receiver(bootstrap, Topic(bootstrap, name, 2).name)
-    thread = threading.Thread(target=receiver.run)
-    thread.start()
+def receiving(place: Place, topic: str, rows: int) -> Iterator[Receiver]:
+    command = [sys.executable, "-m", "bench.receiver", "--topic", topic]
+    command += ["--bootstrap", place.kafka.bootstrap, "--rows", str(rows)]
+    command += ["--partitions", str(place.partitions)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        yield receiver
+        if process.stdout is None or process.stdout.readline() != "ready\n":
+            raise SystemExit("the receiver does not start")
+        yield Receiver(process)
     finally:
-        receiver.over.set()
-        thread.join()
+        process.kill()
+        process.wait()
 
 
-def short(_number: int) -> str:
-    """Give a text; what a broker measures is compressed."""
-    return secrets.token_hex(10)
-
-
-def write(
-    database: Any, rate: float, numbers: range, text: Callable[[int], str] = short
-) -> None:
-    """Write a row a transaction at the rate; refuse a run that fell behind it."""
-    began = time.monotonic()
-    query = "INSERT INTO t VALUES (%s, %s, %s)"
-    for index, number in enumerate(numbers):
-        due = began + index / rate
-        if (early := due - time.monotonic()) > 0:
-            time.sleep(early)
-        database.execute(query, (number, time.time(), text(number)))
-    if (late := time.monotonic() - began - len(numbers) / rate) > 1:
-        raise SystemExit(f"the writer fell {late:.1f} s behind: void")
-
-
-def wait(done: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + _LONGEST_S
-    while not done():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"not in {_LONGEST_S} s: {what}")
-        time.sleep(0.05)
-
-
-def p99(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=100)[98]
-
-
-def save(name: str, document: Mapping[str, Any]) -> Path:
-    """Keep what was measured under bench/results."""
-    path = Path(__file__).with_name("results") / time.strftime(
-        f"{name}-%Y%m%dT%H%M%S.json"
+def latency(planned: Load, received: Received, warm_s: float) -> Latency:
+    """Reckon what counts: the rows that were due after the warm-up."""
+    counted = [
+        (received_at - written_at, written_at - planned.due(key))
+        for key, written_at, received_at in received
+        if planned.due(key) >= planned.begins + warm_s
+    ]
+    took = sorted(one[0] * 1e3 for one in counted)
+    late = sorted(one[1] for one in counted)
+    p99_late = percentile(late, 99)
+    void = ""
+    if p99_late > _LATE_P99_S or late[-1] > _LATE_MOST_S:
+        void = f"the writer fell {late[-1]:.1f} s behind, p99 {p99_late * 1e3:.0f} ms"
+    return Latency(
+        rate=planned.rate,
+        p50_ms=percentile(took, 50),
+        p99_ms=percentile(took, 99),
+        max_ms=took[-1],
+        late_p99_ms=p99_late * 1e3,
+        void=void,
     )
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(document, indent=2))
-    return path
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Give the smallest that so many percent are not above."""
+    return ordered[max(math.ceil(len(ordered) * share / 100) - 1, 0)]

@@ -8,11 +8,10 @@ that costs is counted. Ratios count, since machines are noisy.
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from typing import Any, Final
 import pymysql
 from confluent_kafka import Consumer, TopicPartition
 from rich.console import Console
-from rich.table import Table
 
+from bench.results import save
+from bench.shown import show
 from bench.watch import Figure, Program, Topic
 from walstream import control
 from walstream.formats.row import decode
@@ -43,9 +43,7 @@ _FILL: Final = (
 _FIRST: Final = "INSERT INTO backlog VALUES (0, 0, '', NOW(6), 0, '')"
 _LIMIT: Final = 1_048_588  # max.message.bytes
 _BARE, _ONE, _TWO = "bare loop", "walstream", "walstream, parallelism = 2"
-_GOAL: Final = 0.6
-_IDLE_GOAL_MS: Final = 50
-_IDLE_POLLS: Final = 60
+_IDLE_POLLS, _FEW_POLLS = 60, 10  # one a second
 _LONGEST_S: Final = 1800.0
 _LOOK_S: Final = 0.1
 _SAMPLE: Final = 1000
@@ -64,9 +62,10 @@ class Place:
     partitions: int
     starts_s: list[float]  # until the first row is delivered
     idle_ms: list[float]  # CPU of a poll
+    idle_polls: int
 
     def topic(self, name: str) -> Topic:
-        return Topic(self.kafka.bootstrap, name, self.partitions)
+        return Topic(self.kafka.bootstrap, self.partitions, name)
 
     def server(self) -> dict[str, Any]:
         return {
@@ -91,13 +90,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--small", action="store_true")
     wanted = parser.parse_args()
     console = Console()
     figures: Figures = {_BARE: [], _ONE: [], _TWO: []}
     settings = {"innodb-buffer-pool-size": "512M", "innodb-log-file-size": "256M"}
     with LocalMariadb(settings=settings) as mariadb, LocalKafka() as kafka:
         folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
-        place = Place(mariadb, kafka, folder, wanted.rows, wanted.partitions, [], [])
+        polls = _FEW_POLLS if wanted.small else _IDLE_POLLS
+        sizes = wanted.rows, wanted.partitions
+        place = Place(mariadb, kafka, folder, *sizes, [], [], polls)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
         bare(place, "warm")  # the broker's code, and the table in memory
@@ -107,10 +109,8 @@ def main() -> None:
             figures[_TWO].append(walstream(place, run, 2))
             agree(place, f"bare{run}", f"walstream{run}-1", f"walstream{run}-2")
             console.print(f"run {run + 1} of {wanted.runs} done")
-    console.print(table(figures))
-    for line in verdicts(figures, place):
-        console.print(line)
-    console.print(f"written to {save(figures, place, vars(wanted))}")
+    beside = {"idle_ms": place.idle_ms, "starts_s": place.starts_s}
+    show(save("poll", figures, vars(wanted), small=wanted.small, **beside))
 
 
 def fill(place: Place) -> None:
@@ -217,7 +217,7 @@ def idle(place: Place, program: Program) -> float:
         return int(place.fetch("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
     used, begun, own = program.used_s(), connections(), 1
-    while (polls := connections() - begun - own) < _IDLE_POLLS:
+    while (polls := connections() - begun - own) < place.idle_polls:
         own += 1
         time.sleep(_LOOK_S)
     return (program.used_s() - used) / polls * 1e3
@@ -249,59 +249,6 @@ def hashes(
             for message in messages:
                 found[message.key() or b""] = decode(message.value() or b"").hash
     return found
-
-
-def table(figures: Figures) -> Table:
-    shown = Table()
-    headings = ("what", "rows/s", "min", "max", "x bare", "CPU us/row", "RSS MB")
-    for heading in headings:
-        shown.add_column(heading, no_wrap=True)
-    for name, runs in figures.items():
-        rates = [figure.rows_per_s for figure in runs]
-        shown.add_row(
-            name,
-            *(
-                f"{rate:,.0f}"
-                for rate in (statistics.median(rates), min(rates), max(rates))
-            ),
-            f"{ratio(figures, name, _BARE):.2f}",
-            f"{statistics.median(figure.cpu_us_per_row for figure in runs):.1f}",
-            f"{max(figure.rss_mb for figure in runs):.0f}",
-        )
-    return shown
-
-
-def ratio(figures: Figures, name: str, other: str) -> float:
-    """Give the median of the ratios of the runs' rates."""
-    pairs = zip(figures[name], figures[other], strict=True)
-    return statistics.median(one.rows_per_s / two.rows_per_s for one, two in pairs)
-
-
-def verdicts(figures: Figures, place: Place) -> list[str]:
-    idle_ms = statistics.median(place.idle_ms)
-    start_s = statistics.median(place.starts_s)
-    return [
-        f"walstream / bare loop: {ratio(figures, _ONE, _BARE):.2f} (goal {_GOAL})",
-        f"parallelism 2 / 1: {ratio(figures, _TWO, _ONE):.2f} (goal more than 1)",
-        f"an idle poll: {idle_ms:.1f} ms of CPU (goal {_IDLE_GOAL_MS})",
-        f"from the start of all to the first row: {start_s:.1f} s",
-    ]
-
-
-def save(figures: Figures, place: Place, wanted: Mapping[str, Any]) -> Path:
-    folder = Path(__file__).with_name("results")
-    folder.mkdir(exist_ok=True)
-    path = folder / time.strftime("poll-%Y%m%dT%H%M%S.json")
-    document = {
-        "wanted": wanted,
-        "figures": {
-            name: [vars(run) for run in runs] for name, runs in figures.items()
-        },
-        "idle_ms": place.idle_ms,
-        "starts_s": place.starts_s,
-    }
-    path.write_text(json.dumps(document, indent=2))
-    return path
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from psycopg import sql
 from rich.console import Console
 from rich.table import Table
 
-from bench.latency import TABLE, Receiver, p99, receiving, save, wait, write
+from bench.open_loop import TABLE, Receiver, p99, receiving, save, wait, write
 from bench.watch import Program
 from walstream.local import LocalKafka, LocalPostgres
 from walstream.local.port import free_port

@@ -32,7 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 from rich.console import Console
 from rich.table import Table
 
-from bench.latency import TABLE, p99, receiving, save, wait, write
+from bench.open_loop import TABLE, p99, receiving, save, wait, write
 from bench.watch import Program
 from walstream.local import LocalKafka, LocalPostgres
 

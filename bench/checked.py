@@ -1,0 +1,183 @@
+"""Whether a topic holds what was written: a fast run that lost a row is none.
+
+Counts, a sum of hashes in which no order shows, and the order: the numbers of what lies
+in one partition only grow, and only a key that is there is deleted.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+import psycopg
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from bench.shapes import TABLE, Shape
+from walstream.kafka.reader import TopicReader
+
+_WIDTH: Final = 6  # columns
+_BLOCK: Final = 20_000
+_PATIENCE_S: Final = 30.0
+_MODULUS: Final = 1 << 64  # of the sums
+
+Change = tuple[str, int | None, str]  # key, number of the row that is left, whole text
+Read = Callable[[bytes | None, bytes | None], Change]
+
+
+@dataclass
+class Sum:
+    """What changes come to, in whatever order they are met."""
+
+    count: int = 0
+    digest: int = 0
+
+    def add(self, texts: list[str]) -> None:
+        self.count += len(texts)
+        self.digest = (self.digest + sum(map(hash, texts))) % _MODULUS
+
+
+@dataclass
+class Truth:
+    """What a topic has to hold: of whole changes, and where only new rows are sent."""
+
+    whole: Sum = field(default_factory=Sum)
+    new: Sum = field(default_factory=Sum)
+    before: dict[str, int] = field(default_factory=dict)  # keys and their numbers
+    after: dict[str, int] = field(default_factory=dict)
+
+
+class Unlike(Exception):
+    """A topic does not hold what was written."""
+
+
+def read_op(_: bytes | None, value: bytes | None) -> Change:
+    """Read walstream's."""
+    ((kind, rows),) = orjson.loads(value or b"")["op"].items()
+    if kind == "Insert":
+        return rows[0], int(rows[1]), "I\t" + "\t".join(rows)
+    if kind == "Update":
+        old, new = rows
+        texts = new if old is None else [*old, *new]
+        return new[0], int(new[1]), "U\t" + "\t".join(texts)
+    return rows[0], None, "D\t" + rows[0]
+
+
+def read_unwrapped(key: bytes | None, value: bytes | None) -> Change:
+    """Read Debezium's, whose types are not all texts."""
+    row = orjson.loads(value or b"null")  # the converter writes null as JSON, too
+    if row is None:
+        text = str(orjson.loads(key or b"")["id"])
+        return text, None, "D\t" + text
+    text, at = str(row["id"]), row["at"]
+    at = f"{at[:10]} {at[11:26]}+00"
+    texts = (text, str(row["a"]), row["note"], at, row["amount"], row["name"])
+    return text, row["a"], "\t".join(texts)
+
+
+def _lines(
+    connection: "psycopg.Connection[tuple[object, ...]]", query: str
+) -> Iterator[str]:
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
+        for line in copy:
+            yield str(line[:-1], "utf-8")
+
+
+def new_of(line: str) -> str:
+    """Give what is left of a change where only the new row is sent."""
+    if line[0] == "I":
+        return line[2:]
+    return "\t".join(line.split("\t")[-_WIDTH:]) if line[0] == "U" else line
+
+
+class Checker:
+    """Knows what was written from the server, which is asked once."""
+
+    def __init__(self, dsn: str, shape: Shape) -> None:
+        """Ask before anything is written for the rows that are there."""
+        self._dsn = f"{dsn}?options=-cTimeZone%3DUTC%20-cDateStyle%3DISO"
+        self._shape = shape
+        self._truth = Truth(before=self._kept())
+        self._asked = False
+
+    def _kept(self) -> dict[str, int]:
+        if not self._shape.folds:
+            return {}
+        with psycopg.connect(self._dsn) as connection:
+            lines = list(_lines(connection, f"SELECT id, a FROM {TABLE}"))
+        return {
+            key: int(number) for key, number in (line.split("\t") for line in lines)
+        }
+
+    def truth(self) -> Truth:
+        if self._asked:
+            return self._truth
+        self._asked = True
+        self._truth.after = self._kept()
+        with psycopg.connect(self._dsn) as connection:
+            for query in self._shape.expected:
+                block: list[str] = []
+                for line in _lines(connection, query):
+                    block.append(line)
+                    if len(block) == _BLOCK:
+                        self._add(block)
+                        block = []
+                self._add(block)
+        if self._truth.whole.count != self._shape.changes:
+            raise Unlike(f"{self._truth.whole.count} of {self._shape.changes} written")
+        return self._truth
+
+    def _add(self, block: list[str]) -> None:
+        self._truth.whole.add(block)
+        self._truth.new.add(list(map(new_of, block)))
+
+    def check(self, bootstrap: str, topics: list[str], read: Read) -> None:
+        """Raise Unlike unless the topics hold all, once, in order."""
+        truth = self.truth()
+        wanted = truth.new if read is read_unwrapped else truth.whole
+        found, live = Sum(), dict(truth.before)
+        last: dict[tuple[str | None, int | None], int] = {}
+        for messages in _blocks(bootstrap, topics, wanted.count):
+            texts = []
+            for message in messages:
+                key, number, text = read(message.key(), message.value())
+                place = message.topic(), message.partition()
+                if number is None:
+                    _delete(live, key)
+                elif number <= last.get(place, -_MODULUS):
+                    raise Unlike(f"{place}: row {number} comes after {last[place]}")
+                else:
+                    last[place] = number
+                    if self._shape.folds:
+                        live[key] = number
+                texts.append(text)
+            found.add(texts)
+        if found != wanted:
+            raise Unlike(f"{found} were found, {wanted} were written")
+        if live != truth.after:
+            raise Unlike(f"{len(live)} rows are left, {len(truth.after)} should be")
+
+
+def _delete(live: dict[str, int], key: str) -> None:
+    if live.pop(key, None) is None:
+        raise Unlike("a row is deleted before it is there")
+
+
+def _blocks(bootstrap: str, topics: list[str], count: int) -> Iterator[list[Message]]:
+    servers = {"bootstrap.servers": bootstrap}
+    reader = TopicReader(servers)
+    bounds = reader.bounds(topics)
+    reader.close()
+    held = sum(bound.end - bound.first for bound in bounds.values())
+    if held != count:
+        raise Unlike(f"{held} records of {count} changes")
+    settings = {**servers, "group.id": "check", "enable.auto.commit": False}
+    with Consumer(settings) as consumer:
+        consumer.assign(
+            [TopicPartition(*one, bound.first) for one, bound in bounds.items()]
+        )
+        while held:
+            messages = consumer.consume(min(_BLOCK, held), timeout=_PATIENCE_S)
+            if not messages:
+                raise Unlike(f"the last {held} records cannot be read")
+            held -= len(messages)
+            yield messages

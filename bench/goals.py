@@ -1,0 +1,182 @@
+"""The goals, and whether the figures of a profile meet them: pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+from bench.programs import DEBEZIUM, LIMIT, OURS, PURE
+
+Run = Mapping[str, Any]
+Figures = Mapping[str, Sequence[Run]]
+
+OF_LIMIT: Final = {
+    "A": 0.95,
+    "B": 0.90,
+    "wide": 0.90,
+    "update-full": 0.90,
+    "mixed": 0.90,
+    "tables": 0.90,
+}
+OF_DEBEZIUM: Final = {"A": 4.5, "B": 5.0}
+CPU_US: Final = {"A": 2.5, "B": 2.5}
+_PURE_OF_LIMIT: Final = {"A": 0.70}
+_RSS_MB, _RSS_HELD_MB = 150.0, 200.0
+_HELD: Final = ("huge", "outage")
+_STEADY, _AT_70 = "1,000 tx/s", "70 % of what it sustains"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One goal: what was found, and whether that is enough."""
+
+    profile: str
+    what: str
+    found: float
+    goal: float
+    at_least: bool  # else at most
+    unit: str = ""
+
+    @property
+    def met(self) -> bool:
+        return self.found >= self.goal if self.at_least else self.found <= self.goal
+
+    def __str__(self) -> str:
+        sign = ">=" if self.at_least else "<="
+        met = "met" if self.met else "not met"
+        unit = f" {self.unit}" if self.unit else ""
+        found = f"{self.found:.2f}{unit} (goal {sign} {self.goal:g}{unit})"
+        return f"{self.profile}: {self.what}: {found}: {met}"
+
+
+def ratio(figures: Figures, name: str, other: str) -> float:
+    """Give the median of the ratios of the runs' rates: a machine's mood meets both."""
+    pairs = zip(figures[name], figures[other], strict=True)
+    return float(median(one["rows_per_s"] / two["rows_per_s"] for one, two in pairs))
+
+
+def ours(figures: Figures) -> str:
+    """Give the fastest form of walstream that was measured; "" for none."""
+    return next((name for name in OURS if figures.get(name)), "")
+
+
+def verdicts(profile: str, figures: Figures) -> list[Verdict]:
+    """Give those that this profile's figures can answer."""
+    answer = _ANSWERS.get(profile, _drained)
+    return answer(profile, figures)
+
+
+def _drained(profile: str, figures: Figures) -> list[Verdict]:
+    name = ours(figures)
+    if not name:
+        return []
+    found = []
+
+    def beside(which: str, other: str, goals: Mapping[str, float]) -> None:
+        if profile in goals and other in figures:
+            what = f"{which} / {other}, rows/s"
+            value = ratio(figures, which, other)
+            found.append(Verdict(profile, what, value, goals[profile], at_least=True))
+
+    beside(name, LIMIT, OF_LIMIT)
+    if PURE in figures:
+        beside(PURE, LIMIT, _PURE_OF_LIMIT)
+    beside(name, DEBEZIUM, OF_DEBEZIUM)
+    if profile in CPU_US:
+        used = median(run["cpu_us_per_row"] for run in figures[name])
+        what = f"{name}, CPU a row"
+        found.append(
+            Verdict(profile, what, used, CPU_US[profile], at_least=False, unit="us")
+        )
+    return [*found, *_remembered(profile, figures)]
+
+
+def _remembered(profile: str, figures: Figures) -> list[Verdict]:
+    most = _RSS_HELD_MB if profile in _HELD else _RSS_MB
+    return [
+        Verdict(
+            profile,
+            f"{name}, peak RSS of all its processes",
+            max(run["rss_mb"] for run in figures[name]),
+            most,
+            at_least=False,
+            unit="MB",
+        )
+        for name in OURS
+        if figures.get(name)
+    ]
+
+
+def _latency(profile: str, figures: Figures) -> list[Verdict]:
+    found = []
+    for label, share, most in (
+        (_STEADY, "p50_ms", 5.0),
+        (_STEADY, "p99_ms", 20.0),
+        (_AT_70, "p99_ms", 100.0),
+    ):
+        for name in OURS:
+            runs = [
+                run for run in figures.get(f"{name}, {label}", ()) if not run["void"]
+            ]
+            if runs:
+                value = median(run[share] for run in runs)
+                what = f"{name}, {label}, {share[:3]}"
+                found.append(
+                    Verdict(profile, what, value, most, at_least=False, unit="ms")
+                )
+                break
+    return found
+
+
+def _start(profile: str, figures: Figures) -> list[Verdict]:
+    name = ours(figures)
+    if not name:
+        return []
+    value = median(run["wall_s"] for run in figures[name])
+    what = f"{name}, warm, to the first streamed row"
+    return [Verdict(profile, what, value, 1.0, at_least=False, unit="s")]
+
+
+def _backfill(profile: str, figures: Figures) -> list[Verdict]:
+    peers = (("spark.read.jdbc, warm", 1.5), (DEBEZIUM, 5.0))
+    return [
+        Verdict(
+            profile,
+            f"walstream / {peer}, rows/s",
+            ratio(figures, "walstream", peer),
+            goal,
+            at_least=True,
+        )
+        for peer, goal in peers
+        if peer in figures
+    ]
+
+
+def _poll(profile: str, figures: Figures) -> list[Verdict]:
+    value = ratio(figures, "walstream", "bare loop")
+    what = "walstream / bare loop, rows/s"
+    return [Verdict(profile, what, value, 0.6, at_least=True)]
+
+
+def _consumer(profile: str, figures: Figures) -> list[Verdict]:
+    return [
+        Verdict(
+            profile,
+            f"{name} / {name}, bare",
+            ratio(figures, name, f"{name}, bare"),
+            goal,
+            at_least=True,
+        )
+        for name, goal in (("basic", 0.5), ("idempotent", 0.85))
+        if name in figures
+    ]
+
+
+_ANSWERS: Final[Mapping[str, Callable[[str, Figures], list[Verdict]]]] = {
+    "latency": _latency,
+    "outage": _remembered,
+    "start": _start,
+    "backfill": _backfill,
+    "poll": _poll,
+    "consumer": _consumer,
+}

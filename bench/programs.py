@@ -1,0 +1,96 @@
+"""What is run on a slot that was made before: walstream in its forms, and Debezium."""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench import connect
+from bench.place import Place
+from bench.watch import Program
+
+LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
+COMPILED, PURE = "walstream, compiled", "walstream, pure"
+OURS: Final = (COMPILED, PURE)  # the faster one first
+PUBLICATION: Final = "walstream"
+_COMMAND: Final = Path(sys.executable).with_name("walstream")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A form in which the same walstream runs."""
+
+    name: str
+    short: str  # in names of slots, topics and files
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def variants() -> list[Variant]:
+    """Give the forms that are installed, the fastest first."""
+    pure = Variant(PURE, "pure", {"WALSTREAM_PURE": "1"})
+    if "compiled" in version():
+        return [Variant(COMPILED, "compiled"), pure]
+    return [pure]
+
+
+def version() -> str:
+    said = subprocess.run(
+        [_COMMAND, "--version"], check=True, capture_output=True, text=True
+    )
+    return said.stdout.strip()
+
+
+def publish(place: Place, tables: list[str]) -> None:
+    named = ", ".join(tables)
+    place.sql(f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {named}")
+
+
+def make_slot(place: Place, name: str) -> None:
+    place.sql(f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
+
+
+def drop_slot(place: Place, name: str) -> None:
+    """Drop it as soon as its reader is gone."""
+    deadline = time.monotonic() + 60
+    query = f"SELECT active FROM pg_replication_slots WHERE slot_name = '{name}'"
+    while place.sql(query) == "True":
+        if time.monotonic() > deadline:
+            raise SystemExit(f"slot {name} is still read")
+        time.sleep(0.1)
+    place.sql(f"SELECT pg_drop_replication_slot('{name}')")
+
+
+def walstream(place: Place, variant: Variant, name: str) -> Program:
+    """Start one that reads slot `name` and writes to topics `name`.schema.table."""
+    folder = place.folder / name
+    folder.mkdir(exist_ok=True)
+    configuration = folder / "walstream.toml"
+    configuration.write_text(f"""
+state = "{folder}/state"
+[http]
+listen = ""
+[sources.bench]
+kind = "postgres"
+dsn = "{place.postgres.dsn()}"
+slot = "{name}"
+publication = "{PUBLICATION}"
+backfill = "never"
+sinks = ["kafka"]
+[sinks.kafka]
+kind = "kafka"
+topic = "{name}.{{schema}}.{{table}}"
+[sinks.kafka.producer]
+"bootstrap.servers" = "{place.kafka.bootstrap}"
+""")
+    command = (_COMMAND, "run", "--adopt-slot", "-c", configuration)
+    log = place.folder / f"{name}.log"
+    return Program(command, log, environment=variant.environment)
+
+
+def debezium(place: Place, linger_ms: int, name: str) -> Program:
+    """Start one on slot `name`, likewise."""
+    settings = {**connect.STREAMING, "publication.name": PUBLICATION}
+    command = connect.command(place, name, settings, linger_ms)
+    return Program(command, place.folder / f"{name}.log")

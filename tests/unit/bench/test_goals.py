@@ -1,0 +1,62 @@
+"""Whether goals are met is reckoned from figures alone."""
+
+from typing import Any
+
+import pytest
+
+from bench.goals import verdicts
+from bench.programs import COMPILED, DEBEZIUM, LIMIT, PURE
+
+
+def run(rate: float, cpu: float = 2.0, rss: float = 100.0) -> dict[str, Any]:
+    return {"rows_per_s": rate, "cpu_us_per_row": cpu, "rss_mb": rss}
+
+
+def test_ratios_are_medians_of_each_runs_own_ratio() -> None:
+    figures = {
+        LIMIT: [run(100), run(200), run(400)],
+        COMPILED: [run(96), run(180), run(400)],
+    }
+    first = verdicts("A", figures)[0]
+    assert (first.found, first.met) == (0.96, True)
+
+
+def test_the_compiled_form_answers_for_walstream_and_the_pure_one_for_itself() -> None:
+    figures = {
+        LIMIT: [run(100)],
+        COMPILED: [run(96)],
+        PURE: [run(69)],
+        DEBEZIUM: [run(20)],
+    }
+    found = {verdict.what: verdict.met for verdict in verdicts("A", figures)}
+    assert found == {
+        f"{COMPILED} / {LIMIT}, rows/s": True,
+        f"{PURE} / {LIMIT}, rows/s": False,
+        f"{COMPILED} / {DEBEZIUM}, rows/s": True,
+        f"{COMPILED}, CPU a row": True,
+        f"{COMPILED}, peak RSS of all its processes": True,
+        f"{PURE}, peak RSS of all its processes": True,
+    }
+
+
+@pytest.mark.parametrize(("profile", "met"), [("A", False), ("huge", True)])
+def test_a_huge_transaction_may_take_more_memory(profile: str, met: bool) -> None:
+    figures = {LIMIT: [run(100)], PURE: [run(99), run(99, rss=180)]}
+    figures[LIMIT] *= 2
+    assert verdicts(profile, figures)[-1].met is met
+
+
+def test_void_runs_do_not_count() -> None:
+    def latency(p99: float, void: str = "") -> dict[str, Any]:
+        return {"p50_ms": 1.0, "p99_ms": p99, "void": void}
+
+    label = f"{PURE}, 1,000 tx/s"
+    figures = {label: [latency(900, "late"), latency(10)]}
+    assert [verdict.met for verdict in verdicts("latency", figures)] == [True, True]
+    assert verdicts("latency", {label: [latency(1, "late")]}) == []
+
+
+def test_a_verdict_says_both_figures() -> None:
+    (said,) = verdicts("start", {PURE: [{"wall_s": 1.25}]})
+    words = "warm, to the first streamed row: 1.25 s (goal <= 1 s): not met"
+    assert str(said) == f"start: {PURE}, {words}"
