@@ -56,7 +56,7 @@ class Receiver:
 @contextmanager
 def receiving(bootstrap: str, name: str) -> Iterator[Receiver]:
     """Create a topic, and receive what it gets."""
-    receiver = Receiver(bootstrap, Topic(bootstrap, name, 2).name)
+    receiver = Receiver(bootstrap, Topic(bootstrap, 2, name).name)
     thread = threading.Thread(target=receiver.run)
     thread.start()
     try:
