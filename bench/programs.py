@@ -15,7 +15,7 @@ LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
 OURS: Final = (COMPILED, PURE)  # the faster one first
 PUBLICATION: Final = "walstream"
-_COMMAND: Final = Path(sys.executable).with_name("walstream")
+COMMAND: Final = Path(sys.executable).with_name("walstream")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def variants() -> list[Variant]:
 
 def version() -> str:
     said = subprocess.run(
-        [_COMMAND, "--version"], check=True, capture_output=True, text=True
+        [COMMAND, "--version"], check=True, capture_output=True, text=True
     )
     return said.stdout.strip()
 
@@ -84,7 +84,7 @@ topic = "{name}.{{schema}}.{{table}}"
 [sinks.kafka.producer]
 "bootstrap.servers" = "{place.kafka.bootstrap}"
 """)
-    command = (_COMMAND, "run", "--adopt-slot", "-c", configuration)
+    command = (COMMAND, "run", "--adopt-slot", "-c", configuration)
     log = place.folder / f"{name}.log"
     return Program(command, log, environment=variant.environment)
 

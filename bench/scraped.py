@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.open_loop import TABLE, Receiver, p99, receiving, save, wait, write
+from bench.programs import COMMAND
 from bench.watch import Program
 from walstream.local import LocalKafka, LocalPostgres
 from walstream.local.port import free_port
@@ -172,7 +173,7 @@ def measure(
     with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {_NAME}")
     port = configure(postgres, kafka, folder)
-    command = ("walstream", "run", "-c", folder / "walstream.toml")
+    command = (COMMAND, "run", "-c", folder / "walstream.toml")
     with ExitStack() as stack, receiving(kafka.bootstrap, f"{_NAME}.t") as receiver:
         databases = [
             stack.enter_context(psycopg.connect(postgres.dsn(_NAME), autocommit=True))

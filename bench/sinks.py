@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.open_loop import TABLE, p99, receiving, save, wait, write
+from bench.programs import COMMAND
 from bench.watch import Program
 from walstream.local import LocalKafka, LocalPostgres
 
@@ -129,7 +130,7 @@ def measure(
         }
         if _FAILING in sinks:
             configure(place, f"{run}.{_FAILING}", _SMALL)
-        command = ("walstream", "run", "-c", place.configure(run, sinks))
+        command = (COMMAND, "run", "-c", place.configure(run, sinks))
         program = stack.enter_context(Program(command, place.folder / f"{run}.log"))
         wait(lambda: "streaming" in program.log_text(), "it streams")
         with frozen_now_and_then(place.slow):

@@ -7,8 +7,11 @@ when partitions are added to a live topic, no key moves until an operator agrees
 import random
 import zlib
 from collections.abc import Callable, Sequence
-from struct import Struct, unpack_from
-from typing import Final
+from struct import unpack_from
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
+    from mypy_extensions import i64
 
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
@@ -24,26 +27,29 @@ Partitioners = Callable[[Sequence[bytes], int], list[int]]
 """The same for many keys at a time."""
 
 
-def _words(key: bytes) -> tuple[int, ...]:
-    return unpack_from(f"<{len(key) >> 2}I", key)
-
-
-# a Struct is costly to make, and keys are short
-_WORDS: Final = [Struct(f"<{count}I").unpack_from for count in range(32)]
-_LONG: Final = 4 * len(_WORDS)
-
-
 def murmur2(key: bytes, partitions: int) -> int:
     """Kafka's own: MurmurHash2 of the key, made positive, modulo."""
-    length = len(key)
-    digest = _MURMUR_SEED ^ length
-    for word in _WORDS[length >> 2](key) if length < _LONG else _words(key):
-        mixed = word * _MURMUR_M & _MASK
-        mixed = (mixed ^ mixed >> 24) * _MURMUR_M & _MASK
-        digest = digest * _MURMUR_M & _MASK ^ mixed
-    if length & 3:
-        digest ^= int.from_bytes(key[length & ~3 :], "little")
-        digest = digest * _MURMUR_M & _MASK
+    length: i64 = len(key)
+    digest: i64 = _MURMUR_SEED ^ length
+    place: i64 = 0
+    word: i64
+    while place + 4 <= length:
+        word = (
+            key[place]
+            | key[place + 1] << 8
+            | key[place + 2] << 16
+            | key[place + 3] << 24
+        )
+        word = word * _MURMUR_M & _MASK
+        word = (word ^ word >> 24) * _MURMUR_M & _MASK
+        digest = digest * _MURMUR_M & _MASK ^ word
+        place += 4
+    if place < length:
+        word = 0
+        while place < length:
+            length -= 1
+            word = word << 8 | key[length]
+        digest = (digest ^ word) * _MURMUR_M & _MASK
     digest = (digest ^ digest >> 13) * _MURMUR_M & _MASK
     return ((digest ^ digest >> 15) & 0x7FFFFFFF) % partitions
 

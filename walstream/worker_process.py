@@ -84,7 +84,8 @@ class WorkerProcess:
         if self._process or held or now < self._start_at:
             return False
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "walstream.worker"],
+            # -P: what lies in the folder that it runs in is no module of its
+            [sys.executable, "-P", "-m", "walstream.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

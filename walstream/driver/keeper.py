@@ -60,7 +60,7 @@ class Keeper:
         self._selector.unregister(self._listener)
         self._listening = False
         process = subprocess.Popen(
-            [sys.executable, "-m", "walstream.driver"],
+            [sys.executable, "-P", "-m", "walstream.driver"],
             stdin=subprocess.PIPE,
             stdout=2,  # standard error: py4j and what it starts may print
             pass_fds=[self._listener.fileno()],

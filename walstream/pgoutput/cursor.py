@@ -4,9 +4,12 @@ Raises Malformed with the reason; `decode` alone turns that into a DecodeError.
 """
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from walstream.row import UNCHANGED, Value
+
+if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
+    from mypy_extensions import i64
 
 _U16: Final = Struct("!H").unpack_from
 _U32: Final = Struct("!I").unpack_from
@@ -108,10 +111,12 @@ class Cursor:
 
     def tuple_data(self) -> list[Value]:
         """TupleData. One loop over local names: rows spend their time here."""
-        payload, size = self.payload, len(self.payload)
-        start = self._take(2)
+        payload = self.payload
+        size: i64 = len(payload)
+        start: i64 = self._take(2)
         count = payload[start] << 8 | payload[start + 1]
-        offset = self.offset
+        offset: i64 = self.offset
+        end: i64
         values: list[Value] = []
         for _ in range(count):
             if offset >= size:
