@@ -66,6 +66,8 @@ class Worker:
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
         self._part: Part | None = None
+        self._over: dict[str, Any] | None = None  # what a part that is over tells
+        self._telling = threading.Lock()  # no part is asked while it ends
         self.answers: dict[str, Answer] = {}  # by the request's number
         self._error: dict[str, Any] | None = None  # the last one
         self._errors: Counter[str] = Counter()  # by kind
@@ -86,7 +88,10 @@ class Worker:
                 with LmdbPositions(folder) as positions:
                     self._positions = positions
                     self._take_up(positions)
-                    ended = self._sessions(self._part_of(positions))
+                    try:
+                        ended = self._sessions(self._part_of(positions))
+                    finally:
+                        self._end_part()
             except Transient as error:
                 self._positions = None
                 self._wait(error)
@@ -114,7 +119,15 @@ class Worker:
             self._part = ChainedSource(*needs)
         else:
             self._part = StreamedSource(*needs)
+        self._over = None
         return self._part
+
+    def _end_part(self) -> None:
+        """Remember what it told last: from now on it has no positions to look at."""
+        with self._telling, contextlib.suppress(Exception):
+            self._over = {}
+            if self._part is not None:
+                self._over = self._part.report()
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
         """Keep an error for those who ask, also when nothing runs any more."""
@@ -183,12 +196,16 @@ class Worker:
 
     def report(self) -> dict[str, Any]:
         """Tell the supervisor how it goes."""
+        with self._telling:
+            told = self._over
+            if told is None:
+                told = self._part.report() if self._part is not None else {}
         return {
             "state": self.phase,
             "error": self._error,
             "answers": self.answers,
             "errors": dict(self._errors),
-            **(self._part.report() if self._part is not None else {}),
+            **told,
         }
 
     def line(self) -> bytes:

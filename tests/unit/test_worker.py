@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from walstream import worker
+from walstream.config import Config
+from walstream.options import Options
+from walstream.stop import Stop, Waker
+
 _PUSH = """
 import threading
 from walstream import logs, worker
@@ -51,3 +56,24 @@ def test_a_state_larger_than_a_pipe_arrives_whole() -> None:
 def test_a_report_that_fails_is_not_the_last() -> None:
     with pushing(failures=2) as stdout:
         assert json.loads(stdout.readline())
+
+
+class Part:
+    """One that cannot be asked once its positions are closed."""
+
+    closed = False
+    phase = ""
+
+    def report(self) -> dict[str, int]:
+        if self.closed:
+            raise RuntimeError("the state is not open")
+        return {"records": 3}
+
+
+def test_a_part_that_is_over_is_asked_no_more() -> None:
+    made = worker.Worker(Config(), "app", Options(), Stop(Waker(), 1.0))
+    part = Part()
+    made._part = part  # type: ignore[assignment]  # noqa: SLF001
+    made._end_part()  # noqa: SLF001
+    part.closed = True
+    assert made.report()["records"] == 3
