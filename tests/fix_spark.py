@@ -19,7 +19,7 @@ from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
 from walstream.chunk_task import Snapshot, chunk_task, wanted
 from walstream.config import Config
-from walstream.kafka.topics import Topic
+from walstream.kafka.topic import Topic
 from walstream.postgres import catalog
 from walstream.spark import plan, session
 from walstream.spark.chunk import Chunk, ChunkDone

@@ -13,7 +13,8 @@ from walstream.handling import handler_specs
 from walstream.kafka.failure import failure
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer import producer_properties
-from walstream.kafka.topics import DEFAULT_LIMIT, Topic
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import DEFAULT_LIMIT
 from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, translate

@@ -26,7 +26,8 @@ from walstream.kafka import kept
 from walstream.kafka.informing import InformingSink, Informs
 from walstream.kafka.producer import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
-from walstream.kafka.topics import Creation, Topic, Topics
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Creation, Topics
 from walstream.meter import Meter
 from walstream.metrics import SINK, TOPIC
 from walstream.options import Options

@@ -22,7 +22,7 @@ from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, LogSink, PostgresSource
 from walstream.errors import Repair, Transient
 from walstream.gauge import Gauge
-from walstream.kafka.topics import Topic
+from walstream.kafka.topic import Topic
 from walstream.lsn import show
 from walstream.metrics import ERROR, HINT, LSN, REPAIR, SINK, SLOT, TABLE
 from walstream.op import Table

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from walstream.chunk_task import Snapshot, chunk_task
 from walstream.config import Config
-from walstream.kafka.topics import Topic
+from walstream.kafka.topic import Topic
 from walstream.spark.chunk import Chunk
 from walstream.spark.leash import Leash
 from walstream.spark.task import ChunkTask

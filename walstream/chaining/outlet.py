@@ -34,7 +34,8 @@ from walstream.kafka.producer import (
 )
 from walstream.kafka.reader import Record
 from walstream.kafka.remark import Tools
-from walstream.kafka.topics import Topic, Topics
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Topics
 from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE, TOPIC
 from walstream.ports import Positions
@@ -185,10 +186,9 @@ class Outlet:
             return
         aim.meter.ops += 1
         headers = record.headers
-        if record.partition in topic.unwritten:
-            topic.unwritten.discard(record.partition)
-            if source and source_in(headers) is None:
-                headers = (*headers, (SOURCE_HEADER, source.encode()))
+        first = topic.begins(record.partition)
+        if first and source and source_in(headers) is None:
+            headers = (*headers, (SOURCE_HEADER, source.encode()))
         self._put(topic, record, record.partition, headers, portion)
 
     def find_aside(self, name: str) -> Topic | None:

@@ -104,7 +104,8 @@ class InformingSink(KafkaSink):
         key = KeyForm(lambda op: b"%d" % op.lsn, b"")
         aim = Aim(Route(topic, key), _whole_record, truncates=False)
         known = self._topics.known.get(topic)
-        made = _Target(aim, known, key.render, _whole_record, aim.meter)
+        outbox = self._outbox_of(topic)
+        made = _Target(aim, known, key.render, _whole_record, aim.meter, outbox)
         self._targets[table] = made
         return made
 

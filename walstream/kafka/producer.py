@@ -57,6 +57,18 @@ def queue_within(memory: int, sinks: int) -> dict[str, Any]:
     }
 
 
+def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
+    """Divide a queue among so many producers."""
+    wanted = {**_DEFAULTS, **given}
+    kbytes = _number(wanted, "queue.buffering.max.kbytes") // parts
+    messages = _number(wanted, "queue.buffering.max.messages") // parts
+    return {
+        **given,
+        "queue.buffering.max.kbytes": max(kbytes, 1),
+        "queue.buffering.max.messages": max(messages, 1),
+    }
+
+
 def producer_properties(
     given: Mapping[str, Any], smallest_limit: int, largest_limit: int
 ) -> dict[str, Any]:

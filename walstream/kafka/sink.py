@@ -11,12 +11,14 @@ from walstream.errors import Restart, WalstreamError
 from walstream.formats.whole import Encode
 from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
-from walstream.kafka.producer import fits_queue, producer_properties
-from walstream.kafka.topics import Topic, Topics
+from walstream.kafka.outboxes import Outboxes, parts_for
+from walstream.kafka.producer import fits_queue, producer_properties, split_queue
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Topics
 from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
 from walstream.meter import TableMeter
-from walstream.op import EPOCH_S, Kind, ReplicationOp, Table, halves
+from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Router
 from walstream.sink_rules import MAX_TABLES, Aim, Aims, SinkRules
@@ -25,6 +27,8 @@ from walstream.too_large import RECORD_OVERHEAD, TooLarge
 
 _REFRESH_S: Final = 60.0
 _CLOSE_WAIT_S: Final = 3.0
+_TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
+_DELETE: Final = Kind.DELETE
 
 
 @dataclass(slots=True, eq=False)
@@ -36,10 +40,11 @@ class _Target:
     key: KeyRenderer
     encode: Encode
     meter: TableMeter
+    outbox: Outbox
 
 
 class KafkaSink:
-    """One sink of one source: an outbox, and the topics that it writes to."""
+    """One sink of one source: its outboxes, and the topics that it writes to."""
 
     def __init__(
         self,
@@ -55,14 +60,16 @@ class KafkaSink:
         self._router = router
         self._topics = topics
         self._expected = [*expected, *([rules.parking] if rules.parking else ())]
-        self._properties = producer
+        self._parts = parts_for(len(self._expected))
+        self._properties = split_queue(producer, self._parts)
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = Aims(rules, router)
         self._tombstones = rules.tombstones
-        self._outbox: Outbox | None = None
-        self._limits = (0, 0)  # of the topics that the outbox was built for
+        self._outboxes: Outboxes | None = None
+        self._limits = (0, 0)  # of the topics that the outboxes were built for
         self._targets: dict[Table, _Target | None] = {}
         self._met: set[str] = set()  # topics that fit the outbox
+        # where this producer's records come from: once for each partition
         self._headers: Headers = [("walstream-source", rules.source_header)]
         self._now_ms = 0
         self._refresh: Future[None] | None = None
@@ -74,23 +81,25 @@ class KafkaSink:
 
         Raises what stops this producer for good: nothing is sent after that.
         """
-        if self._outbox is None:
+        if self._outboxes is None:
             if not self._topics.have(self._expected):
                 return False
-            self._outbox = self._open()
+            self._outboxes = self._open()
         self._now_ms = int(time.time() * 1000)
-        self._look_at_topics(self._outbox)
-        return self._outbox.serve()
+        self._look_at_topics(self._outboxes)
+        return self._outboxes.serve()
 
-    def _open(self) -> Outbox:
+    def _open(self) -> Outboxes:
         self._limits = self._topics.limits
+        self._targets.clear()
         properties = producer_properties(self._properties, *self._limits)
-        return Outbox(self._rules.name, properties, self._rules.meter)
+        make = partial(Outbox, self._rules.name, properties, self._rules.meter)
+        return Outboxes(self._parts, make)
 
     @property
     def in_flight(self) -> int:
         """Records, and the producer's own requests, under way."""
-        return self._outbox.in_flight if self._outbox is not None else 0
+        return self._outboxes.in_flight if self._outboxes is not None else 0
 
     @property
     def name(self) -> str:
@@ -99,7 +108,7 @@ class KafkaSink:
     @property
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
-        return self._outbox is None or self._outbox.unreachable
+        return self._outboxes is None or self._outboxes.unreachable
 
     @property
     def tally(self) -> Tally:
@@ -116,9 +125,9 @@ class KafkaSink:
 
         Else a broker might take it after what the next producer sends of the same.
         """
-        if self._outbox is not None:
-            self._outbox.close(_CLOSE_WAIT_S)
-            self._outbox = None
+        if self._outboxes is not None:
+            self._outboxes.close(_CLOSE_WAIT_S)
+            self._outboxes = None
         self._topics.close()
         self._aims.tell()
 
@@ -141,30 +150,29 @@ class KafkaSink:
 
         The op is taken in any case; False: no other before `ready`.
         """
-        outbox = self._outbox
-        if outbox is None:
-            raise WalstreamError("the sink was not ready: a defect")
         try:
             target = self._targets[op.table]
         except KeyError:
             target = self._aim(op.table)
         if target is None:
             self._aims.drop(op.table)
-        elif target.topic is None:
+            return True
+        topic = target.topic
+        if topic is None:
             # who hears of ops heard of this one
             again = partial(KafkaSink.send, self, op, transaction)
             self._hold(target, transaction, again)
         else:
             target.meter.ops += 1
-            if op.kind is Kind.TRUNCATE:
-                self._put_truncate(outbox, target, op, transaction)
+            if op.kind is _TRUNCATE:
+                self._put_truncate(target, topic, op, transaction)
             elif op.key_changed and self._rules.split_key_updates:
                 target.meter.ops += 1  # of two numbers
                 for half in halves(op):
-                    self._put_row(outbox, target, half, transaction)
+                    self._put_row(target, topic, half, transaction)
             else:
-                self._put_row(outbox, target, op, transaction)
-        return outbox.has_room
+                self._put_row(target, topic, op, transaction)
+        return target.outbox.has_room
 
     def put(
         self,
@@ -190,9 +198,16 @@ class KafkaSink:
         target = None
         if aim is not None:
             topic = self._topics.known.get(aim.route.topic)
-            target = _Target(aim, topic, aim.route.key.render, aim.encode, aim.meter)
+            outbox = self._outbox_of(aim.route.topic)
+            key = aim.route.key.render
+            target = _Target(aim, topic, key, aim.encode, aim.meter, outbox)
         self._targets[table] = target
         return target
+
+    def _outbox_of(self, topic: str) -> Outbox:
+        if self._outboxes is None:
+            raise WalstreamError("the sink was not ready: a defect")
+        return self._outboxes.of(topic)
 
     def _hold(
         self, target: _Target, transaction: Transaction, send: Callable[[], object]
@@ -210,41 +225,36 @@ class KafkaSink:
             transaction.undelivered -= 1  # only now: one that is refused stays counted
             return True
 
-        if self._outbox is not None:
-            self._outbox.hold(attempt)
+        target.outbox.hold(attempt)
 
     def _put_truncate(
         self,
-        outbox: Outbox,
         target: _Target,
+        topic: Topic,
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        topic = target.topic
-        if topic is None or not self._aims.sends_truncate(op, target.aim):
+        if not self._aims.sends_truncate(op, target.aim):
             return
         value = target.encode(replace(op, partitions=topic.partitions))
         for partition in range(topic.partitions):
-            outbox.put(
+            target.outbox.put(
                 topic.name,
                 value,
                 target.aim.route.key.table_key,
                 partition,
-                self._timestamp_ms(op, topic),
+                topic.timestamp_ms(op.commit_time, self._now_ms),
                 transaction,
-                self._first_headers(topic, partition),
+                self._headers if topic.begins(partition) else None,
             )
 
     def _put_row(
         self,
-        outbox: Outbox,
         target: _Target,
+        topic: Topic,
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        topic = target.topic
-        if topic is None:
-            return
         key = target.key(op)
         value = target.encode(op)
         size = len(value) + len(key) + RECORD_OVERHEAD
@@ -253,16 +263,16 @@ class KafkaSink:
         else:
             partitions = topic.partitions
             partition = self._partition(key, partitions) if partitions > 1 else 0
-            outbox.put(
+            target.outbox.put(
                 topic.name,
                 value,
                 key,
                 partition,
-                self._timestamp_ms(op, topic),
+                topic.timestamp_ms(op.commit_time, self._now_ms),
                 transaction,
-                self._first_headers(topic, partition) if topic.unwritten else None,
+                self._headers if topic.begins(partition) else None,
             )
-        if self._tombstones and op.kind is Kind.DELETE:
+        if self._tombstones and op.kind is _DELETE:
             self._put(topic, key, None, op, transaction)
 
     def _put(
@@ -279,16 +289,15 @@ class KafkaSink:
             self._park(topic, key, size, op, transaction)
             return
         partition = self._partition(key, topic.partitions)
-        if self._outbox is not None:
-            self._outbox.put(
-                topic.name,
-                value,
-                key,
-                partition,
-                self._timestamp_ms(op, topic),
-                transaction,
-                self._first_headers(topic, partition),
-            )
+        self._outbox_of(topic.name).put(
+            topic.name,
+            value,
+            key,
+            partition,
+            topic.timestamp_ms(op.commit_time, self._now_ms),
+            transaction,
+            self._headers if topic.begins(partition) else None,
+        )
 
     def _park(
         self,
@@ -307,26 +316,9 @@ class KafkaSink:
         large.tell(self._rules.name, parking.name)
         self._put(parking, key, large.document(), op, transaction)
 
-    def _timestamp_ms(self, op: ReplicationOp, topic: Topic) -> int:
-        """Give the commit time, held where Kafka neither deletes nor refuses it."""
-        if op.commit_time != topic.stamped_commit_time:
-            timestamp = min(op.commit_time // 1000 + EPOCH_S * 1000, self._now_ms)
-            if topic.retention_ms > 0:
-                timestamp = max(timestamp, self._now_ms - topic.retention_ms // 2)
-            topic.stamped_commit_time = op.commit_time
-            topic.stamp_ms = timestamp
-        return topic.stamp_ms
-
-    def _first_headers(self, topic: Topic, partition: int) -> Headers | None:
-        """Say once for each partition where this producer's records come from."""
-        if partition not in topic.unwritten:
-            return None
-        topic.unwritten.discard(partition)
-        return self._headers
-
-    def _look_at_topics(self, outbox: Outbox) -> None:
+    def _look_at_topics(self, kafka: Outboxes) -> None:
         """See once a minute whether the topics are still what they were."""
-        self._asking.look(outbox)
+        self._asking.look(kafka)
         if self._refresh is None:
             if time.monotonic() >= self._next_refresh:
                 self._next_refresh = time.monotonic() + _REFRESH_S
@@ -335,7 +327,7 @@ class KafkaSink:
             refresh, self._refresh = self._refresh, None
             error = refresh.exception()
             if isinstance(error, WalstreamError) and not error.retryable:
-                outbox.fail(error)
+                kafka.fail(error)
             self._check_limits()
 
     def _check_limits(self) -> None:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.failure import failure
+from walstream.kafka.topic import Topic
 from walstream.metrics import TOPIC
 
 _TIMEOUT_S: Final = 10.0
@@ -38,23 +39,6 @@ _GROWN: Final = (
 )
 DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
-
-
-@dataclass(slots=True, eq=False)
-class Topic:
-    """A topic as it was found; `partitions` stays as it was at start."""
-
-    name: str
-    identity: str  # the broker's id of this very topic
-    partitions: int
-    limit: int  # max.message.bytes
-    retention_ms: int = -1  # -1: for ever
-    unwritten: set[int] = field(default_factory=set)  # partitions new to this producer
-    stamped_commit_time: int = -1  # the last one that was turned into stamp_ms
-    stamp_ms: int = 0
-
-    def __post_init__(self) -> None:
-        self.unwritten = set(range(self.partitions))
 
 
 @dataclass(frozen=True, slots=True)

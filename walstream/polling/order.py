@@ -7,7 +7,7 @@ from walstream.config import Config, KafkaSink, SqlSource
 from walstream.errors import ConfigError
 from walstream.kafka.failure import failure
 from walstream.kafka.producer import producer_properties
-from walstream.kafka.topics import Topic
+from walstream.kafka.topic import Topic
 from walstream.polling.reader import TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.poll import PollTask, Range, RowTarget

@@ -10,7 +10,7 @@ import pytest
 from walstream.formats.context import Context
 from walstream.kafka import informing
 from walstream.kafka.informing import InformingSink, Informs
-from walstream.kafka.topics import Topic
+from walstream.kafka.topic import Topic
 from walstream.ledger import Ledger, Transaction
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.routing import Router, Rules, TopicMapping
@@ -38,6 +38,9 @@ class Outbox:
     def hold(self, attempt: Callable[[], bool]) -> None:
         self.held.append(attempt)
 
+    def of(self, _topic: str) -> "Outbox":
+        return self
+
 
 class Running:
     """A sink without Kafka, and the ledger of its transactions."""
@@ -61,7 +64,7 @@ class Running:
             producer={},
         )
         self.outbox = Outbox()
-        vars(self.sink).update(_outbox=self.outbox, _limits=topics.limits)
+        vars(self.sink).update(_outboxes=self.outbox, _limits=topics.limits)
         self.ledger = Ledger(0)
 
     def begin(self, lsn: int = 4865) -> Transaction:

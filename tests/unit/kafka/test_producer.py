@@ -9,6 +9,7 @@ from walstream.kafka.producer import (
     fits_queue,
     producer_properties,
     queue_within,
+    split_queue,
 )
 
 MIB = 1 << 20
@@ -92,3 +93,12 @@ def test_queues_share_the_memory() -> None:
     bytes_ = one["queue.buffering.max.kbytes"] * 1024
     assert bytes_ < 32 * MIB < bytes_ + one["queue.buffering.max.messages"] * 330
     Producer({"bootstrap.servers": "127.0.0.1:1", **queue_within(1, 3)})
+
+
+def test_producers_of_one_sink_divide_its_queue() -> None:
+    given = {"queue.buffering.max.messages": "1000", "linger.ms": 1}
+    made = split_queue(given, 10)
+    assert made["queue.buffering.max.messages"] == 100
+    assert made["linger.ms"] == 1
+    whole = split_queue({}, 1)["queue.buffering.max.kbytes"]
+    assert made["queue.buffering.max.kbytes"] == whole // 10

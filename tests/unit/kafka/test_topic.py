@@ -1,0 +1,32 @@
+"""What a sink knows of a topic while it writes to it."""
+
+import pytest
+
+from walstream.kafka.topic import Topic
+from walstream.op import EPOCH_S
+
+NOW_MS = (EPOCH_S + 1_000_000) * 1000
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "ago_ms", "expected_ago_ms"),
+    [
+        (-1, 500, 500),
+        (-1, -500, 0),  # its server's clock is ahead: Kafka refuses the future
+        (HOUR_MS, HOUR_MS // 4, HOUR_MS // 4),
+        (HOUR_MS, HOUR_MS * 2, HOUR_MS // 2),  # else Kafka deletes it at once
+    ],
+)
+def test_commit_times_are_held_where_kafka_keeps_records(
+    retention_ms: int, ago_ms: int, expected_ago_ms: int
+) -> None:
+    topic = Topic("t", "id", 2, 1000, retention_ms)
+    commit_time = (NOW_MS - ago_ms - EPOCH_S * 1000) * 1000
+    for _ in range(2):
+        assert topic.timestamp_ms(commit_time, NOW_MS) == NOW_MS - expected_ago_ms
+
+
+def test_each_partition_begins_once() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    assert [topic.begins(p) for p in (0, 1, 0, 1)] == [True, True, False, False]

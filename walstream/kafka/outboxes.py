@@ -1,0 +1,74 @@
+"""A sink's producers: one, or for many topics several, each with its share of them.
+
+librdkafka looks a topic up among all that a producer has, one by one: with 1,000 that
+costs six times what the rest of a record costs. All records of a topic go through one
+producer, so that none is overtaken.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from walstream.errors import WalstreamError
+from walstream.kafka.outbox import Outbox
+
+_TOPICS_EACH: Final = 100
+_MOST: Final = 16  # each has its threads, and a connection to every broker
+
+
+def parts_for(topics: int) -> int:
+    """Tell how many producers serve that many topics."""
+    return max(1, min(_MOST, -(-topics // _TOPICS_EACH)))
+
+
+class Outboxes:
+    """As many as `parts`; a topic stays with the one that it got at first."""
+
+    def __init__(self, parts: int, make: Callable[[], Outbox]) -> None:
+        """Make all of them."""
+        self._all = [make() for _ in range(parts)]
+        self._of: dict[str, Outbox] = {}  # by topic
+
+    def of(self, topic: str) -> Outbox:
+        """Give the outbox of a topic's records."""
+        found = self._of.get(topic)
+        if found is None:
+            found = self._of[topic] = self._all[len(self._of) % len(self._all)]
+        return found
+
+    def serve(self) -> bool:
+        """Hear of deliveries, send what is held; tell whether all have room.
+
+        Raises what stops one of these producers for good.
+        """
+        room = True
+        for one in self._all:
+            if not one.serve():
+                room = False
+        return room
+
+    @property
+    def in_flight(self) -> int:
+        """Records, and the producers' own requests, under way."""
+        return sum([one.in_flight for one in self._all])
+
+    @property
+    def unreachable(self) -> bool:
+        """Tell whether Kafka was in trouble when one of them last heard of it."""
+        return any([one.unreachable for one in self._all])  # noqa: C419 - compiled
+
+    def answers(self) -> None:
+        """Hear that Kafka is not in trouble any more."""
+        for one in self._all:
+            if one.unreachable:
+                one.answers()
+
+    def fail(self, error: WalstreamError) -> None:
+        """Remember what stops these producers."""
+        self._all[0].fail(error)
+
+    def close(self, wait_s: float) -> None:
+        """Wait so long for what is in flight, then give it up."""
+        deadline = time.monotonic() + wait_s
+        for one in self._all:
+            one.close(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,53 @@
+"""A topic, as a sink found it, and what of its records changes seldom."""
+
+from dataclasses import dataclass
+
+from walstream.op import EPOCH_S
+
+
+@dataclass(slots=True, eq=False, init=False)
+class Topic:
+    """A topic as it was found; `partitions` stays as it was at start."""
+
+    name: str
+    identity: str  # the broker's id of this very topic
+    partitions: int
+    limit: int  # max.message.bytes
+    retention_ms: int  # -1: for ever
+    unwritten: set[int]  # partitions new to this producer
+    stamped: int  # the commit time that was last turned into stamp_ms
+    stamp_ms: int
+
+    def __init__(
+        self,
+        name: str,
+        identity: str,
+        partitions: int,
+        limit: int,
+        retention_ms: int = -1,
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self.partitions = partitions
+        self.limit = limit
+        self.retention_ms = retention_ms
+        self.unwritten = set(range(partitions))
+        self.stamped = -1
+        self.stamp_ms = 0
+
+    def timestamp_ms(self, commit_time: int, now_ms: int) -> int:
+        """Give the commit time, held where Kafka neither deletes nor refuses it."""
+        if commit_time != self.stamped:
+            timestamp = min(commit_time // 1000 + EPOCH_S * 1000, now_ms)
+            if self.retention_ms > 0:
+                timestamp = max(timestamp, now_ms - self.retention_ms // 2)
+            self.stamped = commit_time
+            self.stamp_ms = timestamp
+        return self.stamp_ms
+
+    def begins(self, partition: int) -> bool:
+        """Tell, once for each, that this producer wrote nothing there before."""
+        if partition not in self.unwritten:
+            return False
+        self.unwritten.discard(partition)
+        return True
