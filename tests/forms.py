@@ -113,7 +113,6 @@ def _waker() -> "Waker":
 
 def _streamed(frames: list[bytes], start: int) -> list[object]:
     """Stream, and give the bytes of every record; or the error."""
-    from walstream.errors import WalstreamError  # noqa: PLC0415
     from walstream.keeping import Confirming  # noqa: PLC0415
     from walstream.keys import KeyHistory, KeySet  # noqa: PLC0415
     from walstream.pipeline import Pipeline  # noqa: PLC0415
@@ -140,7 +139,7 @@ def _streamed(frames: list[bytes], start: int) -> list[object]:
         pipeline = Pipeline(source, [sink], companion, writer, Confirming(position))
         try:
             pipeline.run(stop)
-        except WalstreamError as error:
+        except Exception as error:  # noqa: BLE001 - both have to fail alike
             said = f"{type(error).__name__}: {error}"
         finally:
             writer.close()

@@ -246,14 +246,7 @@ class Pipeline:
                 self._keeping.note(*begun)
                 self._xid = message.xid
             case Commit():
-                count = self._assembler.count
-                self._ops_read += count
-                table = self._assembler.meter
-                if count:
-                    table.seconds.observe(time.perf_counter() - self._began)
-                self._lanes.commit(message.end_lsn, count, table)
-                self._last_commit = self._place = message.end_lsn
-                self._transaction = None
+                self._commit(message)
             case Relation():
                 facts = self._companion.keys(message, self._xid)
                 if facts is None:
@@ -269,6 +262,19 @@ class Pipeline:
                 pass  # Origin and logical messages carry no op
         return True
 
+    def _commit(self, message: Commit) -> None:
+        """Close the open transaction."""
+        if self._transaction is None:
+            raise _outside("a commit")
+        count = self._assembler.count
+        self._ops_read += count
+        table = self._assembler.meter
+        if count:
+            table.seconds.observe(time.perf_counter() - self._began)
+        self._lanes.commit(message.end_lsn, count, table)
+        self._last_commit = self._place = message.end_lsn
+        self._transaction = None
+
     def _keepalive(self, frame: bytes) -> None:
         wal_end, _, reply = _KEEPALIVE(frame)
         if self._transaction is None:
@@ -281,10 +287,7 @@ class Pipeline:
     def _send(self, op: ReplicationOp) -> bool:
         """Hand an op to every sink; False: no more for now."""
         if self._transaction is None:
-            raise WalstreamError(
-                f"a row of {op.table.full_name!r} came outside of a transaction",
-                hint="nothing was confirmed; report this with the server's version",
-            )
+            raise _outside(f"a row of {op.table.full_name!r}")
         if op.key_changed and op.absent and not self._companion.complete(op):
             self._ops.append(op)
             return False
@@ -336,3 +339,10 @@ class Pipeline:
 
 def _is_row(tag: int) -> bool:
     return tag == _INSERT or tag == _UPDATE or tag == _DELETE  # noqa: PLR1714 - no set
+
+
+def _outside(what: str) -> WalstreamError:
+    return WalstreamError(
+        f"{what} came outside of a transaction",
+        hint="nothing was confirmed; report this with the server's version",
+    )

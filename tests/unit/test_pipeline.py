@@ -389,8 +389,9 @@ def test_truncate_waits_for_room_between_two_tables() -> None:
     assert [record.name for record in sink.sent] == [(2000, n) for n in range(3)]
 
 
-def test_row_outside_of_a_transaction_is_an_error() -> None:
-    with running(rows(2000, "1")[1:3]) as live:
+@pytest.mark.parametrize("sent", [slice(1, 3), slice(-1, None)])
+def test_row_or_commit_outside_of_a_transaction_is_an_error(sent: slice) -> None:
+    with running(rows(2000, "1")[sent]) as live:
         live.until(lambda: live.error is not None, "it ends")
     assert "outside of a transaction" in str(live.error)
 
