@@ -37,7 +37,7 @@ lowest: java $(READY) ## the tests on the lowest versions of all that walstream 
 	@[ -x $(LOWEST)/bin/pip ] || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c $(LOWEST)/constraints.txt -e '.[dev]' httpx # an old starlette's tests ask with it
-	$(LOWEST)/bin/pytest -m 'not fault_long' $(PYTEST_ARGS)
+	$(LOWEST)/bin/pytest -W ignore::DeprecationWarning -m 'not fault_long' $(PYTEST_ARGS)
 bench: java $(READY) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
 	$(BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
 	  $(addprefix --runs ,$(RUNS)) $(BENCH)
