@@ -7,9 +7,11 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 	2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+LOWEST := .venv-lowest
 READY := .venv/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-.PHONY: help fmt check test fault bench bench-quick demo dist cover-own clean python java
+.PHONY: help fmt check test fault lowest bench bench-quick demo dist reference cover-own \
+  clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -29,6 +31,13 @@ test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name
 	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests: crashes, outages, large transactions
 	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)
+lowest: java $(READY) ## the tests on the lowest versions of all that walstream needs
+	@mkdir -p $(LOWEST)
+	@$(BIN)/python -m tests.lowest > $(LOWEST)/constraints.txt
+	@[ -x $(LOWEST)/bin/pip ] || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c $(LOWEST)/constraints.txt -e '.[dev]' httpx # an old starlette's tests ask with it
+	$(LOWEST)/bin/pytest -W ignore::DeprecationWarning -m 'not fault_long' $(PYTEST_ARGS)
 bench: java $(READY) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
 	$(BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
 	  $(addprefix --runs ,$(RUNS)) $(BENCH)
@@ -40,10 +49,13 @@ demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 6
 dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in dist/
 	$(BIN)/python -m build
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
+	$(BIN)/twine check --strict dist/*
+reference: $(READY) ## docs/reference.md, from the code
+	$(BIN)/python -m tests.reference
 cover-own: $(READY) ## each module's coverage by its own unit test alone
 	$(BIN)/python -m tests.cover_own
 clean: ## delete all that make made
-	rm -rf .venv build dist *.egg-info .*_cache .hypothesis
+	rm -rf .venv $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 
 $(READY): pyproject.toml | python
 	@echo "setting up .venv with $(PYTHON)"

@@ -20,7 +20,8 @@ def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
         yield from verbs(child, (*path, name))
 
 
-VERBS = [path for path in verbs(typer.main.get_command(app)) if path]
+COMMANDS = typer.main.get_command(app)
+VERBS = [path for path in verbs(COMMANDS) if path]
 
 
 @pytest.mark.parametrize("path", VERBS, ids=" ".join)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from walstream.config import Config, load, schema
+from tests.reference import SECTIONS, model
+from walstream.config import Config, load
 from walstream.supported import unsupported
 
 ROOT: Final = Path(__file__).parents[3]
@@ -32,34 +33,6 @@ COMPLETE: Final[dict[tuple[str | int, ...], str]] = {
     ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",
     ("sinks", "kafka", "handlers", 0): "DropColumnsHandler",
 }
-HEADINGS: Final = {
-    "Top level": "Config",
-    "`[http]`": "Http",
-    '`[sources.NAME]`, kind `"postgres"`': "PostgresSource",
-    '`[sources.NAME]`, kind `"sql"`': "SqlSource",
-    "`[sources.NAME.tables.TABLE]`, of a sql source": "PolledTable",
-    '`[sources.NAME]`, kind `"kafka"`': "KafkaSource",
-    "`[sources.NAME]`, a kind that a package adds": "PackageSource",
-    '`[sinks.NAME]`, kind `"kafka"`': "KafkaSink",
-    '`[sinks.NAME]`, kind `"log"`': "LogSink",
-    '`[sinks.NAME]`, kind `"discard"`': "DiscardSink",
-    "`[sinks.NAME]`, a kind that a package adds": "PackageSink",
-    '`[[sinks.NAME.handlers]]`, kind `"passthrough"`': "PassthroughHandler",
-    '`[[sinks.NAME.handlers]]`, kind `"drop_columns"`': "DropColumnsHandler",
-    '`[[sinks.NAME.handlers]]`, kind `"rename_columns"`': "RenameColumnsHandler",
-    '`[[sinks.NAME.handlers]]`, kind `"mask"`': "MaskHandler",
-    '`[[sinks.NAME.handlers]]`, kind `"filter"`': "FilterHandler",
-    "`[[sinks.NAME.handlers]]`, a kind that a package adds": "PackageHandler",
-    "`[sinks.NAME.topics.TABLE]`": "MappedTopic",
-    "`[spark]`": "Spark",
-}
-
-
-def model() -> dict[str, dict[str, Any]]:
-    """Return the fields of every section, by the section's name."""
-    described = schema()
-    sections = {**described["$defs"], "Config": described}
-    return {name: section["properties"] for name, section in sections.items()}
 
 
 def uncommented() -> str:
@@ -107,9 +80,9 @@ def test_the_document_holds_every_key_default_and_sentence() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     parts = re.split(r"(?m)^## (.+)$", text)[1:]
     tables = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert tables.keys() == HEADINGS.keys()
+    assert tables.keys() == SECTIONS.keys()
     sections = model()
-    for heading, name in HEADINGS.items():
+    for heading, name in SECTIONS.items():
         rows = re.findall(r"(?m)^\| `(\w+)` \| (.*?) \| (.+) \|$", tables[heading])
         expected = {
             (key, _default(field), field["description"])
@@ -132,7 +105,7 @@ def test_what_replaces_an_older_tool_is_a_configuration(
 
 
 def test_every_section_is_documented() -> None:
-    assert set(HEADINGS.values()) == model().keys()
+    assert set(SECTIONS.values()) == model().keys()
 
 
 def _default(field: dict[str, Any]) -> str:

@@ -143,7 +143,7 @@ def test_set_that_a_driver_makes_of_mysqls_is_its_text_again() -> None:
         (postgresql.JSON(), {"a": 1}, {"a": 1}),
         (postgresql.DOMAIN("d", postgresql.JSONB()), "[1]", [1]),
         (postgresql.ARRAY(postgresql.JSONB()), [["1", None]], [[1, None]]),
-        (postgresql.ARRAY(postgresql.ENUM("a", "b")), "{a,NULL}", ["a", None]),
+        (postgresql.ARRAY(postgresql.ENUM("a", "b", name="e")), "{a,NULL}", ["a", None]),
     ],
     ids=repr,
 )
@@ -162,7 +162,7 @@ def test_postgres_value_is_made(kind: Type, raw: object, value: object) -> None:
         postgresql.INTERVAL(),
         postgresql.UUID(),
         postgresql.BYTEA(),
-        postgresql.ENUM("a"),
+        postgresql.ENUM("a", name="e"),
         postgresql.DATERANGE(),
         postgresql.ARRAY(types.Integer()),
     ],

@@ -1,0 +1,67 @@
+"""The wheel, alone in an empty environment, holds all that the demo needs."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cover_own import ROOT
+from tests.services import needs_own_servers
+
+pytestmark = pytest.mark.fault_long
+_DEMO_S = 10
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Make a temporary folder that the account of the servers may enter too."""
+    needs_own_servers()
+    made = Path(tempfile.mkdtemp(prefix="walstream-test-wheel-", dir="/var/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    """Run a command far from the sources; give what it printed."""
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+@pytest.mark.parametrize(("compiled", "form"), [("", "pure"), ("1", "compiled")])
+def test_the_wheel_plays_the_demo_in_an_empty_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, compiled: str, form: str
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("HATCH_BUILD_HOOKS_ENABLE", compiled)
+    if not compiled:
+        monkeypatch.delenv("HATCH_BUILD_HOOKS_ENABLE")
+    # by way of the sdist: what that lacks, the wheel cannot have
+    run(folder, sys.executable, "-m", "build", ROOT, "--outdir", folder / "dist")
+    made = sorted((folder / "dist").iterdir())
+    assert [one.suffix for one in made] == [".whl", ".gz"]
+    run(folder, sys.executable, "-m", "twine", "check", "--strict", *made)
+
+    run(folder, sys.executable, "-m", "venv", folder / "venv")
+    pip = (folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet")
+    run(folder, *pip, f"{made[0]}[demo]")
+    walstream = folder / "venv" / "bin" / "walstream"
+    assert run(folder, walstream, "--version").strip().endswith(f"({form})")
+    shown = run(folder, walstream, "demo", "--seconds", str(_DEMO_S))
+    assert "Nothing is missing." in shown
