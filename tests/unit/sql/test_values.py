@@ -143,7 +143,11 @@ def test_set_that_a_driver_makes_of_mysqls_is_its_text_again() -> None:
         (postgresql.JSON(), {"a": 1}, {"a": 1}),
         (postgresql.DOMAIN("d", postgresql.JSONB()), "[1]", [1]),
         (postgresql.ARRAY(postgresql.JSONB()), [["1", None]], [[1, None]]),
-        (postgresql.ARRAY(postgresql.ENUM("a", "b", name="e")), "{a,NULL}", ["a", None]),
+        (
+            postgresql.ARRAY(postgresql.ENUM("a", "b", name="e")),
+            "{a,NULL}",
+            ["a", None],
+        ),
     ],
     ids=repr,
 )
