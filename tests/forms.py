@@ -6,8 +6,10 @@ form is what the wheel holds; it is made once for a run of the tests.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +18,19 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 if TYPE_CHECKING:
     from walstream.stop import Waker
 
 _ROOT: Final = Path(__file__).parent.parent
 _HOOKS: Final = {"HATCH_BUILD_HOOKS_ENABLE": "1"}
+
+
+def needs_a_compiler() -> None:
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    if not shutil.which("gcc") or not headers.exists():
+        pytest.skip("no compiler: apt-get install gcc python3-dev")
 
 
 @cache

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.forms import Form, compiled, environment, form
+from tests.forms import Form, compiled, environment, form, needs_a_compiler
 from tests.golden import all_payloads
 from tests.strategies import Stream, messages, streams
 from walstream.testing import encode
@@ -38,6 +38,7 @@ unhurried = settings(
 @pytest.fixture(scope="module")
 def forms() -> Iterator[tuple[Form, Form]]:
     """Start the compiled form, and the pure one of the same wheel."""
+    needs_a_compiler()
     folder = compiled()
     with form(folder, pure=False) as one, form(folder, pure=True) as other:
         yield one, other
@@ -110,6 +111,7 @@ def test_streams_out_of_order_end_alike(
 
 
 def test_the_compiled_form_passes_the_tests_of_its_sources() -> None:
+    needs_a_compiler()
     folder = compiled()
     done = subprocess.run(
         [
