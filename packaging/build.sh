@@ -6,6 +6,7 @@
 #   PYTHON   of the system that it is for, /usr/bin/python3 unless said
 #   RELEASE  of the package, 1 unless said
 #   ONLY     the one package to make
+#   FRESH    1: compile walstream again, though its sources are the same
 #   OUT      folder of the packages, dist unless said
 #   GO       for nFPM, which is pinned here; or NFPM, a command that is one
 set -euo pipefail
@@ -40,12 +41,19 @@ tools() { # what builds: locked too
 }
 
 wheels() { # everything that is bundled, each as its lock says
-  rm -rf "$WORK/source" "$WHEELS/own"
-  mkdir -p "$WORK/source" "$WHEELS/own"
+  rm -rf "$WORK/source" "$WORK/compiled"
+  mkdir -p "$WORK/source" "$WHEELS"
   cp -r walstream consumer pyproject.toml README.md LICENSE "$WORK/source"
   find "$WORK/source" \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
-  PATH=$TOOLS/bin:$PATH HATCH_BUILD_HOOKS_ENABLE=1 "$TOOLS/bin/python" -m pip wheel -q \
-    --no-deps --no-build-isolation -w "$WHEELS/own" "$WORK/source"
+  if [ -n "${FRESH:-}" ] || ! diff -rq "$WORK/source" "$WHEELS/own/source" >/dev/null 2>&1; then
+    rm -rf "$WHEELS/own"
+    mkdir -p "$WHEELS/own"
+    cp -r "$WORK/source" "$WORK/compiled" # compiling leaves its own files behind
+    PATH=$TOOLS/bin:$PATH HATCH_BUILD_HOOKS_ENABLE=1 "$TOOLS/bin/python" -m pip wheel -q \
+      --no-deps --no-build-isolation -w "$WHEELS/own" "$WORK/compiled"
+    mv "$WORK/source" "$WHEELS/own/source"
+  fi
+  rm -rf "$WORK/source" "$WORK/compiled"
   for lock in requirements spark; do
     if ! cmp -s "packaging/$lock.lock" "$WHEELS/$lock/lock"; then
       rm -rf "${WHEELS:?}/$lock"
