@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.installing import ROOT, build, lacking
+from tests.installing import ROOT, build, debian, lacking
 
 WHY = lacking("rpm", "dpkg-deb", "unshare", "systemd-analyze", "go", "envsubst")
 pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
@@ -42,10 +42,11 @@ def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_rpm_reads_owners_modes_needs_and_scripts(rpms: dict[int, Path]) -> None:
-    listed = rpm("-qplv", rpms[1])
-    files = {line.split()[-1]: line.split()[:4] for line in listed.splitlines()}
-    configuration = files["/etc/walstream/walstream.toml"]
-    assert configuration == ["-rw-r-----", "1", "root", "walstream"]
+    wanted = "[%{FILENAMES} %{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME}\\n]"
+    listed = rpm("-qp", "--queryformat", wanted, rpms[1])
+    files = dict(line.split(" ", 1) for line in listed.splitlines())
+    assert files["/etc/walstream/walstream.toml"] == "-rw-r----- root:walstream"
+    assert files["/etc/walstream"] == "drwxr-x--- root:walstream"
     assert "/etc/walstream/walstream.toml" in rpm("-qpc", rpms[1])
     needs = rpm("-qp", "--requires", rpms[1])
     assert re.search(r"^python\(abi\) = 3\.\d+$", needs, re.MULTILINE)
@@ -56,27 +57,33 @@ def test_rpm_reads_owners_modes_needs_and_scripts(rpms: dict[int, Path]) -> None
     assert not {"/usr", "/usr/share", "/usr/share/man/man1", "/etc"} & files.keys()
 
 
-def test_rpm_upgrades_keep_configuration_and_state(
+def test_rpm_installs_upgrades_and_erases(
     rpms: dict[int, Path], tmp_path: Path
 ) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
-    # a root without a shell: scripts are tried with the deb, which has the same
-    options = ["--root", str(root), "--nodeps", "--noscripts", "--nosignature"]
+    """In a clean Debian: its packages are unknown to rpm, all else is real."""
+    system = debian(tmp_path / "root")
+    root = ["--root", str(system.folder), "--dbpath", "/var/lib/rpm"]
+    options = [*root, "--nodeps", "--nosignature"]
     rpm(*options, "-i", rpms[1])
-    configuration = root / "etc/walstream/walstream.toml"
-    assert configuration.stat().st_mode & 0o777 == 0o640
-    configuration.write_text("# mine\n", "utf-8")
-    state = root / "var/lib/walstream/app"
-    state.mkdir(parents=True)
+    configuration, state = "/etc/walstream/walstream.toml", "/var/lib/walstream"
+    before = {
+        configuration: "-rw-r----- root:walstream",
+        state: "drwx------ walstream:walstream",
+    }
+    assert system.facts(configuration, state) == before
+    assert "(compiled)" in system.run("walstream", "--version").stdout
+    system.path(configuration).write_text("# mine\n", "utf-8")
+    (system.path(state) / "app").mkdir()
     rpm(*options, "-U", rpms[2])
-    assert configuration.read_text("utf-8") == "# mine\n"
-    assert state.exists()
-    assert rpm("--root", str(root), "-q", "walstream").strip().endswith(("-2.x86_64",))
+    assert rpm(*root, "-q", "walstream").strip() == rpms[2].stem
+    assert "(compiled)" in system.run("walstream", "--version").stdout
+    assert system.path(configuration).read_text("utf-8") == "# mine\n"
+    assert system.facts(configuration, state) == before
     rpm(*options, "-e", "walstream")
-    assert not (root / "opt/walstream").exists()
-    assert configuration.with_name("walstream.toml.rpmsave").read_text() == "# mine\n"
-    assert state.exists()
+    assert not system.path("/opt/walstream").exists()
+    assert system.path(f"{configuration}.rpmsave").read_text("utf-8") == "# mine\n"
+    assert (system.path(state) / "app").exists()
+    shutil.rmtree(system.folder)
 
 
 @pytest.mark.parametrize("unit", ["walstream.service", "walstream@.service"])

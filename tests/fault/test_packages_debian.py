@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 
 import psutil
 import pytest
@@ -23,16 +24,22 @@ from walstream.formats.op import decode
 
 CONFIGURATION = "/etc/walstream/walstream.toml"
 STATE = "/var/lib/walstream"
+_RUNS = ["/usr/bin/walstream", "run"]
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
 pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
 
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Make both, and the next release of the first."""
-    out = tmp_path_factory.mktemp("packages")
-    made = build(out / "first", "deb")
-    (newer,) = build(out / "second", "deb", only="walstream", release=2)
+    """Make both, and the next release of the first, or take those that were made."""
+    if made_in := os.environ.get("WALSTREAM_TEST_PACKAGES"):
+        out = Path(made_in)
+    else:
+        out = tmp_path_factory.mktemp("packages")
+        build(out / "first", "deb")
+        build(out / "second", "deb", only="walstream", release=2)
+    made = sorted((out / "first").iterdir())
+    (newer,) = (out / "second").iterdir()
     return {**{path.name.split("_")[0]: path for path in made}, "newer": newer}
 
 
@@ -57,6 +64,9 @@ def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:
     assert system.run("getent", "passwd", "walstream").stdout.endswith("/nologin\n")
     version = system.run("walstream", "--version")
     assert re.fullmatch(r"walstream [\d.]+ \(compiled\)\n", version.stdout)
+    for unit in ("walstream.service", "walstream@app.service"):
+        verified = system.run("systemd-analyze", "verify", "--man=no", unit)
+        assert verified.returncode == 0, verified.stderr
     doc = system.path("/usr/share/doc/walstream")
     bill = json.loads((doc / "sbom.cdx.json").read_text("utf-8"))
     named = {part["name"] for part in bill["components"]}
@@ -155,8 +165,18 @@ class Manager:
         except BlockingIOError:
             return self.heard
 
+    def close(self) -> None:
+        self._inlet.close()
+
     def hears_it_stream(self) -> bool:
         return f"STATUS={SOURCE} streaming" in self.listen()
+
+
+@pytest.fixture
+def manager(system: System) -> Iterator[Manager]:
+    made = Manager(system)
+    yield made
+    made.close()
 
 
 def document(dsn: str, brokers: str, prefix: str) -> dict[str, object]:
@@ -175,7 +195,7 @@ def walstream_of(enters: int) -> psutil.Process:
 
     def look() -> bool:
         below = psutil.Process(enters).children(recursive=True)
-        found[:] = [one for one in below if "run" in one.cmdline()]
+        found[:] = [one for one in below if one.cmdline()[1:3] == _RUNS]
         return bool(found)
 
     wait_until(look, 30, "walstream runs")
@@ -185,17 +205,17 @@ def walstream_of(enters: int) -> psutil.Process:
 @pytest.mark.skipif(not shutil.which("strace"), reason="apt-get install strace")
 def test_a_stream_runs_under_the_units_restrictions(
     system: System,
+    manager: Manager,
     packages: dict[str, Path],
     postgres18: PostgresServer,
     kafka: KafkaServer,
-    topic_prefix: str,
 ) -> None:
     """Its user, no capabilities, a file system to read alone but for its state.
 
     What systemd forbids beyond that is compared with the calls that it makes. It is
     upgraded meanwhile, and restarted as the package would.
     """
-    manager = Manager(system)
+    topic_prefix = f"test_{token_hex(6)}."
     unit = (ROOT / "packaging/systemd/walstream.service").read_text("utf-8")
     found = re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     assert found is not None
@@ -239,11 +259,11 @@ def test_a_stream_runs_under_the_units_restrictions(
 
 def made_by(calls: Path) -> set[str]:
     """Name the calls that walstream made and that the system did not refuse anyway."""
-    _, _, own = calls.read_text("utf-8", errors="replace").partition(
-        "/usr/bin/walstream"
-    )
+    traced = calls.read_text("utf-8", errors="replace")
+    _, _, own = traced.partition('execve("/usr/bin/walstream"')
     assert own
     assert "PROT_WRITE|PROT_EXEC" not in own  # what MemoryDenyWriteExecute refuses
+    assert not re.search(r"mprotect\([^)]*PROT_EXEC", own)
     families = set(re.findall(r"\bsocket\((AF_\w+)", own))
     assert families <= {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
     return set(re.findall(r"^\d+ +(\w+)\(", own, re.MULTILINE))
