@@ -10,8 +10,11 @@ BIN := .venv/bin
 LOWEST := .venv-lowest
 READY := .venv/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-.PHONY: help fmt check test fault lowest bench bench-quick demo dist reference cover-own \
-  clean python java
+# a package is for one Python: its system's own
+PYTHON_OF_PACKAGE ?= /usr/bin/python3
+PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
+.PHONY: help fmt check test fault lowest bench bench-quick demo dist package deb rpm \
+  lock reference cover-own clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -52,6 +55,14 @@ dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in di
 	$(BIN)/twine check --strict dist/*
 reference: $(READY) ## docs/reference.md, from the code
 	$(BIN)/python -m tests.reference
+package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
+	$(PACKAGES) deb rpm
+deb: ## the deb packages alone
+	$(PACKAGES) deb
+rpm: ## the rpm packages alone
+	$(PACKAGES) rpm
+lock: ## pin anew what the packages bundle, and what builds them
+	PYTHON=$(PYTHON_OF_PACKAGE) packaging/lock.sh
 cover-own: $(READY) ## each module's coverage by its own unit test alone
 	$(BIN)/python -m tests.cover_own
 clean: ## delete all that make made

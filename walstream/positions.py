@@ -7,7 +7,7 @@ crash: no writemap, every commit with fsync.
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -40,6 +40,10 @@ _DAMAGE: Final = (  # what no free space will cure
     lmdb.PanicError,
 )
 
+Step = Callable[["LmdbPositions"], Mapping[str, Any]]
+"""Gives the documents that are other ones in the next format; None deletes."""
+_STEPS: Final[Mapping[int, Step]] = {}  # from each older format
+
 
 class LmdbPositions:
     """The documents of one source, in `folder`."""
@@ -66,7 +70,9 @@ class LmdbPositions:
                 lock=True,
                 mode=0o600,
             )
-            if not self.check_format():
+            if self.check_format():
+                self._migrate()
+            else:
                 self.write({"format": {"version": _FORMAT}})
         except (lmdb.Error, state_file.Broken) as error:
             self.close()
@@ -136,6 +142,13 @@ class LmdbPositions:
                 hint="run the walstream that wrote it, or a newer one",
             )
         return True
+
+    def _migrate(self) -> None:
+        """Bring what an older walstream wrote to this format, a step at a time."""
+        while (version := (self.read("format") or {})["version"]) < _FORMAT:
+            changed = _STEPS[version](self)
+            # with its number, or not at all: no step is done twice, or by half
+            self.write({**changed, "format": {"version": version + 1}})
 
     def close(self) -> None:
         with self._guard:

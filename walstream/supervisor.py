@@ -28,6 +28,7 @@ from walstream.http.lines import stats_lines
 from walstream.lock import FolderLock
 from walstream.meter import added
 from walstream.metrics import ERROR, HINT
+from walstream.notifying import Notifier
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
 from walstream.worker_process import GRACE_S, WorkerProcess
@@ -66,6 +67,7 @@ class Supervisor:
         self._away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
         self._back: dict[str, dict[str, Any]] = {}  # what those counted that are gone
         self._face: Face | None = None
+        self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
         self._stats_at = time.monotonic() + config.stats_interval
@@ -175,6 +177,7 @@ class Supervisor:
         self._control.tick()
         self._follow_level()
         self._tell()
+        self._notify()
         self._watch({worker.name: worker.state for worker in self.workers})
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
@@ -199,6 +202,13 @@ class Supervisor:
             self._stats_at = time.monotonic() + self._config.stats_interval
             for line in stats_lines(of_run(self._config, snapshot)):
                 _log.info("stats", line=line)
+
+    def _notify(self) -> None:
+        """Tell systemd that this loop turns, and how the workers' are."""
+        if self._notifier.due and not self._signals:
+            reports = {worker.name: worker.report() for worker in self.workers}
+            hanging = [worker.name for worker in self._everyone if worker.hangs]
+            self._notifier.tell(reports, hanging)
 
     def _snapshot(self) -> Snapshot:
         counted = {worker.name: self._counted(worker) for worker in self._everyone}
@@ -291,5 +301,6 @@ class Supervisor:
         drain_s = self._config.shutdown_timeout + GRACE_S
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = self._signals
+        self._notifier.stopping(drain_s)
         for worker in self._everyone:
             worker.stop(now=at_once)

@@ -21,7 +21,7 @@ from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE
 from walstream.retry import Backoff
 from walstream.snapshot import SILENT_S
-from walstream.stall import StallWatch
+from walstream.stall import HANGS_S, StallWatch
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
 _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
@@ -29,6 +29,7 @@ _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGA
 _HISTORY: Final = 3
 _NICE: Final = 10
 _HEALTHY_S: Final = 30.0
+_FIRST_WORD_S: Final = 120.0
 _COUNTED: Final = ("metrics", "errors")
 _LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
     *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
@@ -193,6 +194,21 @@ class WorkerProcess:
     def _heard(self) -> bool:
         """Tell whether the process that runs has said something yet."""
         return self.heard_at >= self._started_at
+
+    @property
+    def hangs(self) -> bool:
+        """Tell whether it says nothing, or its loop does not turn.
+
+        A server that is away, or a source without changes, lets both go on.
+        """
+        if self._process is None:
+            return False
+        now = time.monotonic()
+        if not self._heard:
+            return now - self._started_at > _FIRST_WORD_S
+        streams = self.state.get("state") == "streaming"
+        turn_s = (self.state.get("turn_s") or 0.0) if streams else 0.0
+        return now - self.heard_at > SILENT_S or turn_s >= HANGS_S
 
     def report(self) -> dict[str, Any]:
         """Tell what is known of it."""

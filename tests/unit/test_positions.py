@@ -150,8 +150,49 @@ def test_second_opener_is_refused(positions: LmdbPositions, tmp_path: Path) -> N
 def test_state_of_a_newer_walstream_is_refused(tmp_path: Path) -> None:
     with LmdbPositions(tmp_path / "app") as positions:
         positions.write({"format": {"version": 99}})
-    with pytest.raises(StateDamaged, match="99"):
+    with pytest.raises(StateDamaged, match="99") as refused:
         LmdbPositions(tmp_path / "app").open()
+    assert refused.value.exit_code == 3
+    assert "newer" in refused.value.hint
+
+
+def test_state_of_an_older_walstream_is_migrated_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LmdbPositions(tmp_path / "app") as old:
+        old.store(POSITION)
+        old.write({"a": 1, "gone": 2})
+    monkeypatch.setattr("walstream.positions._FORMAT", 3)
+    steps = {
+        1: lambda kept: {"b": kept.read("a"), "a": None},
+        2: lambda kept: {"b": kept.read("b") + 1, "gone": None},
+    }
+    monkeypatch.setattr("walstream.positions._STEPS", steps)
+    for _ in range(2):  # once: the second opening finds nothing to do
+        with LmdbPositions(tmp_path / "app") as positions:
+            assert positions.position() == POSITION
+            names = positions.names("")
+            assert names == ["b", "format", "position"]
+            assert positions.read("b") == 2
+            assert positions.read("format") == {"version": 3}
+
+
+def test_a_step_that_fails_leaves_the_older_format_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LmdbPositions(tmp_path / "app") as old:
+        old.write({"a": 1})
+
+    def broken(_kept: LmdbPositions) -> dict[str, int]:
+        raise WalstreamError("a defect")
+
+    with monkeypatch.context() as newer:
+        newer.setattr("walstream.positions._FORMAT", 2)
+        newer.setattr("walstream.positions._STEPS", {1: broken})
+        with pytest.raises(WalstreamError, match="a defect"):
+            LmdbPositions(tmp_path / "app").open()
+    with LmdbPositions(tmp_path / "app") as positions:
+        assert positions.read("a") == 1
 
 
 def test_documents_are_for_this_user_alone(

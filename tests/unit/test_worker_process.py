@@ -1,6 +1,8 @@
 """What a supervisor makes of a worker's words. How it ends: tests/fault."""
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -48,3 +50,31 @@ def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
     worker.state = {"metrics": {"ops": 2}}
     found = worker.counted()
     assert found == {"metrics": {"ops": 7}, "errors": {"transient": 1}, "deaths": 1}
+
+
+@pytest.mark.parametrize(
+    ("told", "silent_s", "hangs"),
+    [
+        ({"state": "streaming", "turn_s": 9.0}, 0.0, False),
+        ({"state": "streaming", "turn_s": 10.0}, 0.0, True),
+        ({"state": "waiting", "turn_s": 600.0}, 0.0, False),  # for a server
+        ({"state": "streaming", "turn_s": 0.1}, 10.0, True),
+    ],
+)
+def test_it_hangs_when_it_is_silent_or_its_loop_does_not_turn(
+    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, hangs: bool
+) -> None:
+    worker._started_at -= 100  # noqa: SLF001 - time went by
+    worker.heard_at = time.monotonic() - silent_s
+    worker.state = told
+    assert worker.hangs == hangs
+    end(worker)
+    assert not worker.hangs
+
+
+@pytest.mark.parametrize(("lived_s", "hangs"), [(110.0, False), (121.0, True)])
+def test_a_first_word_may_take_long_but_not_for_ever(
+    worker: WorkerProcess, lived_s: float, *, hangs: bool
+) -> None:
+    worker._started_at -= lived_s  # noqa: SLF001 - time went by
+    assert worker.hangs == hangs

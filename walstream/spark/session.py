@@ -104,7 +104,10 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
 def check_pyspark() -> None:
     """Raise ConfigError when pyspark is not installed; loads nothing of it."""
     if find_spec("pyspark") is None:
-        raise ConfigError("pyspark is not installed: pip install 'pyspark>=4.2,<4.4'")
+        raise ConfigError(
+            "backfill and polling need Spark, which is not installed: install the"
+            " package walstream-spark, or: pip install 'pyspark>=4.2,<4.4'"
+        )
 
 
 def start(settings: Settings) -> Spark:

@@ -1,0 +1,152 @@
+#!/bin/bash
+# The packages walstream and walstream-spark: packaging/build.sh deb rpm
+#
+# Same sources and same Python, same bytes. The environment is made at its final path,
+# /opt/walstream, in a mount namespace: nothing of this machine's /opt is touched.
+#   PYTHON   of the system that it is for, /usr/bin/python3 unless said
+#   RELEASE  of the package, 1 unless said
+#   ONLY     the one package to make
+#   FRESH    1: compile walstream again, though its sources are the same
+#   OUT      folder of the packages, dist unless said
+#   GO       for nFPM, which is pinned here; or NFPM, a command that is one
+set -euo pipefail
+cd "$(dirname "$0")/.."
+umask 022
+if [ "${1:-}" != inside ]; then
+  PYTHON=$(readlink -f "${PYTHON:-/usr/bin/python3}")
+  read -r PYTHON_MINOR < <("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  VERSION=$("$PYTHON" -c 'import tomllib
+print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
+  RELEASE=${RELEASE:-1}
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+  BUILD_DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+  WORK=$PWD/build/package
+  STAGE=$WORK/root
+  OUT=${OUT:-dist}
+  TOOLS=$WORK/tools
+  WHEELS=$WORK/wheels
+  case $(uname -m) in x86_64) ARCH=amd64 ;; aarch64) ARCH=arm64 ;; *) ARCH=$(uname -m) ;; esac
+  export PYTHON PYTHON_MINOR VERSION RELEASE SOURCE_DATE_EPOCH BUILD_DATE WORK STAGE
+  export TOOLS WHEELS ARCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
+  export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+fi
+
+tools() { # what builds: locked too
+  if ! cmp -s packaging/tools.lock "$TOOLS/lock"; then
+    rm -rf "$TOOLS"
+    "$PYTHON" -m venv "$TOOLS"
+    "$TOOLS/bin/python" -m pip install -q --require-hashes -r packaging/tools.lock
+    cp packaging/tools.lock "$TOOLS/lock"
+  fi
+}
+
+wheels() { # everything that is bundled, each as its lock says
+  rm -rf "$WORK/source" "$WORK/compiled"
+  mkdir -p "$WORK/source" "$WHEELS"
+  cp -r walstream consumer pyproject.toml README.md LICENSE "$WORK/source"
+  find "$WORK/source" \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
+  if [ -n "${FRESH:-}" ] || ! diff -rq "$WORK/source" "$WHEELS/own/source" >/dev/null 2>&1; then
+    rm -rf "$WHEELS/own"
+    mkdir -p "$WHEELS/own"
+    cp -r "$WORK/source" "$WORK/compiled" # compiling leaves its own files behind
+    PATH=$TOOLS/bin:$PATH HATCH_BUILD_HOOKS_ENABLE=1 "$TOOLS/bin/python" -m pip wheel -q \
+      --no-deps --no-build-isolation -w "$WHEELS/own" "$WORK/compiled"
+    mv "$WORK/source" "$WHEELS/own/source"
+  fi
+  rm -rf "$WORK/source" "$WORK/compiled"
+  for lock in requirements spark; do
+    if ! cmp -s "packaging/$lock.lock" "$WHEELS/$lock/lock"; then
+      rm -rf "${WHEELS:?}/$lock"
+      PATH=$TOOLS/bin:$PATH "$TOOLS/bin/python" -m pip wheel -q --require-hashes \
+        --no-deps --no-build-isolation -w "$WHEELS/$lock" -r "packaging/$lock.lock"
+      cp "packaging/$lock.lock" "$WHEELS/$lock/lock"
+    fi
+  done
+}
+
+inside() { # in a namespace where /opt is the stage's
+  unset PIP_FIND_LINKS # of this machine: it may lie in /opt
+  mount --bind "$STAGE/opt" /opt
+  site=/opt/walstream/lib/python$PYTHON_MINOR/site-packages
+  doc=$STAGE/usr/share/doc
+  pip=("$TOOLS/bin/python" -m pip --python /opt/walstream/bin/python install -q
+    --no-index --no-deps --no-compile)
+  "$PYTHON" -m venv --without-pip /opt/walstream
+  "${pip[@]}" "$WHEELS"/requirements/*.whl # pip wheel has checked their hashes
+  "${pip[@]}" --find-links "$WHEELS/own" "walstream==$VERSION"
+  "${pip[@]}" --target /opt/walstream-spark "$WHEELS"/spark/*.whl
+  find /opt/walstream/bin -mindepth 1 ! -name 'python*' ! -name walstream -delete
+  rm -rf /opt/walstream/include /opt/walstream-spark/bin
+  # where a wheel lay on this machine is of no use to others
+  find /opt -name direct_url.json -exec rm {} +
+  mkdir -p "$doc/walstream/examples" "$doc/walstream-spark"
+  "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --pyproject pyproject.toml \
+    --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
+  "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
+    -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
+  "$TOOLS/bin/python" packaging/bundle.py licences "$site" \
+    "$doc/walstream/licenses" /usr/share/doc/walstream/licenses
+  "$TOOLS/bin/python" packaging/bundle.py licences /opt/walstream-spark \
+    "$doc/walstream-spark/licenses" /usr/share/doc/walstream-spark/licenses
+  pages
+  for part in walstream/lib walstream-spark; do
+    # checked by nobody: files that belong to root do not change
+    /opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash \
+      "/opt/$part" >"$WORK/compileall.log" || true # templates that are no Python
+  done
+}
+
+pages() { # what the command line tells of itself
+  share=$STAGE/usr/share
+  mkdir -p "$share/man/man1" "$share/bash-completion/completions" \
+    "$share/zsh" "$share/fish/vendor_completions.d"
+  /opt/walstream/bin/python packaging/manual.py "$VERSION" |
+    gzip -9n >"$share/man/man1/walstream.1.gz"
+  complete() { _WALSTREAM_COMPLETE=source_$1 /opt/walstream/bin/walstream; }
+  complete bash >"$share/bash-completion/completions/walstream"
+  complete zsh >"$share/zsh/_walstream"
+  complete fish >"$share/fish/vendor_completions.d/walstream.fish"
+}
+
+stage() {
+  rm -rf "$STAGE"
+  mkdir -p "$STAGE/opt" "$STAGE/etc/walstream"
+  as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(--user --map-root-user)
+  unshare --mount "${as_root[@]}" "$PWD/packaging/build.sh" inside
+  echo /opt/walstream-spark >"$STAGE/walstream-spark.pth"
+  sed 's|^state = "state"  *#|state = "/var/lib/walstream"           #|' walstream.toml \
+    >"$STAGE/etc/walstream/walstream.toml"
+  grep -q '^state = "/var/lib/walstream"' "$STAGE/etc/walstream/walstream.toml"
+  cp packaging/systemd/credentials.conf packaging/systemd/spark.conf \
+    packaging/prometheus/*.yml packaging/grafana/*.json \
+    "$STAGE/usr/share/doc/walstream/examples"
+  chmod -R u=rwX,go=rX "$STAGE"
+  find "$STAGE" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}
+
+packages() {
+  GLIBC=$("$PYTHON" packaging/bundle.py glibc "$STAGE/opt/walstream")
+  export GLIBC
+  go=${GO:-$(command -v go || echo /usr/local/go/bin/go)}
+  read -ra nfpm <<<"${NFPM:-$go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2}"
+  mkdir -p "$OUT"
+  for kind in "$@"; do
+    for name in ${ONLY:-walstream walstream-spark}; do
+      # nFPM replaces variables in values alone, and not in all: so all are, here
+      envsubst <"packaging/$name.yaml" >"$WORK/$name.yaml"
+      "${nfpm[@]}" package -f "$WORK/$name.yaml" -p "$kind" -t "$OUT/"
+    done
+  done
+}
+
+if [ "${1:-}" = inside ]; then
+  inside
+else
+  [ $# -gt 0 ] || set -- deb rpm
+  mkdir -p "$WORK"
+  tools
+  wheels
+  stage
+  packages "$@"
+fi

@@ -1,0 +1,289 @@
+"""The deb packages in clean systems: installed, run, upgraded, removed, purged."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+
+import psutil
+import pytest
+
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import PostgresServer, temporary_database
+from tests.installing import ROOT, System, build, debian, lacking
+from tests.reading import Reader
+from tests.running import SINK, SOURCE, toml
+from tests.waiting import wait_until
+from walstream.formats.op import decode
+
+CONFIGURATION = "/etc/walstream/walstream.toml"
+STATE = "/var/lib/walstream"
+_RUNS = ["/usr/bin/walstream", "run"]
+WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
+pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Make both, and the next release of the first, or take those that were made."""
+    if made_in := os.environ.get("WALSTREAM_TEST_PACKAGES"):
+        out = Path(made_in)
+    else:
+        out = tmp_path_factory.mktemp("packages")
+        build(out / "first", "deb")
+        build(out / "second", "deb", only="walstream", release=2)
+    made = sorted((out / "first").iterdir())
+    (newer,) = (out / "second").iterdir()
+    return {**{path.name.split("_")[0]: path for path in made}, "newer": newer}
+
+
+@pytest.fixture
+def system(packages: dict[str, Path], tmp_path: Path) -> Iterator[System]:
+    """Give a clean Debian in which walstream was just installed."""
+    made = debian(tmp_path / "debian")
+    made.install(packages["walstream"])
+    yield made
+    shutil.rmtree(made.folder)
+
+
+def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:
+    assert system.facts(CONFIGURATION, "/etc/walstream", STATE, "/opt/walstream") == {
+        CONFIGURATION: "-rw-r----- root:walstream",
+        "/etc/walstream": "drwxr-x--- root:walstream",
+        STATE: "drwx------ walstream:walstream",
+        "/opt/walstream": "drwxr-xr-x root:root",
+    }
+    find = "find /opt/walstream ! -user root -o -perm /022 ! -type l"
+    assert not system.run("sh", "-c", find).stdout
+    assert system.run("getent", "passwd", "walstream").stdout.endswith("/nologin\n")
+    version = system.run("walstream", "--version")
+    assert re.fullmatch(r"walstream [\d.]+ \(compiled\)\n", version.stdout)
+    for unit in ("walstream.service", "walstream@app.service"):
+        verified = system.run("systemd-analyze", "verify", "--man=no", unit)
+        assert verified.returncode == 0, verified.stderr
+    doc = system.path("/usr/share/doc/walstream")
+    bill = json.loads((doc / "sbom.cdx.json").read_text("utf-8"))
+    named = {part["name"] for part in bill["components"]}
+    assert {"confluent-kafka", "psycopg", "lmdb"} <= named
+    assert "pyspark" not in named
+    texts = {one.name for one in (doc / "licenses").iterdir() if any(one.iterdir())}
+    assert {name.lower() for name in named} <= {name.lower() for name in texts}
+    assert system.path("/usr/share/man/man1/walstream.1.gz").stat().st_size > 1000
+    bash = system.path("/usr/share/bash-completion/completions/walstream")
+    assert "_WALSTREAM_COMPLETE=complete_bash" in bash.read_text("utf-8")
+
+
+def test_the_packaged_configuration_has_one_clear_error(system: System) -> None:
+    checked = system.run("walstream", "check")
+    assert checked.returncode == 2
+    said = checked.stdout + checked.stderr
+    assert said.count("WALSTREAM_DSN") == 1
+    assert f"{CONFIGURATION}: sources.app.dsn: " in " ".join(said.split()), said
+
+
+def test_an_upgrade_keeps_configuration_and_state(
+    system: System, packages: dict[str, Path]
+) -> None:
+    configuration = system.path(CONFIGURATION)
+    changed = configuration.read_text("utf-8") + "# mine\n"
+    configuration.write_text(changed, "utf-8")
+    state = system.path(STATE) / "app"
+    state.mkdir()
+    (state / "data.mdb").write_bytes(b"positions")
+    system.install(packages["newer"])
+    version = system.run("dpkg-query", "-W", "-f", "${Version}", "walstream")
+    assert version.stdout.endswith("-2")
+    assert configuration.read_text("utf-8") == changed
+    assert system.facts(CONFIGURATION)[CONFIGURATION] == "-rw-r----- root:walstream"
+    assert (state / "data.mdb").read_bytes() == b"positions"
+
+
+def test_removing_keeps_both_and_purging_deletes(system: System) -> None:
+    (system.path(STATE) / "app").mkdir()
+    assert system.run("dpkg", "-r", "walstream").returncode == 0
+    assert system.path(CONFIGURATION).exists()
+    assert (system.path(STATE) / "app").exists()
+    assert not system.path("/opt/walstream").exists()
+    assert not system.path("/usr/bin/walstream").is_symlink()
+    assert system.run("dpkg", "-P", "walstream").returncode == 0
+    assert not system.path("/etc/walstream").exists()
+    assert not system.path(STATE).exists()
+
+
+def test_without_spark_one_line_says_what_to_install(
+    system: System, packages: dict[str, Path]
+) -> None:
+    find = "/opt/walstream/bin/python", "-c", "import pyspark; print(pyspark.__file__)"
+    assert system.run(*find).returncode != 0
+    polled_table = {"tables": {"t": {"primary_key": "id"}}, "sinks": ["rows"]}
+    source = {"kind": "sql", "url": "sqlite:////tmp/x.db", **polled_table}
+    producer = {"bootstrap.servers": "127.0.0.1:1"}
+    sink = {"kind": "kafka", "format": "row", "producer": producer}
+    document = {"state": STATE, "http": {"listen": ""}, "sources": {"old": source}}
+    text = toml({**document, "sinks": {"rows": sink}})
+    system.path(CONFIGURATION).write_text(text, "utf-8")
+    for verb in (["poll", "--once"], ["run"]):
+        polled = system.run("walstream", *verb)
+        assert polled.returncode == 2, polled.stderr
+        said = [
+            line for line in polled.stderr.splitlines() if "walstream-spark" in line
+        ]
+        assert len(said) == 1, polled.stderr
+    # no Java in there: what it depends on is looked at elsewhere
+    spark = packages["walstream-spark"]
+    shutil.copyfile(spark, system.path("/root/spark.deb"))
+    forced = system.run("dpkg", "-i", "--force-depends", "/root/spark.deb")
+    assert forced.returncode == 0, forced.stderr
+    assert system.run(*find).stdout == "/opt/walstream-spark/pyspark/__init__.py\n"
+    polled = system.run("walstream", "poll", "--once")
+    assert polled.returncode == 2
+    assert "Spark needs Java 17 or later" in polled.stderr
+
+
+class Manager:
+    """systemd's ear, in a system's /run."""
+
+    def __init__(self, system: System) -> None:
+        path = system.path("/run/notify")
+        self._inlet = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inlet.bind(str(path))
+        self._inlet.setblocking(False)
+        path.chmod(0o777)
+        self.heard: list[str] = []
+
+    def listen(self) -> list[str]:
+        """Give all lines that came so far."""
+        try:
+            while True:
+                self.heard += self._inlet.recv(4096).decode().split("\n")
+        except BlockingIOError:
+            return self.heard
+
+    def close(self) -> None:
+        self._inlet.close()
+
+    def hears_it_stream(self) -> bool:
+        return f"STATUS={SOURCE} streaming" in self.listen()
+
+
+@pytest.fixture
+def manager(system: System) -> Iterator[Manager]:
+    made = Manager(system)
+    yield made
+    made.close()
+
+
+def document(dsn: str, brokers: str, prefix: str) -> dict[str, object]:
+    names = {"slot": "packaged", "publication": "packaged"}
+    source = {"kind": "postgres", "dsn": dsn, **names, "backfill": "never"}
+    producer = {"bootstrap.servers": brokers}
+    topic = prefix + "{schema}.{table}"
+    sink = {"kind": "kafka", "topic": topic, "producer": producer}
+    sources, sinks = {SOURCE: {**source, "sinks": [SINK]}}, {SINK: sink}
+    return {"state": STATE, "http": {"listen": ""}, "sources": sources, "sinks": sinks}
+
+
+def walstream_of(enters: int) -> psutil.Process:
+    """Find the process that the unit would have started."""
+    found: list[psutil.Process] = []
+
+    def look() -> bool:
+        below = psutil.Process(enters).children(recursive=True)
+        found[:] = [one for one in below if one.cmdline()[1:3] == _RUNS]
+        return bool(found)
+
+    wait_until(look, 30, "walstream runs")
+    return found[0]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="apt-get install strace")
+def test_a_stream_runs_under_the_units_restrictions(
+    system: System,
+    manager: Manager,
+    packages: dict[str, Path],
+    postgres18: PostgresServer,
+    kafka: KafkaServer,
+) -> None:
+    """Its user, no capabilities, a file system to read alone but for its state.
+
+    What systemd forbids beyond that is compared with the calls that it makes. It is
+    upgraded meanwhile, and restarted as the package would.
+    """
+    topic_prefix = f"test_{token_hex(6)}."
+    unit = (ROOT / "packaging/systemd/walstream.service").read_text("utf-8")
+    found = re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    assert found is not None
+    calls = system.folder.with_name("calls")
+    trace = ["strace", "-f", "-qq", "-o", str(calls)]
+    told = {"NOTIFY_SOCKET": "/run/notify", "WATCHDOG_USEC": "2000000"}
+    environment = {**os.environ, **told}
+    start = [*trace, *system.command(*found[1].split(), sandboxed=True)]
+    with (
+        temporary_database(postgres18) as database,
+        Reader(kafka.bootstrap, topic_prefix, decode) as reader,
+    ):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        text = toml(document(database.dsn, kafka.bootstrap, topic_prefix))
+        system.path(CONFIGURATION).write_text(text, "utf-8")
+        for number in (1, 2):
+            process = subprocess.Popen(start, env=environment, stderr=subprocess.PIPE)
+            try:
+                wait_until(manager.hears_it_stream, 60, "it streams")
+                assert manager.heard[0] == "READY=1"
+                assert "WATCHDOG=1" in manager.heard
+                database.execute(f"INSERT INTO t VALUES ({number})")  # noqa: S608
+                assert reader.count(number)[-1].op.new == [str(number)]
+                run = walstream_of(process.pid)
+                status = (Path("/proc") / str(run.pid) / "status").read_text("utf-8")
+                assert re.search(r"^NoNewPrivs:\t1$", status, re.MULTILINE)
+                assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE)
+                assert re.search(r"^CapBnd:\t0+$", status, re.MULTILINE)
+                assert 0 not in run.uids()
+                if number == 1:
+                    system.install(packages["newer"])
+                run.send_signal(signal.SIGTERM)
+                _, log = process.communicate(timeout=60)
+                assert process.returncode == 0, log.decode()
+                assert "STOPPING=1" in manager.listen()
+            finally:
+                process.kill()
+            manager.heard.clear()
+    assert made_by(calls) <= allowed(unit)
+
+
+def made_by(calls: Path) -> set[str]:
+    """Name the calls that walstream made and that the system did not refuse anyway."""
+    traced = calls.read_text("utf-8", errors="replace")
+    _, _, own = traced.partition('execve("/usr/bin/walstream"')
+    assert own
+    assert "PROT_WRITE|PROT_EXEC" not in own  # what MemoryDenyWriteExecute refuses
+    assert not re.search(r"mprotect\([^)]*PROT_EXEC", own)
+    families = set(re.findall(r"\bsocket\((AF_\w+)", own))
+    assert families <= {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
+    return set(re.findall(r"^\d+ +(\w+)\(", own, re.MULTILINE))
+
+
+def allowed(unit: str) -> set[str]:
+    """Expand the unit's filters as systemd does."""
+    calls: set[str] = set()
+    for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.MULTILINE):
+        names = line.removeprefix("~").split()
+        meant = {call for name in names for call in expanded(name)}
+        calls = calls - meant if line.startswith("~") else calls | meant
+    return calls
+
+
+def expanded(name: str) -> set[str]:
+    if not name.startswith("@"):
+        return {name}
+    command = ["systemd-analyze", "syscall-filter", "--no-pager", name]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [line.strip() for line in told.splitlines()[1:]]
+    named = [line for line in lines if line and not line.startswith("#")]
+    return {call for one in named for call in expanded(one)}
