@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 BIN := .venv/bin
 LOWEST := .venv-lowest
 READY := .venv/ready
+BENCHED_BIN := .venv-bench/bin
+BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
@@ -41,12 +43,12 @@ lowest: java $(READY) ## the tests on the lowest versions of all that walstream 
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c $(LOWEST)/constraints.txt -e '.[dev]' httpx # an old starlette's tests ask with it
 	$(LOWEST)/bin/pytest -W ignore::DeprecationWarning -m 'not fault_long' $(PYTEST_ARGS)
-bench: java $(READY) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
-	$(BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
+bench: java $(BENCHED) ## walstream beside limit and peers, hours; PROFILE=A RUNS=5
+	$(BENCHED_BIN)/python -m bench $(addprefix --profile ,$(PROFILE)) \
 	  $(addprefix --runs ,$(RUNS)) $(BENCH)
-	$(BIN)/python -m bench.chart
-bench-quick: java $(READY) ## a glance at all of it, in 10 minutes
-	$(BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
+	$(BENCHED_BIN)/python -m bench.chart
+bench-quick: java $(BENCHED) ## a glance at all of it, in 10 minutes
+	$(BENCHED_BIN)/python -m bench --quick $(addprefix --profile ,$(PROFILE)) $(BENCH)
 demo: java $(READY) ## changes from PostgreSQL to Kafka, live; DEMO="--seconds 60"
 	$(BIN)/walstream demo $(DEMO)
 dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in dist/
@@ -66,12 +68,27 @@ lock: ## pin anew what the packages bundle, and what builds them
 cover-own: $(READY) ## each module's coverage by its own unit test alone
 	$(BIN)/python -m tests.cover_own
 clean: ## delete all that make made
-	rm -rf .venv $(LOWEST) build dist *.egg-info .*_cache .hypothesis
+	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 
 $(READY): pyproject.toml | python
 	@echo "setting up .venv with $(PYTHON)"
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+# what is benched is installed, so that it is compiled where a compiler is
+$(BENCHED): $(shell find walstream -name '*.py') $(READY)
+	@echo "setting up .venv-bench: walstream compiled"
+	@[ -x $(BENCHED_BIN)/pip ] || $(PYTHON) -m venv .venv-bench
+	@rm -rf .venv-bench/dist
+	@MYPYC_OPT_LEVEL=3 HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build --wheel \
+	  --outdir .venv-bench/dist . > .venv-bench/build.log 2>&1 || { \
+	  echo "it cannot be compiled here (.venv-bench/build.log ends so):"; \
+	  tail -n 3 .venv-bench/build.log; echo "the pure form alone is benched"; \
+	  $(BIN)/python -m build --wheel --outdir .venv-bench/dist . > /dev/null; }
+	@$(BENCHED_BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --force-reinstall --no-deps .venv-bench/dist/*.whl
+	@$(BENCHED_BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  "$$(echo .venv-bench/dist/*.whl)[dev]"
 	@touch $@
 python:
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed:" \

@@ -51,11 +51,6 @@ class Keeping:
         self.note = writer.note  # hears of each transaction that begins
         self.confirmed: Lsn = 0  # the position that is stored
 
-    @property
-    def busy(self) -> bool:
-        """Tell whether a position is on its way to the disk."""
-        return self._writer.busy
-
     def begin(self) -> None:
         """Confirm what was stored: the slot may not have heard of it before a crash."""
         self._confirm(self._confirming.position.resume)
@@ -65,7 +60,9 @@ class Keeping:
         self._stored_at = 0.0
 
     def due_s(self, resume: Lsn) -> float:
-        """Tell after how many seconds a position has to be stored."""
+        """Tell after how many seconds a position has to be stored, or was."""
+        if self._writer.busy:
+            return _STORE_EVERY_S
         if self._submitted >= resume:
             return float("inf")
         return max(0.0, self._next_store - time.monotonic())

@@ -15,6 +15,7 @@ from walstream.formats.context import Origin
 from walstream.formats.event import ACTIONS
 from walstream.op import Kind, ReplicationOp, Table
 
+_dumps: Final = orjson.dumps
 KeyRenderer = Callable[[ReplicationOp], bytes]
 
 
@@ -37,12 +38,12 @@ def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
     around = (b'["', b'","', b'"]')
     if len(indexes) == 1:
         index = indexes[0]
-        return KeyForm(
-            lambda op: orjson.dumps(((op.new or op.old or ())[index],)),
-            table_key,
-            indexes,
-            around,
-        )
+
+        def render_one(op: ReplicationOp) -> bytes:
+            row = op.new or op.old or ()
+            return _dumps((row[index],))
+
+        return KeyForm(render_one, table_key, indexes, around)
 
     def render(op: ReplicationOp) -> bytes:
         row = op.new or op.old or ()

@@ -9,19 +9,18 @@ flight and no transaction is open, ever moves the position.
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from walstream.counted import Counted
 from walstream.lsn import Lsn
 from walstream.meter import TableMeter
 
 
-class Transaction:
+class Transaction(Counted):
     """What is still under way of one transaction."""
 
-    __slots__ = (
-        *("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table"),
-        "undelivered",
-    )
+    __slots__ = ("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table")
 
     def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
+        super().__init__()
         self.lsn = lsn
         self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
         self.end_lsn: Lsn | None = None  # set by its commit
@@ -30,7 +29,6 @@ class Transaction:
         self.began = 0.0  # by the clock of who measures it
         # called at its commit, while records may still be added
         self.at_end: tuple[Callable[[Transaction], None], ...] = ()
-        self.undelivered = 0  # records handed to a sink, no delivery reported yet
 
 
 class Shares:

@@ -5,7 +5,6 @@ server. Order per transaction: delivered by every sink, then stored with fsync, 
 confirmed to PostgreSQL.
 """
 
-import select
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from walstream.ledger import Shares
 from walstream.lsn import NEVER, Lsn
 from walstream.meter import Meter
 from walstream.op import ReplicationOp
+from walstream.pacing import Pace
 from walstream.pgoutput import (
     Begin,
     Commit,
@@ -49,11 +49,6 @@ _DELETE: Final = ord("D")
 _KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
 
-_IDLE_S: Final = 0.5
-_IN_FLIGHT_S: Final = 0.001
-_STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
-_STUCK_AFTER_S: Final = 0.5
-
 
 class Pipeline:
     """One source's stream into its sinks, from one position on."""
@@ -71,6 +66,7 @@ class Pipeline:
         self._keeping = Keeping(writer, confirming, source)
         resume = confirming.position.resume
         self._lanes = Lanes(sinks, resume)
+        self._pace = Pace(source)
         self._assembler = Assembler(resume)
         self._transaction: Shares | None = None
         self._frames: list[bytes] = []  # read together
@@ -82,8 +78,6 @@ class Pipeline:
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
-        self._progress_at = 0.0
-        self._in_flight_seen = 0
         self._until = NEVER
         self._began = 0.0  # the open transaction, perf_counter
         self.turned_at = time.monotonic()  # when the loop last went round
@@ -168,7 +162,7 @@ class Pipeline:
             self._companion.tick(paused=True)
             self._source.still_paused()
             self._source.keep_alive()
-            self._wait(stop.waker, readable=False, worked=False)
+            self._rest(stop.waker, readable=False)
         return False
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
@@ -184,7 +178,18 @@ class Pipeline:
         reading = room and not (left or self._ops or self._inset.waiting)
         if not reading:
             self._source.still_paused()
-        self._wait(waker, readable=reading, worked=worked)
+        if worked:
+            self._pace.go_on(0 if self._inset.moved else len(self._frames))
+        else:
+            self._rest(waker, readable=reading)
+
+    def _rest(self, waker: Waker, *, readable: bool) -> None:
+        self._pace.rest(
+            waker,
+            readable=readable,
+            in_flight=self._lanes.in_flight,
+            due_s=self._keeping.due_s(self._lanes.advance()),
+        )
 
     def _look_at_lanes(self) -> None:
         """Let sinks leave and come, and rows in while none is away."""
@@ -309,32 +314,6 @@ class Pipeline:
     def _advance(self) -> None:
         """Store how far all is delivered, confirm what is stored."""
         self._keeping.advance(self._lanes.advance(), self._last_commit)
-
-    def _wait(self, waker: Waker, *, readable: bool, worked: bool) -> None:
-        """Sleep until there is something to do, at most until the next timer."""
-        if worked:
-            return
-        if self._keeping.busy or self._lanes.in_flight:
-            timeout = self._busy_wait()
-        else:
-            timeout = min(_IDLE_S, self._keeping.due_s(self._lanes.advance()))
-        waiting = select.poll()  # not select: it ends at descriptor 1023
-        waiting.register(waker, select.POLLIN)
-        if readable:
-            waiting.register(self._source, select.POLLIN)
-        for descriptor, _ in waiting.poll(timeout * 1000):
-            if descriptor == waker.fileno():
-                waker.rest()
-
-    def _busy_wait(self) -> float:
-        """Look often while deliveries come in, seldom while Kafka is stuck."""
-        in_flight = self._lanes.in_flight
-        now = time.monotonic()
-        if in_flight != self._in_flight_seen:
-            self._in_flight_seen = in_flight
-            self._progress_at = now
-        stuck = now - self._progress_at > _STUCK_AFTER_S
-        return _STUCK_S if stuck else _IN_FLIGHT_S
 
 
 def _is_row(tag: int) -> bool:

@@ -7,6 +7,7 @@ second, with its answers to the last requests. Its exit code is the error's.
 """
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -50,6 +51,9 @@ _ANSWERS: Final = 16  # that are still told
 _STARTING: Final = "it is only starting: ask again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
+_COLLECT_AFTER: Final = (
+    20_000  # objects: transactions under way are none of the garbage
+)
 _log = structlog.get_logger()
 
 
@@ -319,6 +323,9 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)
+    # modules and configuration stay: no collection need look at them again
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
     threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
     over, told = threading.Event(), threading.Event()
     threading.Thread(target=_push, args=(worker, over, told), daemon=True).start()

@@ -8,18 +8,19 @@ when everything below it was delivered by every sink, or passed over on purpose.
 from collections import deque
 
 from walstream.chaining.note import NOTHING_NOTED, Note
+from walstream.counted import Counted
 
 
-class Portion:
+class Portion(Counted):
     """Records of one partition that were read together, as far as they were sent."""
 
-    __slots__ = ("closed", "end", "note", "records", "undelivered")
+    __slots__ = ("closed", "end", "note", "records")
 
     def __init__(self, end: int, note: Note) -> None:
+        super().__init__()
         self.end = end  # the offset behind the last that was sent or passed over
         self.note = note  # what is known there
         self.records = 0
-        self.undelivered = 0  # records handed to a sink, no delivery reported yet
         self.closed = False  # no more will be added
 
 

@@ -30,6 +30,7 @@ from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import (
     client_properties,
     fits_queue,
+    hurries,
     producer_properties,
 )
 from walstream.kafka.reader import Record
@@ -97,8 +98,10 @@ class Outlet:
         """
         if self._outbox is None:
             self._built_for = self._lasting.limits
-            properties = producer_properties(self._config.producer, *self._built_for)
-            self._outbox = Outbox(self.name, properties, self.meter)
+            given = self._config.producer
+            properties = producer_properties(given, *self._built_for)
+            hurry = hurries(given)
+            self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
         self._now_ms = int(time.time() * 1000)
         return self._outbox.serve()
 

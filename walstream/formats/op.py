@@ -17,6 +17,7 @@ from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, NotSent, Row
 
+_dumps: Final = orjson.dumps
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up in Python 3.11
 _UPDATE: Final = Kind.UPDATE
@@ -48,25 +49,34 @@ class OpEncoder:
             if table.schema != "public"
             else b""
         )
-        self._insert_tail = b"}" + self._tail + b"}"
+        self._row_tail = b"}" + self._tail + b"}"
+        self._lsn: Lsn = -1
+        self._lsn_head = b""  # up to the number of a row, in that transaction
         self._snapshot_tail = b"}" + self._tail + b',"snapshot":true}'
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Render one op of this encoder's table."""
-        if op.absent or op.snapshot or op.kind is Kind.TRUNCATE:
+        kind = op.kind
+        if op.absent or op.snapshot or kind is _TRUNCATE:
             return self._encode_rare(op)
-        if op.kind is Kind.INSERT:
-            body = b'{"Insert":' + orjson.dumps(op.new)
-        elif op.kind is Kind.DELETE:
-            body = b'{"Delete":' + orjson.dumps(op.old)
-        else:
-            body = b'{"Update":[%b,%b]' % (orjson.dumps(op.old), orjson.dumps(op.new))
-        return b'%b%d,"seq_id":%d,"op":%b%b' % (
-            self._head,
-            op.lsn,
-            op.seq_id,
-            body,
-            self._insert_tail,
+        lsn = op.lsn
+        if lsn != self._lsn:
+            self._lsn = lsn
+            self._lsn_head = b'%b%d,"seq_id":' % (self._head, lsn)
+        number = str(op.seq_id).encode()
+        if kind is _INSERT:
+            new = _dumps(op.new)
+            return b"".join(
+                (self._lsn_head, number, b',"op":{"Insert":', new, self._row_tail)
+            )
+        if kind is _DELETE:
+            old = _dumps(op.old)
+            return b"".join(
+                (self._lsn_head, number, b',"op":{"Delete":', old, self._row_tail)
+            )
+        body = b"%b,%b]" % (_dumps(op.old), _dumps(op.new))
+        return b"".join(
+            (self._lsn_head, number, b',"op":{"Update":[', body, self._row_tail)
         )
 
     def encode_lines(self, block: bytes, lsn: Lsn, seq_id: int) -> list[bytes] | None:

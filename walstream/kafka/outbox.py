@@ -11,11 +11,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from walstream.counted import Counted
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.meter import SinkMeter
@@ -23,23 +24,26 @@ from walstream.metrics import SINK
 
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
+_FLUSH_S: Final = 0.001
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
-
-
-class Counted(Protocol):
-    """What records are counted in: a transaction, or what was read together."""
-
-    undelivered: int
 
 
 class Outbox:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
     def __init__(
-        self, sink: str, properties: Mapping[str, Any], meter: SinkMeter | None = None
+        self,
+        sink: str,
+        properties: Mapping[str, Any],
+        meter: SinkMeter | None = None,
+        *,
+        hurries: bool = False,
     ) -> None:
-        """Count the records that Kafka takes in `meter`."""
+        """Count the records that Kafka takes in `meter`.
+
+        One that `hurries` sends what it has when no more comes, whatever linger.ms is.
+        """
         self._sink = sink
         self._meter = meter or SinkMeter()
         self._meter.counts_records = True
@@ -59,6 +63,8 @@ class Outbox:
         self._counted: Counted | None = None  # what the callback counts in
         self._callback: Any = None
         self._unreachable = False
+        self._hurries = hurries
+        self._fresh = False  # was anything put since the last look?
 
     @property
     def in_flight(self) -> int:
@@ -80,7 +86,12 @@ class Outbox:
 
         Raises what stops this producer for good.
         """
-        self._poll(0)
+        quiet = not (self._fresh or self._unreachable) and len(self._producer)
+        self._fresh = False
+        if quiet and self._hurries:
+            self._flush()
+        else:
+            self._poll(0)
         if self._failure is not None:
             raise self._failure
         while self._held:
@@ -93,6 +104,14 @@ class Outbox:
         """Serve the callbacks. A producer that gives up raises through them."""
         try:
             self._producer.poll(wait_s)
+        except KafkaException as error:
+            self.fail(failure(error.args[0], "the producer gave up"))
+            self._hear_why()
+
+    def _flush(self) -> None:
+        """Send now what waits for others: none came since the last look."""
+        try:
+            self._producer.flush(_FLUSH_S)
         except KafkaException as error:
             self.fail(failure(error.args[0], "the producer gave up"))
             self._hear_why()
@@ -123,6 +142,7 @@ class Outbox:
             self._counted = transaction
             self._callback = partial(self._report, transaction)
         callback = self._callback
+        self._fresh = True
         transaction.undelivered += 1
         if headers is None and not self._held:
             try:

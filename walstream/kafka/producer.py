@@ -9,6 +9,7 @@ _LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
 _LARGEST_QUEUE_KBYTES: Final = 2_097_151
 _PER_RECORD: Final = 320  # bytes: its message, its place in two queues, its report
 _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
+_LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -18,7 +19,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "message.timeout.ms": 0,
     "client.id": "walstream",
     "compression.type": "lz4",
-    "linger.ms": 2,
+    # of a backlog; what a quiet stream has, the outbox sends at once
+    "linger.ms": 10,
     "queue.buffering.max.messages": 50_000,
     "queue.buffering.max.kbytes": 16 << 10,
     "batch.size": 1_000_000,
@@ -43,6 +45,11 @@ _ADMIN_PREFIXES: Final = (
     "debug",
     "resolve.",
 )
+
+
+def hurries(given: Mapping[str, Any]) -> bool:
+    """Tell whether a quiet stream's records go at once: an operator's linger rules."""
+    return not given.keys() & _LINGERS
 
 
 def queue_within(memory: int, sinks: int) -> dict[str, Any]:

@@ -12,7 +12,12 @@ from walstream.formats.whole import Encode
 from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.outboxes import Outboxes, parts_for
-from walstream.kafka.producer import fits_queue, producer_properties, split_queue
+from walstream.kafka.producer import (
+    fits_queue,
+    hurries,
+    producer_properties,
+    split_queue,
+)
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
 from walstream.key_form import KeyRenderer
@@ -93,7 +98,9 @@ class KafkaSink:
         self._limits = self._topics.limits
         self._targets.clear()
         properties = producer_properties(self._properties, *self._limits)
-        make = partial(Outbox, self._rules.name, properties, self._rules.meter)
+        name, meter = self._rules.name, self._rules.meter
+        hurry = hurries(self._properties)
+        make = partial(Outbox, name, properties, meter, hurries=hurry)
         return Outboxes(self._parts, make)
 
     @property

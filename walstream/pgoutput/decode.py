@@ -26,16 +26,13 @@ from walstream.pgoutput.messages import (
 
 
 def _begin(cursor: Cursor) -> Begin:
-    return Begin(final_lsn=cursor.u64(), commit_time=cursor.i64(), xid=cursor.u32())
+    final_lsn, commit_time, xid = cursor.begin()
+    return Begin(final_lsn, commit_time, xid)
 
 
 def _commit(cursor: Cursor) -> Commit:
-    return Commit(
-        flags=cursor.u8(),
-        commit_lsn=cursor.u64(),
-        end_lsn=cursor.u64(),
-        commit_time=cursor.i64(),
-    )
+    flags, commit_lsn, end_lsn, commit_time = cursor.commit()
+    return Commit(flags, commit_lsn, end_lsn, commit_time)
 
 
 def _origin(cursor: Cursor) -> Origin:

@@ -103,25 +103,24 @@ class SlotSource:
     def _take(self, limit: int) -> list[bytes]:
         frames: list[bytes] = []
         take = self._pgconn.get_copy_data
-        reads = 0
+        reads = fruitless = 0
         while len(frames) < limit:
             size, data = take(1)
             if size > 0:
                 frames.append(bytes(data))
+                fruitless = 0
             elif size == 0:
-                if reads >= _READS_PER_CALL or not self._readable():
+                if fruitless or reads >= _READS_PER_CALL:
                     break
                 reads += 1
-                self._pgconn.consume_input()
+                fruitless = 1
+                self._pgconn.consume_input()  # what is there; never waits
             elif not frames:
                 raise self._ended()
             else:
                 self._over = True  # said next time: these frames are whole
                 break
         return frames
-
-    def _readable(self) -> bool:
-        return _wait_readable(self._pgconn.socket, 0)
 
     def _note_received(self, frame: bytes) -> None:
         """Both kinds of frame begin with LSNs; the last frame's is the highest."""

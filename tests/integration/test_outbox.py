@@ -1,0 +1,66 @@
+"""A quiet stream's records go at once; those of a stream that goes on fill batches."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.fix_kafka import KafkaServer
+from tests.reading import TopicAdmin
+from tests.waiting import wait_until
+from walstream.counted import Counted
+from walstream.kafka.outbox import Outbox
+from walstream.kafka.producer import producer_properties
+
+LIMIT = 1 << 20
+FOR_EVER = {"linger.ms": 900_000}
+
+
+@contextmanager
+def outbox(kafka: KafkaServer, *, hurries: bool) -> Iterator[Outbox]:
+    given = {"bootstrap.servers": kafka.bootstrap, **FOR_EVER}
+    properties = producer_properties(given, LIMIT, LIMIT)
+    box = Outbox("kafka", properties, hurries=hurries)
+    yield box
+    box.close(0)
+
+
+def put(box: Outbox, topic: str, counted: Counted) -> None:
+    box.put(topic, b"v", b"k", 0, int(time.time() * 1000), counted)
+
+
+def test_a_record_that_none_follows_is_sent_before_its_linger_ends(
+    kafka: KafkaServer, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}quiet"
+    TopicAdmin(kafka.bootstrap).create(topic)
+    counted = Counted()
+    with outbox(kafka, hurries=True) as box:
+        put(box, topic, counted)
+        wait_until(lambda: box.serve() and not counted.undelivered, 30, "delivered")
+
+
+def test_records_that_keep_coming_wait_for_each_other(
+    kafka: KafkaServer, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}busy"
+    TopicAdmin(kafka.bootstrap).create(topic)
+    known, counted = Counted(), Counted()
+    with outbox(kafka, hurries=True) as box:
+        put(box, topic, known)
+        wait_until(lambda: box.serve() and not known.undelivered, 30, "delivered")
+        for _ in range(1000):
+            put(box, topic, counted)
+            assert box.serve()
+        assert counted.undelivered == 1000
+        wait_until(lambda: box.serve() and not counted.undelivered, 30, "delivered")
+
+
+def test_an_operators_linger_holds(kafka: KafkaServer, topic_prefix: str) -> None:
+    topic = f"{topic_prefix}slow"
+    TopicAdmin(kafka.bootstrap).create(topic)
+    counted = Counted()
+    with outbox(kafka, hurries=False) as box:
+        put(box, topic, counted)
+        for _ in range(1000):
+            assert box.serve()
+        assert counted.undelivered == 1
