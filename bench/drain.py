@@ -132,8 +132,8 @@ def walstream(backlog: Backlog, run: int, variant: Variant) -> Figure:
     topic, rows = backlog.topic(name), backlog.shape.changes
     with programs.walstream(backlog.place, variant, name) as program:
         program.until_said('"streaming"')
+        began = time.perf_counter()  # rows flow while processes are looked for
         program.mark()
-        began = time.perf_counter()
         wait(backlog, _SENT, name, program)  # asks no broker that has work to do
         while topic.held() < rows and program.running:
             time.sleep(_LOOK_EVERY_S)

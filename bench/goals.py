@@ -1,5 +1,6 @@
 """The goals, and whether the figures of a profile meet them: pure."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -115,11 +116,11 @@ def _latency(profile: str, figures: Figures) -> list[Verdict]:
         (_AT_70, "p99_ms", 100.0),
     ):
         for name in OURS:
-            runs = [
-                run for run in figures.get(f"{name}, {label}", ()) if not run["void"]
-            ]
-            if runs:
-                value = median(run[share] for run in runs)
+            told = figures.get(f"{name}, {label}", ())
+            runs = [run for run in told if not run["void"]]
+            if told:
+                # where every run is void nothing is shown: that is not met
+                value = median(run[share] for run in runs) if runs else math.inf
                 what = f"{name}, {label}, {share[:3]}"
                 found.append(
                     Verdict(profile, what, value, most, at_least=False, unit="ms")

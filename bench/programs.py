@@ -10,6 +10,7 @@ from typing import Final
 from bench import connect
 from bench.place import Place
 from bench.watch import Program
+from walstream.local.port import free_port
 
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"
@@ -70,7 +71,7 @@ def walstream(place: Place, variant: Variant, name: str) -> Program:
     configuration.write_text(f"""
 state = "{folder}/state"
 [http]
-listen = ""
+listen = "127.0.0.1:{free_port()}"
 [sources.bench]
 kind = "postgres"
 dsn = "{place.postgres.dsn()}"

@@ -20,6 +20,7 @@ import psutil
 from bench import connect, programs
 from bench.goals import verdicts
 
+_LOAD: Final = os.getloadavg()[2]  # of the last 15 minutes: before the bench's own
 FOLDER: Final = Path(__file__).with_name("results")
 SMALL: Final = FOLDER / "small"
 _PACKAGES: Final = (
@@ -89,7 +90,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9),
         "system": platform.platform(),
-        "load_before": os.getloadavg()[2],  # of the last 15 minutes
+        "load_before": _LOAD,
     }
 
 

@@ -102,6 +102,19 @@ class Ledger:
             hear(transaction)
         transaction.end_lsn = end_lsn
         transaction.ops = ops
+        if not transaction.undelivered and len(self._queue) > 1:
+            self._join_last()
+
+    def _join_last(self) -> None:
+        """Count the last one, of which nothing is under way, with the one before it.
+
+        While Kafka is away a stream may go on for hours with ops that go nowhere.
+        """
+        last = self._queue.pop()
+        before = self._queue[-1]
+        before.end_lsn = last.end_lsn
+        before.ops += last.ops
+        before.table = last.table or before.table
 
     def keepalive(self, wal_end: Lsn) -> None:
         """Take the server's word that nothing for us lies below `wal_end`.

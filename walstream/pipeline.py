@@ -48,6 +48,7 @@ _UPDATE: Final = ord("U")
 _DELETE: Final = ord("D")
 _KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
+_ROOM_S: Final = 0.01  # between two looks for room
 
 
 class Pipeline:
@@ -181,14 +182,16 @@ class Pipeline:
         if worked:
             self._pace.go_on(0 if self._inset.moved else len(self._frames))
         else:
-            self._rest(waker, readable=reading)
+            self._rest(waker, readable=reading, room=room)
 
-    def _rest(self, waker: Waker, *, readable: bool) -> None:
+    def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
+        due_s = self._keeping.due_s(self._lanes.advance())
         self._pace.rest(
             waker,
             readable=readable,
             in_flight=self._lanes.in_flight,
-            due_s=self._keeping.due_s(self._lanes.advance()),
+            # what gives a sink room again wakes nobody
+            due_s=due_s if room else min(due_s, _ROOM_S),
         )
 
     def _look_at_lanes(self) -> None:

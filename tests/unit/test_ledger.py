@@ -79,3 +79,19 @@ def test_undelivered_records_are_counted_over_all_transactions() -> None:
         ledger.begin(lsn).undelivered = 2
         ledger.commit(lsn + 5)
     assert ledger.undelivered == 4
+
+
+def test_transactions_without_records_take_no_room_behind_one_that_is_stuck() -> None:
+    heard: list[tuple[int | None, int]] = []
+    ledger = Ledger(10, lambda one: heard.append((one.end_lsn, one.ops)))
+    first = ledger.begin(20)
+    first.undelivered = 1
+    ledger.commit(25, 1)
+    for lsn in range(30, 3000, 10):
+        ledger.begin(lsn)
+        ledger.commit(lsn + 5, 2)
+    assert ledger.advance() == 10
+    first.undelivered = 0
+    assert ledger.advance() == 2995
+    assert heard == [(2995, 1 + 2 * 297)]
+    assert ledger.delivered_ops == 1 + 2 * 297

@@ -29,6 +29,27 @@ Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
 
 
+class _Trouble:
+    """Trouble that belongs to no record: said once when it begins, once at its end."""
+
+    def __init__(self, sink: str) -> None:
+        self._sink = sink
+        self.is_on = False
+
+    def hear(self, error: KafkaError) -> None:
+        if not self.is_on:
+            self.is_on = True
+            _log.warning(
+                "Kafka is in trouble: records wait",
+                error=error.str(),
+                **{SINK: self._sink},
+            )
+
+    def end(self) -> None:
+        self.is_on = False
+        _log.info("Kafka takes records again", **{SINK: self._sink})
+
+
 class Outbox:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
@@ -44,12 +65,12 @@ class Outbox:
 
         One that `hurries` sends what it has when no more comes, whatever linger.ms is.
         """
-        self._sink = sink
+        self._trouble = _Trouble(sink)
         self._meter = meter or SinkMeter()
         self._meter.counts_records = True
         try:
             self._producer = Producer(
-                {**properties, "error_cb": self._on_error},
+                {**properties, "error_cb": self._trouble.hear},
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
@@ -62,7 +83,6 @@ class Outbox:
         self._failure: WalstreamError | None = None
         self._counted: Counted | None = None  # what the callback counts in
         self._callback: Any = None
-        self._unreachable = False
         self._hurries = hurries
         self._fresh = False  # was anything put since the last look?
 
@@ -74,7 +94,7 @@ class Outbox:
     @property
     def unreachable(self) -> bool:
         """Tell whether Kafka was in trouble when it was last heard of."""
-        return self._unreachable
+        return self._trouble.is_on
 
     @property
     def has_room(self) -> bool:
@@ -86,7 +106,7 @@ class Outbox:
 
         Raises what stops this producer for good.
         """
-        quiet = not (self._fresh or self._unreachable) and len(self._producer)
+        quiet = not (self._fresh or self._trouble.is_on) and len(self._producer)
         self._fresh = False
         if quiet and self._hurries:
             self._flush()
@@ -194,41 +214,38 @@ class Outbox:
         if error is None:
             transaction.undelivered -= 1
             self._meter.records += 1
-            if self._unreachable:
-                self.answers()
+            if self._trouble.is_on:
+                self._trouble.end()
         else:
             where = f"{message.topic()!r} partition {message.partition()}"
             self.fail(failure(error, f"delivering to {where}"))
 
     def answers(self) -> None:
         """Hear that Kafka is not in trouble any more."""
-        self._unreachable = False
-        _log.info("Kafka takes records again", **{SINK: self._sink})
+        self._trouble.end()
 
     def fail(self, error: WalstreamError) -> None:
         """Remember what stops this producer: a lasting cause before a passing one."""
         if self._failure is None or (self._failure.retryable and not error.retryable):
             self._failure = error
 
-    def _on_error(self, error: KafkaError) -> None:
-        """Hear of trouble that belongs to no record."""
-        if not self._unreachable:
-            self._unreachable = True
-            _log.warning(
-                "Kafka is in trouble: records wait",
-                error=error.str(),
-                **{SINK: self._sink},
-            )
-
     def close(self, wait_s: float) -> None:
         """Wait so long for what is in flight, unless some failed; then give it up."""
         deadline = time.monotonic() + wait_s
-        while (
-            self._failure is None
-            and not self._unreachable
-            and len(self._producer)
-            and time.monotonic() < deadline
-        ):
+        while self.lets_wait and time.monotonic() < deadline:
             self._poll(_POLL_S)
         self._producer.purge()
         self._poll(0)
+        # nothing leads back here any more: the producer's threads end with this object
+        self._callback = None
+        self._held.clear()
+
+    @property
+    def lets_wait(self) -> bool:
+        """Tell whether something is in flight that may well arrive."""
+        going = self._failure is None and not self._trouble.is_on
+        return going and len(self._producer) > 0
+
+    def wait(self, wait_s: float) -> None:
+        """Hear of deliveries, at most so long."""
+        self._poll(wait_s)

@@ -12,6 +12,7 @@ from typing import Final
 from walstream.errors import WalstreamError
 from walstream.kafka.outbox import Outbox
 
+_POLL_S: Final = 0.05
 _TOPICS_EACH: Final = 100
 _MOST: Final = 16  # each has its threads, and a connection to every broker
 
@@ -68,7 +69,13 @@ class Outboxes:
         self._all[0].fail(error)
 
     def close(self, wait_s: float) -> None:
-        """Wait so long for what is in flight, then give it up."""
+        """Wait so long for what is in flight in any of them, then give it up."""
         deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            waited_for = [one for one in self._all if one.lets_wait]
+            if not waited_for:
+                break
+            for one in waited_for:
+                one.wait(_POLL_S / len(waited_for))
         for one in self._all:
-            one.close(max(0.0, deadline - time.monotonic()))
+            one.close(0.0)

@@ -64,6 +64,12 @@ def queue_within(memory: int, sinks: int) -> dict[str, Any]:
     }
 
 
+def parts_within(given: Mapping[str, Any], wanted: int, limit: int) -> int:
+    """Tell how many producers share a queue: each has room for a record of `limit`."""
+    kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
+    return max(1, min(wanted, kbytes // _room(limit)))
+
+
 def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
     """Divide a queue among so many producers."""
     wanted = {**_DEFAULTS, **given}
@@ -91,10 +97,14 @@ def producer_properties(
     batch_size = _number(properties, "batch.size")
     properties["batch.size"] = min(batch_size, smallest_limit)
     # a record that the queue cannot hold would wait for room for ever
-    room = min(largest_limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
     kbytes = _number(properties, "queue.buffering.max.kbytes")
-    properties["queue.buffering.max.kbytes"] = max(kbytes, room)
+    properties["queue.buffering.max.kbytes"] = max(kbytes, _room(largest_limit))
     return properties
+
+
+def _room(limit: int) -> int:
+    """Give the KiB of a queue that takes a record of the largest size."""
+    return min(limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
 
 
 def _number(properties: Mapping[str, Any], key: str) -> int:

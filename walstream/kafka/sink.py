@@ -9,15 +9,10 @@ from typing import Any, Final
 
 from walstream.errors import Restart, WalstreamError
 from walstream.formats.whole import Encode
+from walstream.kafka import producer as producers
 from walstream.kafka.asking import Asking
 from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.outboxes import Outboxes, parts_for
-from walstream.kafka.producer import (
-    fits_queue,
-    hurries,
-    producer_properties,
-    split_queue,
-)
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
 from walstream.key_form import KeyRenderer
@@ -65,8 +60,8 @@ class KafkaSink:
         self._router = router
         self._topics = topics
         self._expected = [*expected, *([rules.parking] if rules.parking else ())]
-        self._parts = parts_for(len(self._expected))
-        self._properties = split_queue(producer, self._parts)
+        self._given = producer
+        self._properties: Mapping[str, Any] = producer  # of one of the outboxes
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = Aims(rules, router)
         self._tombstones = rules.tombstones
@@ -97,11 +92,14 @@ class KafkaSink:
     def _open(self) -> Outboxes:
         self._limits = self._topics.limits
         self._targets.clear()
-        properties = producer_properties(self._properties, *self._limits)
+        parts = parts_for(len(self._expected))
+        parts = producers.parts_within(self._given, parts, self._limits[1])
+        self._properties = producers.split_queue(self._given, parts)
+        properties = producers.producer_properties(self._properties, *self._limits)
         name, meter = self._rules.name, self._rules.meter
-        hurry = hurries(self._properties)
+        hurry = producers.hurries(self._properties)
         make = partial(Outbox, name, properties, meter, hurries=hurry)
-        return Outboxes(self._parts, make)
+        return Outboxes(parts, make)
 
     @property
     def in_flight(self) -> int:
@@ -343,7 +341,7 @@ class KafkaSink:
         A wider limit needs neither: the size check reads it from the topic.
         """
         smallest, largest = self._topics.limits
-        if smallest < self._limits[0] or not fits_queue(
+        if smallest < self._limits[0] or not producers.fits_queue(
             self._properties, largest, self._limits[1]
         ):
             raise Restart("max.message.bytes of a topic changed")

@@ -7,6 +7,8 @@ from confluent_kafka.admin import AdminClient
 from walstream.kafka.producer import (
     client_properties,
     fits_queue,
+    hurries,
+    parts_within,
     producer_properties,
     queue_within,
     split_queue,
@@ -102,3 +104,17 @@ def test_producers_of_one_sink_divide_its_queue() -> None:
     assert made["linger.ms"] == 1
     whole = split_queue({}, 1)["queue.buffering.max.kbytes"]
     assert made["queue.buffering.max.kbytes"] == whole // 10
+
+
+def test_no_more_producers_than_have_room_for_the_largest_record() -> None:
+    given = {"queue.buffering.max.kbytes": 20_000}
+    assert parts_within(given, 16, MIB) == 16
+    assert parts_within(given, 16, 10 * MIB) == 1
+    assert parts_within(given, 2, MIB) == 2
+    assert parts_within(given, 16, 900 * MIB) == 1
+
+
+def test_only_a_linger_of_an_operators_own_holds_back_a_quiet_stream() -> None:
+    assert hurries({"acks": "all"})
+    assert not hurries({"linger.ms": 10})
+    assert not hurries({"queue.buffering.max.ms": "10"})
