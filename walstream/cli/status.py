@@ -23,7 +23,7 @@ from walstream.cli.output import (
     table,
 )
 from walstream.config import Config, load
-from walstream.status import look
+from walstream.looking import look
 from walstream.status_shape import SCHEMA, SourceStatus, Status
 
 _STYLES = {
