@@ -56,6 +56,7 @@ finally:
     ("module", "late"),
     [
         ("walstream.worker", _LATE),
+        ("walstream.streamed", _LATE),
         ("walstream.cli.main", _LATE | _SERVERS),
         ("walstream.cli.run", _LATE | _SERVERS),
         ("walstream.http.face", _SERVERS),
