@@ -11,9 +11,10 @@ from typing import Any, Final
 import structlog
 
 from walstream import extension
+from walstream.alarm import Alarm
 from walstream.config import Config, PackageSource
 from walstream.errors import ConfigError, Transient
-from walstream.gauge import Alarm, Gauge
+from walstream.gauge import Gauge
 from walstream.keeping import Confirming
 from walstream.keys import KeyHistory, KeySet
 from walstream.lsn import Lsn, show

@@ -28,7 +28,8 @@ from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
 from walstream.handling import handler_problems
 from walstream.polling import checks as polled_checks
-from walstream.polling.kept import Kept, kept_of
+from walstream.polling.folder import kept_of
+from walstream.polling.kept import Kept
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
 from walstream.routers import NotFull, Routers

@@ -1,71 +1,60 @@
 """What is known of sources beside the reports of a running instance.
 
-`walstream status` asks state folders and servers; the instance itself asks nobody: its
-workers told it what they know.
+`walstream status` asks state folders and servers (`walstream.looking`); the instance
+itself asks nobody: its workers told it what they know.
 """
 
-from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from walstream.away.note import BACK, Note
-from walstream.away.seen import AwaySight, sights
-from walstream.chaining import sight as chaining
-from walstream.chaining.sight import GroupSight
+from walstream.away.sight import AwaySight
+from walstream.chaining.state import GroupSight
+from walstream.chaining.state import Kept as KeptRecords
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.polling.kept import Kept as KeptPolls
-from walstream.polling.kept import kept_of as kept_of_polled
-from walstream.postgres.slot import Health
-from walstream.source_state import Kept, health_of, kept_of
+from walstream.postgres.health import Health
+from walstream.source_state import Kept
 from walstream.told import Told
 
 _FIGURES: Final = ("ops", "delivered", "current_at", "poisoned")
 
 
-class Eyes:
-    """Asks state folders and servers."""
+class Eyes(Protocol):
+    """Tells of a source what its report does not."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    config: Config
 
     def kept(self, name: str, told: Told) -> Kept:
         """Give what is kept of a postgres source."""
-        del told
-        return kept_of(Path(self.config.state) / name)
 
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
         """Give what is kept of a sql source."""
-        return kept_of_polled(source, Path(self.config.state) / name)
 
     def chained(
         self, name: str, source: KafkaSource, told: Told
-    ) -> tuple[chaining.Kept, GroupSight]:
+    ) -> tuple[KeptRecords, GroupSight]:
         """Give what is kept of a kafka source, and how far its group is."""
-        del told
-        folder = Path(self.config.state) / name
-        return chaining.kept_of(folder), chaining.look(source)
 
     def health(
         self, source: PostgresSource, told: Told
     ) -> tuple[Health | None, WalstreamError | None]:
         """Tell how the slot is, or why that cannot be known."""
-        del told
-        return health_of(source)
 
     def stale(self, told: Told) -> bool:
         """Tell whether `health` is of some time ago."""
-        del told
-        return False
 
     def away(
         self, source: PostgresSource, name: str, kept: Kept, told: Told
     ) -> dict[str, AwaySight]:
         """Tell how each sink is that is not in the stream."""
-        return sights(source, name, kept.away, told.get("workers_away", {}))
 
 
-class ToldEyes(Eyes):
+class ToldEyes:
     """Asks nobody: what the instance itself was told has to do."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
 
     def kept(self, name: str, told: Told) -> Kept:
         del name
@@ -84,10 +73,10 @@ class ToldEyes(Eyes):
 
     def chained(
         self, name: str, source: KafkaSource, told: Told
-    ) -> tuple[chaining.Kept, GroupSight]:
+    ) -> tuple[KeptRecords, GroupSight]:
         del name, source
         figures = {key: told[key] for key in _FIGURES if key in told}
-        return chaining.Kept(figures), GroupSight(asked=False)
+        return KeptRecords(figures), GroupSight(asked=False)
 
     def health(
         self, source: PostgresSource, told: Told

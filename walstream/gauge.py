@@ -11,29 +11,19 @@ from typing import Any, Final, Protocol, cast
 
 import structlog
 
+from walstream.alarm import Alarm
 from walstream.joining import JoiningSink
 from walstream.lsn import Lsn, show
 from walstream.meter import Meter
-from walstream.metrics import HINT, SLOT
 from walstream.op import EPOCH_S
 from walstream.pipeline import Pipeline
 from walstream.ports import NamedSink
-from walstream.postgres.slot import Health
+from walstream.postgres.health import Health
 from walstream.rate import Rate
 from walstream.tally import Tallies
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
-_MIB: Final = 1 << 20
-_ALARM_AGAIN_S: Final = 600.0
 _log = structlog.get_logger()
-
-
-def alarm_text(slot: str, held: int, limit: int) -> str:
-    """Say that a slot holds more WAL (bytes) than an operator wants."""
-    return (
-        f"slot {slot!r} holds {held / _MIB:.1f} MiB of WAL, more than"
-        f" alarm_retained_wal ({limit / _MIB:.1f} MiB)"
-    )
 
 
 class Received(Protocol):
@@ -44,34 +34,6 @@ class Received(Protocol):
 
     def ask(self) -> None:
         """Have the server say soon how far it is."""
-
-
-class Alarm:
-    """Says when a slot holds more WAL than an operator wants, and when it is over."""
-
-    def __init__(self, slot: str, limit: int, clock: Callable[[], float]) -> None:
-        self.slot = slot
-        self._limit = limit  # bytes
-        self._clock = clock
-        self._said_at: float | None = None
-        self.text = ""  # "" while all is well
-
-    def see(self, health: Health | None) -> None:
-        """Compare; log once, and again every ten minutes while it lasts."""
-        held = health.retained_wal if health else 0
-        if held <= self._limit:
-            if self._said_at is not None:
-                _log.info("retained WAL is below the alarm again", **{SLOT: self.slot})
-            self._said_at, self.text = None, ""
-            return
-        self.text = alarm_text(self.slot, held, self._limit)
-        now = self._clock()
-        if self._said_at is None or now - self._said_at >= _ALARM_AGAIN_S:
-            self._said_at = now
-            _log.error(
-                self.text,
-                **{SLOT: self.slot, HINT: "walstream status says what it waits for"},
-            )
 
 
 class Gauge:

@@ -1,22 +1,16 @@
-"""One source, as all who know something of it tell: instance, folder, server."""
+"""One source, as all who know something of it tell: instance, folder, server: pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from walstream.away.note import Note, notes_of
-from walstream.backfill.record import DOCUMENT as BACKFILL
-from walstream.beside.progress import DOCUMENT as BESIDE
+from walstream.alarm import alarm_text
+from walstream.away.note import Note
 from walstream.beside.progress import stored
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
-from walstream.gauge import alarm_text
 from walstream.lsn import parse
-from walstream.positions import LmdbPositions
-from walstream.postgres import slot as slots
-from walstream.postgres.connection import session
-from walstream.postgres.slot import Health
+from walstream.postgres.health import Health
 from walstream.told import problems_of, state_of
 
 _HISTORY: Final = 3
@@ -34,34 +28,6 @@ class Kept:
     beside: dict[str, Any] | None = None
     away: dict[str, Note] = field(default_factory=dict)  # by sink
     problem: WalstreamError | None = None
-
-
-def kept_of(folder: Path) -> Kept:
-    """Read a source's folder, beside whoever uses it."""
-    try:
-        with LmdbPositions.beside(folder) as positions:
-            if positions is None:
-                return Kept()
-            position = positions.position()
-            return Kept(
-                position.resume if position else None,
-                positions.read("figures") or {},
-                positions.read("error"),
-                positions.read(BACKFILL),
-                positions.read(BESIDE),
-                notes_of(positions),
-            )
-    except WalstreamError as error:
-        return Kept(problem=error)
-
-
-def health_of(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
-    """Ask the server how the slot is; or why it cannot be asked."""
-    try:
-        with session(source.dsn) as connection:
-            return slots.health(connection, source.slot), None
-    except WalstreamError as error:
-        return None, error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,14 @@
-"""How every source and sink is: from a running instance, the state folder, the servers.
+"""How every source and sink is, of what its instance and `Eyes` tell: pure.
 
-Works whether an instance runs or not. What cannot be asked is None, and said.
+What nobody knows is None, and said.
 """
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from walstream.backfill.status import backfill_status
 from walstream.backfill.status import problems as backfill_problems
-from walstream.chaining.sight import ChainedState
+from walstream.chaining.state import ChainedState
 from walstream.config import (
     Config,
     KafkaSource,
@@ -21,12 +18,10 @@ from walstream.config import (
     SqlSource,
 )
 from walstream.config.risk import risks
-from walstream.control import ask_status
 from walstream.eyes import Eyes, ToldEyes
-from walstream.lock import holder
 from walstream.lsn import show
 from walstream.polling.status import PolledState
-from walstream.postgres.slot import Health
+from walstream.postgres.health import Health
 from walstream.snapshot import Snapshot
 from walstream.source_state import SourceState, parked_problems
 from walstream.status_shape import (
@@ -47,24 +42,10 @@ _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 def of_run(config: Config, snapshot: Snapshot) -> Status:
     """Tell what the running instance itself knows: no server is asked, no folder."""
     running = snapshot.running
-    return _status(ToldEyes(config), running, running["sources"], snapshot.at)
+    return status_of(ToldEyes(config), running, running["sources"], snapshot.at)
 
 
-def look(config: Config, now: Callable[[], float] = time.time) -> Status:
-    """Look at every source. Raises nothing that a server or a state folder does.
-
-    But for a folder that this user may not read.
-    """
-    state = Path(config.state)
-    running = ask_status(state)
-    told = running["sources"] if running else {}
-    mute = holder(state) if running is None else None
-    if mute:
-        told = dict.fromkeys(config.sources, _mute(mute))
-    return _status(Eyes(config), running, told, now())
-
-
-def _status(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
+def status_of(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
     """Tell of all sources what the running instance, if one does, and `eyes` say."""
     away = running.get("away", {}) if running else {}
     sources = [
@@ -83,11 +64,6 @@ def _status(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
 def _of(name: str, told: Told, away: Told) -> dict[str, Any]:
     """Give what is told of a source; nothing, when it is not known there."""
     return {**told[name], "workers_away": away} if name in told else {}
-
-
-def _mute(pid: str) -> dict[str, Any]:
-    """Stand for what a process that holds the folder does not answer."""
-    return {"exit_code": None, "lent": False, "silent": True, "mute": pid, "pid": pid}
 
 
 def _look_at(
@@ -223,7 +199,7 @@ def _look_at_chained(
 ) -> SourceStatus:
     config = eyes.config
     kept, group = eyes.chained(name, source, told)
-    seen = ChainedState(source, kept, told, group)
+    seen = ChainedState(kept, told, group)
     state, exit_code = seen.state()
     scrub = config.secrets.scrub
     return SourceStatus(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from functools import cache
 
 from pydantic import TypeAdapter
 
@@ -93,4 +93,7 @@ class Status:
     sources: list[SourceStatus]
 
 
-SCHEMA: Final = TypeAdapter(Status)
+@cache
+def adapter() -> TypeAdapter[Status]:
+    """Make what reads and writes it: when it is needed, since that takes a while."""
+    return TypeAdapter(Status)

@@ -5,11 +5,12 @@ from typing import Any
 
 import structlog
 
+from walstream.alarm import Alarm
 from walstream.backfill.record import DOCUMENT as BACKFILL
 from walstream.beside.progress import Progress
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, WalstreamError
-from walstream.gauge import Alarm, Gauge
+from walstream.gauge import Gauge
 from walstream.lsn import show
 from walstream.options import Options
 from walstream.positions import LmdbPositions

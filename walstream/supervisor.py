@@ -9,6 +9,7 @@ import contextlib
 import os
 import selectors
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
 from walstream.errors import ConfigError
 from walstream.http.lines import stats_lines
+from walstream.http.listening import listen
 from walstream.lock import FolderLock
 from walstream.meter import added
 from walstream.metrics import ERROR, HINT
@@ -88,9 +90,11 @@ class Supervisor:
         lock = FolderLock(Path(self._config.state))
         lock.acquire()
         try:
-            self._open_face()
+            sockets = self._listen()
             self._control.open()
             with self._signals_held():
+                self._start_due()  # they load their libraries while this loads HTTP's
+                self._open_face(sockets)
                 while self._goes_on:
                     self._turn()
         finally:
@@ -103,19 +107,24 @@ class Supervisor:
             lock.release()
         return max((worker.exit_code or 0 for worker in self.workers), default=0)
 
-    def _open_face(self) -> None:
-        if self._config.http.listen:
+    def _listen(self) -> list[socket.socket]:
+        """Take the address of HTTP, if there is one to take."""
+        if not self._config.http.listen:
+            return []
+        try:
+            return listen(self._config.http.listen)
+        except ConfigError as error:
+            if "listen" in self._config.http.model_fields_set:
+                raise
+            # who never asked for an address is not stopped by who has it
+            _log.warning("HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint})
+            return []
+
+    def _open_face(self, sockets: list[socket.socket]) -> None:
+        if sockets:
             from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
 
-            try:
-                self._face = Face(self._config, self._set_debug)
-            except ConfigError as error:
-                if "listen" in self._config.http.model_fields_set:
-                    raise
-                # who never asked for an address is not stopped by who has it
-                _log.warning(
-                    "HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint}
-                )
+            self._face = Face(self._config, sockets, self._set_debug)
 
     def _set_debug(self, on: bool) -> None:  # noqa: FBT001
         """Have every process log more, or as configured; from any thread."""
@@ -157,14 +166,17 @@ class Supervisor:
             return True
         return bool(self._signals and any(one.pid for one in self._away.values()))
 
-    def _turn(self) -> None:
-        if not self._signals:
-            self._follow_sinks()
+    def _start_due(self) -> None:
         for worker in self._everyone:
             if not self._signals and worker.start_if_due():
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
                 )
+
+    def _turn(self) -> None:
+        if not self._signals:
+            self._follow_sinks()
+        self._start_due()
         self._keeper.tick()
         for key, _ in self._selector.select(_TICK_S):
             key.data()

@@ -17,30 +17,22 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 
 from walstream import logs
-from walstream.added import AddedSource
 from walstream.away.note import folder_of
-from walstream.away.stream import AwaySink
-from walstream.chaining.source import ChainedSource
-from walstream.config import Config, KafkaSource, PackageSource, SqlSource
+from walstream.config import Config
 from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options
 from walstream.parent import die_with_parent
+from walstream.parts import Backfills, Part, Polls, part_of
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
 from walstream.stop import Stop, Waker
-from walstream.streamed import StreamedSource
-
-if TYPE_CHECKING:
-    from walstream.polling.source import PolledSource
-
-    Part = StreamedSource | AwaySink | AddedSource | ChainedSource | PolledSource
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -108,21 +100,10 @@ class Worker:
             self._error["final"] = False
             positions.write({"error": self._error})
 
-    def _part_of(self, positions: LmdbPositions) -> "Part":
-        """Make what this kind of source needs."""
-        needs = self._config, self._name, positions, self._options, self._stop
-        if self._options.sink:
-            self._part = AwaySink(*needs)
-        elif isinstance(self._config.sources[self._name], SqlSource):
-            from walstream.polling import source  # noqa: PLC0415 - loads SQLAlchemy
-
-            self._part = source.PolledSource(*needs)
-        elif isinstance(self._config.sources[self._name], PackageSource):
-            self._part = AddedSource(*needs)
-        elif isinstance(self._config.sources[self._name], KafkaSource):
-            self._part = ChainedSource(*needs)
-        else:
-            self._part = StreamedSource(*needs)
+    def _part_of(self, positions: LmdbPositions) -> Part:
+        self._part = part_of(
+            self._config, self._name, positions, self._options, self._stop
+        )
         self._over = None
         return self._part
 
@@ -148,7 +129,7 @@ class Worker:
             if self._positions is not None:
                 self._positions.write({"error": self._error})
 
-    def _sessions(self, part: "Part") -> bool:
+    def _sessions(self, part: Part) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
             began = time.monotonic()
@@ -226,18 +207,17 @@ class Worker:
 
     def backfill(self, request: dict[str, Any]) -> None:
         """Have tables read beside the stream; answer when that is on disk."""
-        if isinstance(self._part, StreamedSource):
+        if isinstance(self._part, Backfills):
             self.answer(request, self._part.backfill(request), ConfigError.exit_code)
         else:
             self.answer(request, _STARTING)
 
     def poll(self, request: dict[str, Any]) -> None:
         """Have each table polled once more; answer when that is done."""
-        streams = StreamedSource | AwaySink | AddedSource | ChainedSource
-        if self._part is None or isinstance(self._part, streams):
-            self.answer(request, _STARTING)
-        else:
+        if isinstance(self._part, Polls):
             self._part.ask(partial(self.answer, request))
+        else:
+            self.answer(request, _STARTING)
 
     def answer(
         self, request: dict[str, Any], problem: str, exit_code: int = _WAITS

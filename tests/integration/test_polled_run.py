@@ -15,7 +15,7 @@ from tests.verbs import as_json, verb
 from tests.waiting import wait_until
 from walstream.config import load
 from walstream.local.port import free_port
-from walstream.status import look
+from walstream.looking import look
 from walstream.status_shape import SourceStatus
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);"

@@ -1,14 +1,13 @@
-"""Lag is true, also when idle; the alarm is said once, and when it is over."""
+"""Lag is true, also when idle; what the slot holds is compared with the limit."""
 
 from collections import Counter
 
 import pytest
-import structlog
-from structlog.testing import capture_logs
 
-from walstream.gauge import Alarm, Gauge
+from walstream.alarm import Alarm
+from walstream.gauge import Gauge
 from walstream.lsn import Lsn
-from walstream.postgres.slot import Health
+from walstream.postgres.health import Health
 from walstream.tally import Tally
 
 _EPOCH = 946_684_800
@@ -88,18 +87,6 @@ def test_the_alarm_is_for_more_than_the_limit(held: int, red: bool) -> None:
     found = gauge(limit=100)
     found.see(health(held))
     assert bool(found.report()["alarm"]) is red
-
-
-def test_the_alarm_is_said_once_in_ten_minutes_and_when_it_is_over() -> None:
-    now = [0.0]
-    alarm = Alarm("s", 100, lambda: now[0])
-    structlog.reset_defaults()
-    with capture_logs() as said:
-        for at, held in ((0, 200), (10, 300), (600, 300), (610, 50), (620, 50)):
-            now[0] = at
-            alarm.see(health(held))
-    assert [entry["log_level"] for entry in said] == ["error", "error", "info"]
-    assert alarm.text == ""
 
 
 def test_a_slot_that_is_gone_holds_nothing() -> None:

@@ -15,11 +15,12 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from walstream.alarm import Alarm
 from walstream.away.note import AWAY, Documents, ended_document, join_of, note_of
 from walstream.config import Config
 from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
 from walstream.flow import Course, Flow
-from walstream.gauge import Alarm, Gauge
+from walstream.gauge import Gauge
 from walstream.keys import KeyHistory
 from walstream.lsn import Lsn, show
 from walstream.metrics import LSN, SINK, SLOT

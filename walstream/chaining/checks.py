@@ -22,7 +22,7 @@ def inspect(source: KafkaSource) -> Iterator[Finding]:
             why = "run would wait for them; records stay in their topics meanwhile"
         yield Finding.of(error, "upstream-unreachable", subject, why)
         return
-    if (lost := found.gap(source)) is not None:
+    if (lost := found.lost) is not None:
         yield Finding.of(lost, "upstream-gap", f"group {source.group}")
     if found.missing:
         yield warning(

@@ -9,7 +9,8 @@ from walstream.chaining.offsets import Offsets, Portion
 from walstream.errors import HistoryError, Repair
 from walstream.kafka.described import Described
 from walstream.kafka.group import Stored
-from walstream.kafka.reader import Partition, Record
+from walstream.kafka.place import Partition
+from walstream.kafka.reader import Record
 
 Storing = Mapping[Partition, tuple[int, str]]
 """Offsets, and what is kept beside them."""

@@ -22,7 +22,8 @@ from walstream.chaining.record import READERS, Named, Table, noted
 from walstream.chaining.verbose import say
 from walstream.errors import Restart, WalstreamError
 from walstream.kafka.group import Stored, offset_repair
-from walstream.kafka.reader import Partition, Record
+from walstream.kafka.place import Partition
+from walstream.kafka.reader import Record
 from walstream.kafka.upstream import Upstream
 from walstream.routing import IllegalTopic
 from walstream.stop import Stop

@@ -17,7 +17,7 @@ from walstream.control import lent
 from walstream.lock import holder
 from walstream.options import Options
 from walstream.run import run
-from walstream.source_state import kept_of
+from walstream.source_sight import kept_of
 
 _LOOK_EVERY_S = 0.5
 _FAILED = 5

@@ -7,38 +7,16 @@ from typing import Annotated
 import typer
 
 from walstream import __version__, build
-from walstream.cli import (
-    backfill,
-    check,
-    config,
-    demo,
-    init,
-    poll,
-    positions,
-    run,
-    slots,
-    status,
-    tail,
-)
+from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
 
 app = typer.Typer(
     name="walstream",
+    cls=Verbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
-app.command("init")(init.init)
-app.command("check")(check.check_command)
-app.command("status")(status.status)
-app.command("backfill")(backfill.backfill)
-app.command("poll")(poll.poll)
-app.command("config")(config.config)
-app.command("tail")(tail.tail)
-app.command("demo")(demo.demo)
-app.add_typer(slots.app, name="slots")
-app.add_typer(positions.app, name="positions")
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback

@@ -23,8 +23,8 @@ from walstream.cli.output import (
     table,
 )
 from walstream.config import Config, load
-from walstream.status import look
-from walstream.status_shape import SCHEMA, SourceStatus, Status
+from walstream.looking import look
+from walstream.status_shape import SourceStatus, Status, adapter
 
 _STYLES = {
     "streaming": "green",
@@ -59,13 +59,13 @@ def status(
     Example: walstream status --watch
     """
     if schema:
-        print_schema(SCHEMA)
+        print_schema(adapter())
         return
     config = load(file)
     if not watch:
         found = look(config)
         if as_json:
-            print_json(SCHEMA, found)
+            print_json(adapter(), found)
         else:
             _print(console(), found)
         raise typer.Exit(found.exit_code)
@@ -77,7 +77,7 @@ def _watch(config: Config, interval_s: float, *, as_json: bool) -> None:
     out = console()
     if as_json:
         while True:
-            typer.echo(SCHEMA.dump_json(look(config)))
+            typer.echo(adapter().dump_json(look(config)))
             time.sleep(interval_s)
     if not out.is_terminal:
         while True:

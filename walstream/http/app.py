@@ -17,7 +17,7 @@ from walstream.http import exposition, page
 from walstream.http.board import Board, Truth
 from walstream.http.guard import Guard, Rules, is_cross_site
 from walstream.http.lines import stats_lines, status_lines
-from walstream.status_shape import SCHEMA
+from walstream.status_shape import adapter
 
 _JSON = "application/json"
 _SAY_AGAIN_S = 60.0
@@ -52,7 +52,7 @@ class Answers:
         truth = self._truth()
         code = HTTPStatus.OK if truth.well else HTTPStatus.INTERNAL_SERVER_ERROR
         if _JSON in request.headers.get("accept", ""):
-            body = SCHEMA.dump_json(truth.status)
+            body = adapter().dump_json(truth.status)
             return Response(body, code, media_type=_JSON)
         return _text("\n".join(status_lines(truth)), code)
 

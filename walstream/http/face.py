@@ -1,14 +1,13 @@
 """The listener: uvicorn in a thread of the supervisor, which outlives its defects."""
 
 import contextlib
-import errno
 import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import structlog
 import uvicorn
@@ -18,14 +17,13 @@ from walstream.errors import ConfigError
 from walstream.http import app
 from walstream.http.board import Board
 from walstream.http.guard import LARGEST_HEAD
+from walstream.http.listening import BACKLOG, listen, said
 from walstream.http.protocol import PatientProtocol
 from walstream.snapshot import Snapshot
 
-_BACKLOG: Final = 256  # taken in one step: each costs a descriptor of the supervisor
 _IDLE_S: Final = 15
 _AGAIN_S: Final = 5.0
 _END_S: Final = 2.0
-_NOT_OURS: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 _LESS_URGENT: Final = 5  # nice: the streams come first
 _log = structlog.get_logger()
 
@@ -33,16 +31,21 @@ _log = structlog.get_logger()
 class Face:
     """Owned by the supervisor's loop; what it serves is the board's."""
 
-    def __init__(self, config: Config, set_debug: Callable[[bool], None]) -> None:
-        """Listen; raise ConfigError where that cannot be."""
+    def __init__(
+        self,
+        config: Config,
+        sockets: list[socket.socket],
+        set_debug: Callable[[bool], None],
+    ) -> None:
+        """Serve on these, which `listen` gave for the configured address."""
         self._listen = config.http.listen
         self.board = Board(config)
         self._app = app.make(self.board, set_debug)
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._again_at = 0.0
-        self._sockets = listen(self._listen)
-        self.address = _said(self._sockets[0])
+        self._sockets = sockets
+        self.address = said(self._sockets[0])
 
     def publish(self, snapshot: Snapshot) -> None:
         """Put up what is known now, and see that it is served."""
@@ -68,7 +71,7 @@ class Face:
                 _log.error("HTTP does not listen", error=str(error.args[0]))
                 self._again_at = now + _AGAIN_S
                 return
-            self.address = _said(self._sockets[0])
+            self.address = said(self._sockets[0])
         self._server = server = uvicorn.Server(_settings(self._app))
         self._thread = threading.Thread(
             target=_run, args=(server, self._sockets), name="http", daemon=True
@@ -97,7 +100,7 @@ def _settings(application: object) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=LARGEST_HEAD,
@@ -112,46 +115,3 @@ def _run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
         server.run(sockets=sockets)
     except (Exception, SystemExit):  # noqa: BLE001 - the streams go on
         _log.exception("HTTP failed: a defect")
-
-
-def listen(address: str) -> list[socket.socket]:
-    """Listen on each address of `host:port`."""
-    host, _, port = address.rpartition(":")
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-        return _bound(dict.fromkeys((one[0], one[4]) for one in found))
-    except OSError as error:
-        raise ConfigError(
-            f"http.listen: {address} cannot be had: {error.strerror}",
-            hint="does another walstream run there? Write another port, or"
-            ' listen = "" to switch HTTP off',
-        ) from None
-
-
-def _bound(addresses: Iterable[tuple[int, Any]]) -> list[socket.socket]:
-    """Bind to each address that this machine has; raise OSError where none is left."""
-    sockets: list[socket.socket] = []
-    lacking: OSError | None = None
-    for family, where in addresses:
-        one = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind(where)
-            one.listen(_BACKLOG)
-        except OSError as error:
-            one.close()
-            if error.errno not in _NOT_OURS:
-                for other in sockets:
-                    other.close()
-                raise
-            lacking = error
-        else:
-            sockets.append(one)
-    if lacking is not None and not sockets:
-        raise lacking
-    return sockets
-
-
-def _said(one: socket.socket) -> str:
-    host, port = one.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -5,7 +5,6 @@ over what was deleted shows.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,7 +17,8 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.failure import failure
-from walstream.kafka.reader import Bounds, Partition, TopicReader
+from walstream.kafka.place import Partition, Place
+from walstream.kafka.reader import TopicReader
 from walstream.kafka.remark import Tools
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -73,26 +73,6 @@ class Member(Protocol):
 
     def lost(self, places: Collection[Partition]) -> None:
         """Hear that somebody else may have these already: nothing may be stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How far a group is in one partition."""
-
-    stored: int | None  # the offset to go on from; None: it never stored one
-    bounds: Bounds
-
-    @property
-    def behind(self) -> int:
-        """Records that wait, about: markers of transactions count too."""
-        first, end = self.bounds
-        return max(0, end - max(first, self.stored or 0))
-
-    @property
-    def gap(self) -> bool:
-        """Tell whether what comes next is not there."""
-        first, end = self.bounds
-        return self.stored is not None and not first <= self.stored <= end
 
 
 def places(

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
-from walstream.kafka.reader import Bounds, Partition, Record, TopicReader
+from walstream.kafka.place import Bounds, Partition
+from walstream.kafka.reader import Record, TopicReader
 from walstream.shown import ShownLsn
 
 _ANSWER_S: Final = 5.0  # for each question to the brokers

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, Self, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -29,6 +29,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.failure import failure
+from walstream.kafka.place import Bounds, Partition
 
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
@@ -62,16 +63,6 @@ _UNKNOWN_USER: Final = {
 }
 _AWAY: Final = "see that the brokers run, and that this machine reaches them"
 _GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
-
-
-class Partition(NamedTuple):
-    topic: str
-    number: int
-
-
-class Bounds(NamedTuple):
-    first: int  # offset of the oldest record
-    end: int  # offset that the next record will get
 
 
 Headers = Sequence[tuple[str, bytes | None]]

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from walstream.errors import WalstreamError
 from walstream.kafka.group import DENIED, reading_failure
-from walstream.kafka.reader import Partition
+from walstream.kafka.place import Partition
 from walstream.kafka.trouble import PASSING
 
 _TOO_LONG: Final = KafkaError.OFFSET_METADATA_TOO_LARGE

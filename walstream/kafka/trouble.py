@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from walstream.errors import HistoryError, Transient, WalstreamError
 from walstream.kafka.group import DENIED, reading_failure, spelt
-from walstream.kafka.reader import Partition
+from walstream.kafka.place import Partition
 
 PASSING: Final = {
     KafkaError._PARTITION_EOF,  # noqa: SLF001 - librdkafka's local codes are spelt so

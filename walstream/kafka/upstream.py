@@ -36,7 +36,8 @@ from walstream.kafka.group import (
     spelt,
     upstream_properties,
 )
-from walstream.kafka.reader import Partition, Record, record_of
+from walstream.kafka.place import Partition
+from walstream.kafka.reader import Record, record_of
 from walstream.kafka.storing import Storing
 from walstream.kafka.trouble import reading_trouble
 from walstream.metrics import TOPIC

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.config import PolledTable
+from walstream.config import PolledTable, SqlSource
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.gaps import GapLedger
 from walstream.ports import Positions
@@ -103,3 +103,8 @@ class Progress:
             "held": gaps.full,
             "error": self.error,
         }
+
+
+def progress_of(source: SqlSource, table: str, positions: Positions) -> Progress:
+    """Read how far a configured table is."""
+    return Progress(positions, table, bounds_of(source.tables[table]))

@@ -8,7 +8,8 @@ from walstream.config import Config, PolledTable, SqlSource
 from walstream.control import lent
 from walstream.errors import StateDamaged
 from walstream.lock import FolderLock
-from walstream.polling.kept import Kept, kept_of
+from walstream.polling.folder import kept_of
+from walstream.polling.kept import Kept
 from walstream.positions import discard
 
 _NAMED: Final = 5  # tables, of those that begin alike

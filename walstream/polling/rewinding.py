@@ -7,8 +7,7 @@ from pathlib import Path
 from walstream.config import Config, SqlSource
 from walstream.control import lent
 from walstream.errors import ConfigError
-from walstream.polling.kept import progress_of
-from walstream.polling.progress import Progress
+from walstream.polling.progress import Progress, progress_of
 from walstream.positions import LmdbPositions
 
 

@@ -20,11 +20,10 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.topics import Topics
 from walstream.meter import PollMeter
 from walstream.options import Options
-from walstream.polling.kept import progress_of
 from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Progress, bounds_of
+from walstream.polling.progress import Progress, bounds_of, progress_of
 from walstream.polling.runner import Line, Runner
 from walstream.polling.table import TableHeld, TableThread
 from walstream.polling.topics import topics_of

@@ -25,8 +25,8 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
+from walstream.postgres.health import Health
 from walstream.postgres.heartbeat import Heartbeat
-from walstream.postgres.slot import Health
 from walstream.row import UNCHANGED, Value
 
 _WATCH_EVERY_S: Final = 10.0

@@ -15,6 +15,7 @@ from psycopg.pq.abc import PGresult
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.health import Health
 
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000
@@ -73,17 +74,6 @@ def find(connection: Connection, name: str) -> Slot | None:
         invalidation=row[6],
         confirmed_flush_lsn=parse(row[7]) if row[7] else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What a slot costs its server, and how far the server is."""
-
-    retained_wal: int  # bytes that cannot be removed for it
-    wal_status: str | None
-    safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
-    flush_lsn: Lsn
-    lost: str | None = None  # why it cannot be read any more
 
 
 _HEALTH: Final = """

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from walstream.chaining.sight import GroupSight, kept_of, look
+from walstream.chaining.sight import kept_of, look
+from walstream.chaining.state import GroupSight
 from walstream.config import Config, KafkaSource
 from walstream.errors import PermissionLacking
 from walstream.finding import Finding, note
@@ -39,7 +40,7 @@ def _verdict(
     config: Config, name: str, source: KafkaSource, seen: GroupSight
 ) -> Verdict:
     folder = Path(config.state) / name
-    for problem in (kept_of(folder).problem, seen.unreachable, seen.gap(source)):
+    for problem in (kept_of(folder).problem, seen.unreachable, seen.lost):
         if problem is not None:
             return refusal(problem, name, config.secrets.scrub)
     if (process := _process(folder)) is not None:

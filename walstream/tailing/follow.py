@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from walstream.errors import TopicLost, Transient
-from walstream.kafka.reader import Bounds, Partition, Record
+from walstream.kafka.place import Bounds, Partition
+from walstream.kafka.reader import Record
 from walstream.tailing.choice import matching, require
 
 _POLL_S: Final = 0.2  # how late an end may be noticed

@@ -7,7 +7,8 @@ from walstream.chaining.note import Note
 from walstream.errors import HistoryError, Repair
 from walstream.kafka.described import Described
 from walstream.kafka.group import Stored
-from walstream.kafka.reader import Partition, Record
+from walstream.kafka.place import Partition
+from walstream.kafka.reader import Record
 
 A, B = Partition("t", 0), Partition("t", 1)
 TOPICS = {"t": Described(2, "id")}

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.unit.http.conftest import Change
 from walstream.http import app
 from walstream.http.board import Board
-from walstream.status_shape import SCHEMA
+from walstream.status_shape import adapter
 
 STATES: dict[str, dict[str, Any]] = {
     "streaming": {},
@@ -74,7 +74,7 @@ def test_status_is_red_for_all_that_does_not_flow_and_names_it(
     assert ("'app'" in answer.text) == (state not in WELL)
     found = asked.get("/status", headers={"accept": "application/json"})
     assert found.status_code == answer.status_code
-    (source,) = SCHEMA.validate_json(found.content).sources
+    (source,) = adapter().validate_json(found.content).sources
     assert bool(source.exit_code) == (state not in WELL)
 
 

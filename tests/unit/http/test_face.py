@@ -8,17 +8,19 @@ from http.client import HTTPConnection
 
 import pytest
 
-from tests.unit.http.conftest import Change, config, snapshot, told
+from tests.unit.http.conftest import config, snapshot, told
 from tests.waiting import wait_until
-from walstream.errors import ConfigError
 from walstream.http import page, protocol
-from walstream.http.face import Face, listen
+from walstream.http.face import Face
+from walstream.http.listening import listen
 
 
 @pytest.fixture
 def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
     monkeypatch.setattr(protocol, "HEAD_S", 0.3)
-    made = Face(config(), lambda _on: None)
+    configured = config()
+    sockets = listen(configured.http.listen)
+    made = Face(configured, sockets, lambda _on: None)
     try:
         made.publish(snapshot(told()))
         wait_until(lambda: asked(made) == 200, 10, "it answers")
@@ -151,16 +153,3 @@ def test_a_thread_that_died_is_started_again(
     thread.join(10)
 
     wait_until(lambda: asked(face) == 200, 10, "it answers again")
-
-
-def test_a_port_that_is_taken_is_said_with_its_key(face: Face) -> None:
-    with pytest.raises(ConfigError, match=r"http.listen: .* cannot be had"):
-        listen(face.address)
-
-
-def test_localhost_is_every_address_of_it(board: Change) -> None:
-    del board
-    sockets = listen("localhost:0")
-    assert sockets
-    for one in sockets:
-        one.close()

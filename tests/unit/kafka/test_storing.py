@@ -6,7 +6,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from walstream.errors import PermissionLacking, WalstreamError
-from walstream.kafka.reader import Partition
+from walstream.kafka.place import Partition
 from walstream.kafka.storing import Storing
 
 A, B = Partition("t", 0), Partition("t", 1)

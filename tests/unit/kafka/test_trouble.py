@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from walstream.errors import HistoryError, PermissionLacking, Transient
-from walstream.kafka.reader import Partition
+from walstream.kafka.place import Partition
 from walstream.kafka.trouble import reading_trouble
 
 PLACE = Partition("up", 2)

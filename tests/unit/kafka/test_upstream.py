@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.mocked import PARTITIONS, Mocked
 from walstream.errors import HistoryError
 from walstream.kafka.group import Stored
-from walstream.kafka.reader import Partition, Record
+from walstream.kafka.place import Partition
+from walstream.kafka.reader import Record
 from walstream.kafka.upstream import Upstream
 
 TOPIC = "up"

@@ -6,7 +6,8 @@ from itertools import chain
 import pytest
 
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.reader import Bounds, Partition, Record
+from walstream.kafka.place import Bounds, Partition
+from walstream.kafka.reader import Record
 from walstream.tailing import follow
 from walstream.tailing.follow import Follower, Span
 

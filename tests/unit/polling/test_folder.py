@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.kept_polls import keep
 from walstream.config import SqlSource
 from walstream.errors import StateDamaged
-from walstream.polling.kept import kept_of
+from walstream.polling.folder import kept_of
 from walstream.positions import LmdbPositions
 
 

@@ -1,0 +1,19 @@
+"""The alarm is said once, and when it is over."""
+
+import structlog
+from structlog.testing import capture_logs
+
+from walstream.alarm import Alarm
+from walstream.postgres.health import Health
+
+
+def test_the_alarm_is_said_once_in_ten_minutes_and_when_it_is_over() -> None:
+    now = [0.0]
+    alarm = Alarm("s", 100, lambda: now[0])
+    structlog.reset_defaults()
+    with capture_logs() as said:
+        for at, held in ((0, 200), (10, 300), (600, 300), (610, 50), (620, 50)):
+            now[0] = at
+            alarm.see(Health(held, "reserved", None, 1000))
+    assert [entry["log_level"] for entry in said] == ["error", "error", "info"]
+    assert alarm.text == ""

@@ -1,0 +1,34 @@
+"""Where records lie, and how far a group is there: known without a client."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    topic: str
+    number: int
+
+
+class Bounds(NamedTuple):
+    first: int  # offset of the oldest record
+    end: int  # offset that the next record will get
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a group is in one partition."""
+
+    stored: int | None  # the offset to go on from; None: it never stored one
+    bounds: Bounds
+
+    @property
+    def behind(self) -> int:
+        """Records that wait, about: markers of transactions count too."""
+        first, end = self.bounds
+        return max(0, end - max(first, self.stored or 0))
+
+    @property
+    def gap(self) -> bool:
+        """Tell whether what comes next is not there."""
+        first, end = self.bounds
+        return self.stored is not None and not first <= self.stored <= end

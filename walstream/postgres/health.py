@@ -1,0 +1,16 @@
+"""How a slot is, as its server measured it: a record, which needs no psycopg."""
+
+from dataclasses import dataclass
+
+from walstream.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a slot costs its server, and how far the server is."""
+
+    retained_wal: int  # bytes that cannot be removed for it
+    wal_status: str | None
+    safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
+    flush_lsn: Lsn
+    lost: str | None = None  # why it cannot be read any more
