@@ -72,18 +72,22 @@ inside() { # in a namespace where /opt is the stage's
   pip=("$TOOLS/bin/python" -m pip --python /opt/walstream/bin/python install -q
     --no-index --no-deps --no-compile)
   "$PYTHON" -m venv --without-pip /opt/walstream
-  "${pip[@]}" "$WHEELS"/requirements/*.whl # pip wheel has checked their hashes
+  # by name: a wheel's path would stand in what is installed. pip wheel checked the hashes
+  "${pip[@]}" --find-links "$WHEELS/requirements" $(pinned requirements)
   "${pip[@]}" --find-links "$WHEELS/own" "walstream==$VERSION"
-  "${pip[@]}" --target /opt/walstream-spark "$WHEELS"/spark/*.whl
+  "${pip[@]}" --find-links "$WHEELS/spark" --target /opt/walstream-spark $(pinned spark)
   find /opt/walstream/bin -mindepth 1 ! -name 'python*' ! -name walstream -delete
   rm -rf /opt/walstream/include /opt/walstream-spark/bin
-  # where a wheel lay on this machine is of no use to others
-  find /opt -name direct_url.json -exec rm {} +
+  # else the bytes would depend on where this was built
+  if grep -rl --include=RECORD direct_url.json /opt; then exit 1; fi
   mkdir -p "$doc/walstream/examples" "$doc/walstream-spark"
   "$TOOLS/bin/cyclonedx-py" environment --output-reproducible --pyproject pyproject.toml \
     --of JSON -o "$doc/walstream/sbom.cdx.json" /opt/walstream/bin/python
   "$TOOLS/bin/cyclonedx-py" requirements --output-reproducible --of JSON \
     -o "$doc/walstream-spark/sbom.cdx.json" packaging/spark.lock
+  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream/sbom.cdx.json" "$site"
+  "$TOOLS/bin/python" packaging/bundle.py parts "$doc/walstream-spark/sbom.cdx.json" \
+    /opt/walstream-spark
   "$TOOLS/bin/python" packaging/bundle.py licences "$site" \
     "$doc/walstream/licenses" /usr/share/doc/walstream/licenses
   "$TOOLS/bin/python" packaging/bundle.py licences /opt/walstream-spark \
@@ -93,6 +97,12 @@ inside() { # in a namespace where /opt is the stage's
     # checked by nobody: files that belong to root do not change
     /opt/walstream/bin/python -m compileall -q --invalidation-mode unchecked-hash \
       "/opt/$part" >"$WORK/compileall.log" || true # templates that are no Python
+  done
+}
+
+pinned() { # name==version of each wheel
+  for wheel in "$WHEELS/$1"/*.whl; do
+    basename "$wheel" | sed -E 's/^([^-]+)-([^-]+)-.*/\1==\2/'
   done
 }
 

@@ -30,12 +30,16 @@ _MARKED_BY = {
 # what takes long, and says little of a server's version: on 15 by `make fault` alone
 _LONG_ON_15 = {
     "test_a_chunk_that_fails_each_time_is_named_with_its_cause",
+    "test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy",
     "test_a_failing_read_is_said_kept_and_tried_again",
+    "test_a_sink_that_leaves_and_comes_back_misses_nothing_though_all_are_killed",
+    "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on",
     "test_after_a_lost_slot_the_printed_repair_makes_it_stream",
     "test_after_damage_the_epoch_is_another",
     "test_an_idle_slot_follows_while_another_database_writes",
     "test_an_older_copy_of_the_state_is_noticed",
     "test_before_while_and_after_a_run",
+    "test_rows_of_before_and_changes_of_meanwhile_are_the_table",
     "test_secrets_show_nowhere",
     "test_sigkill_at_every_step_applies_each_op_once",
     "test_sigkill_at_random_moments_loses_nothing",

@@ -13,6 +13,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 EPOCH: Final = "1700000000"
+_SOURCES: Final = (
+    *("walstream", "consumer", "packaging", "docs", "pyproject.toml", "README.md"),
+    *("LICENSE", "CHANGELOG.md", "walstream.toml"),
+)
 _SUITE: Final = "bookworm"
 _MIRROR: Final = "http://deb.debian.org/debian"
 # everything mounted is gone with the last process
@@ -35,8 +39,26 @@ _UNPRIVILEGED: Final = (
 )
 
 
+def copied(folder: Path) -> Path:
+    """Copy what packages are made of, and the tools and wheels that there are."""
+    for name in _SOURCES:
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        copy(source, folder / name)
+    work, made = folder / "build/package", ROOT / "build/package"
+    work.mkdir(parents=True)
+    shutil.copytree(made / "wheels", work / "wheels")
+    (work / "tools").symlink_to(made / "tools")
+    return folder
+
+
 def build(
-    out: Path, *kinds: str, only: str = "", release: int = 1, fresh: bool = False
+    out: Path,
+    *kinds: str,
+    only: str = "",
+    release: int = 1,
+    fresh: bool = False,
+    root: Path = ROOT,
 ) -> list[Path]:
     """Make packages; the one `only`, or both; `fresh`: compiled again in any case."""
     environment = {
@@ -47,7 +69,7 @@ def build(
         "ONLY": only,
         "FRESH": "1" if fresh else "",
     }
-    script = ROOT / "packaging" / "build.sh"
+    script = root / "packaging" / "build.sh"
     subprocess.run([script, *kinds], env=environment, check=True)
     return sorted(out.iterdir())
 

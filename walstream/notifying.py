@@ -33,8 +33,8 @@ class Notifier:
     ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         self._clock = clock
-        self._watched, limit_s = _watchdog(environment)
-        self._every_s = min(_EVERY_S, limit_s / 2)
+        self._watched, self._limit_s = _watchdog(environment)
+        self._every_s = min(_EVERY_S, self._limit_s / 2)
         self._due_at = clock()
         self._ready = False
         self._status = ""
@@ -45,21 +45,25 @@ class Notifier:
         """Tell whether it is time to `tell`."""
         return bool(self._address) and self._clock() >= self._due_at
 
+    @property
+    def patience_s(self) -> float:
+        """How long a worker may hang: half of what systemd waits; else for ever."""
+        return self._limit_s / 2 if self._address and self._watched else float("inf")
+
     def tell(self, reports: Reports, hanging: Iterable[str]) -> None:
         """Say how all is; feed the watchdog unless something hangs."""
         self._due_at = self._clock() + self._every_s
         stuck = sorted(hanging)
         lines = [] if self._ready else ["READY=1"]
-        self._ready = True
         if self._watched and not stuck:
             lines.append("WATCHDOG=1")
         if (status := _status(reports, stuck)) != self._status:
-            self._status = status
             lines.append(f"STATUS={status}")
         if stuck and stuck != self._hanging and self._watched:
             _log.error("systemd's watchdog is not fed: a worker hangs", workers=stuck)
         self._hanging = stuck
-        self._send(lines)
+        if self._send(lines):  # else once more, next time
+            self._ready, self._status = True, status
 
     def stopping(self, drain_s: float) -> None:
         """Say that it drains, and for how long at most: no SIGKILL before that."""
@@ -67,9 +71,10 @@ class Notifier:
         self._status = "drains"
         self._send(["STOPPING=1", "STATUS=drains", f"EXTEND_TIMEOUT_USEC={extend}"])
 
-    def _send(self, lines: list[str]) -> None:
+    def _send(self, lines: list[str]) -> bool:
+        """Tell whether it was taken."""
         if not self._address or not lines:
-            return
+            return False
         address = self._address
         if address.startswith("@"):  # no file: an abstract one
             address = "\0" + address[1:]
@@ -80,6 +85,8 @@ class Notifier:
         ):
             outlet.setblocking(False)  # noqa: FBT003 - the standard library's
             outlet.sendto("\n".join(lines).encode(), address)
+            return True
+        return False
 
 
 def _watchdog(environment: Mapping[str, str]) -> tuple[bool, float]:

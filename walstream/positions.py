@@ -74,6 +74,9 @@ class LmdbPositions:
                 self._migrate()
             else:
                 self.write({"format": {"version": _FORMAT}})
+        except lmdb.ReadonlyError as error:  # of another user's lock.mdb: EACCES
+            self.close()
+            raise unwritable(self._folder, str(error)) from error
         except (lmdb.Error, state_file.Broken) as error:
             self.close()
             raise self._damaged(str(error)) from error

@@ -219,8 +219,10 @@ class Supervisor:
         """Tell systemd that this loop turns, and how the workers' are."""
         if self._notifier.due and not self._signals:
             reports = {worker.name: worker.report() for worker in self.workers}
-            hanging = [worker.name for worker in self._everyone if worker.hangs]
-            self._notifier.tell(reports, hanging)
+            hanging = [worker for worker in self._everyone if worker.hangs]
+            self._notifier.tell(reports, [worker.name for worker in hanging])
+            for worker in hanging:
+                worker.end_hanging(self._notifier.patience_s)
 
     def _snapshot(self) -> Snapshot:
         counted = {worker.name: self._counted(worker) for worker in self._everyone}

@@ -206,9 +206,25 @@ class WorkerProcess:
         now = time.monotonic()
         if not self._heard:
             return now - self._started_at > _FIRST_WORD_S
+        return now - self.heard_at > SILENT_S or self._turn_s >= HANGS_S
+
+    @property
+    def _turn_s(self) -> float:
+        """How long the last turn of its loop took when it told, while it streams."""
         streams = self.state.get("state") == "streaming"
-        turn_s = (self.state.get("turn_s") or 0.0) if streams else 0.0
-        return now - self.heard_at > SILENT_S or turn_s >= HANGS_S
+        return (self.state.get("turn_s") or 0.0) if streams else 0.0
+
+    def end_hanging(self, patience_s: float) -> None:
+        """Kill it, to be started again, if it has hung for that long: one, not all."""
+        now = time.monotonic()
+        since = max(self._started_at, self.heard_at - self._turn_s)
+        if now - since > patience_s:
+            _log.error(
+                "a worker hangs: it is killed, and started again",
+                **{SOURCE: self.name},
+                seconds=round(now - since),
+            )
+            self.kill()
 
     def report(self) -> dict[str, Any]:
         """Tell what is known of it."""

@@ -53,6 +53,7 @@ def test_killed_at_a_step_it_ends_at_the_table(
     agree(database, settled(database, walstream, reader))
 
 
+@pytest.mark.fault_long
 def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.installing import ROOT, build, debian, lacking
+from tests.installing import ROOT, build, copied, debian, lacking
 
 WHY = lacking("rpm", "dpkg-deb", "unshare", "systemd-analyze", "go", "envsubst")
 pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
@@ -31,10 +31,12 @@ def rpms(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (
-        build(tmp_path / name, "deb", "rpm", only="walstream", fresh=True)
-        for name in ("a", "b")
-    )
+    kinds = "deb", "rpm"
+    first = build(tmp_path / "a", *kinds, only="walstream", fresh=True)
+    # wherever it is built
+    (tmp_path / "elsewhere").mkdir()
+    root = copied(tmp_path / "elsewhere")
+    second = build(tmp_path / "b", *kinds, only="walstream", fresh=True, root=root)
     assert [path.name for path in first] == [path.name for path in second]
     assert len(first) == 2
     for one, other in zip(first, second, strict=True):

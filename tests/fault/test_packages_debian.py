@@ -69,8 +69,11 @@ def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:
         assert verified.returncode == 0, verified.stderr
     doc = system.path("/usr/share/doc/walstream")
     bill = json.loads((doc / "sbom.cdx.json").read_text("utf-8"))
-    named = {part["name"] for part in bill["components"]}
+    parts = bill["components"]
+    named = {part["name"] for part in parts if "purl" in part}
     assert {"confluent-kafka", "psycopg", "lmdb"} <= named
+    others = {part["name"] for part in parts if "purl" not in part}
+    assert {"librdkafka", "libpq", "libssl"} <= others
     assert "pyspark" not in named
     texts = {one.name for one in (doc / "licenses").iterdir() if any(one.iterdir())}
     assert {name.lower() for name in named} <= {name.lower() for name in texts}
@@ -106,7 +109,9 @@ def test_an_upgrade_keeps_configuration_and_state(
 
 def test_removing_keeps_both_and_purging_deletes(system: System) -> None:
     (system.path(STATE) / "app").mkdir()
-    assert system.run("dpkg", "-r", "walstream").returncode == 0
+    removed = system.run("dpkg", "-r", "walstream")
+    assert removed.returncode == 0
+    assert "replication slots stay" in removed.stdout
     assert system.path(CONFIGURATION).exists()
     assert (system.path(STATE) / "app").exists()
     assert not system.path("/opt/walstream").exists()
@@ -114,6 +119,34 @@ def test_removing_keeps_both_and_purging_deletes(system: System) -> None:
     assert system.run("dpkg", "-P", "walstream").returncode == 0
     assert not system.path("/etc/walstream").exists()
     assert not system.path(STATE).exists()
+
+
+def test_systemd_hears_of_upgrades_and_removals(
+    system: System, packages: dict[str, Path]
+) -> None:
+    """Its command is another here, which notes what it is told."""
+    system.path("/run/systemd/system").mkdir(parents=True)
+    command, calls = system.path("/usr/bin/systemctl"), system.path("/root/calls")
+    command.write_text('#!/bin/sh\necho "$@" >>/root/calls\n', "utf-8")
+
+    def heard() -> list[str]:
+        lines = calls.read_text("utf-8").splitlines()
+        calls.unlink()
+        return lines
+
+    again = "try-restart walstream.service walstream@*.service"
+    system.install(packages["newer"])
+    assert heard()[-2:] == ["daemon-reload", again]
+    wants = system.path("/etc/systemd/system/multi-user.target.wants")
+    wants.mkdir(parents=True, exist_ok=True)
+    unit = "/usr/lib/systemd/system/walstream@.service"
+    (wants / "walstream@app.service").symlink_to(unit)
+    assert system.run("dpkg", "-r", "walstream").returncode == 0
+    assert heard()[:3] == [
+        "disable --now walstream.service",
+        "stop walstream@*.service",
+        "disable walstream@app.service",
+    ]
 
 
 def test_without_spark_one_line_says_what_to_install(
@@ -254,6 +287,12 @@ def test_a_stream_runs_under_the_units_restrictions(
             finally:
                 process.kill()
             manager.heard.clear()
+        # root looks, and begins anew: what it writes is the service's all the same
+        assert SOURCE in system.run("walstream", "status").stdout
+        reset = system.run("walstream", "positions", "reset", SOURCE, "--yes")
+        assert reset.returncode == 0, reset.stderr
+    foreign = system.run("find", STATE, "!", "-user", "walstream")
+    assert (foreign.stdout, foreign.returncode) == ("", 0)
     assert made_by(calls) <= allowed(unit)
 
 

@@ -52,6 +52,7 @@ def backfilled(
     )
 
 
+@pytest.mark.fault_long
 def test_tables_are_sent_again_in_their_place(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
@@ -77,6 +78,7 @@ def test_tables_are_sent_again_in_their_place(
     assert all(record.op.snapshot for record in odd)
 
 
+@pytest.mark.fault_long
 def test_replaced_rows_that_were_deleted_in_a_gap_are_gone(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:

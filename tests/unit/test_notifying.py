@@ -139,3 +139,21 @@ def test_a_manager_that_is_gone_stops_nothing(tmp_path: Path) -> None:
     notifier = Notifier(environment(tmp_path))
     notifier.tell(STREAMS, [])
     notifier.stopping(1.0)
+
+
+def test_what_did_not_arrive_is_said_again(tmp_path: Path) -> None:
+    clock = Clock()
+    notifier = Notifier(environment(tmp_path), clock)
+    notifier.tell(STREAMS, [])  # nobody listens yet
+    late = Manager(str(tmp_path / "notify"))
+    clock.now += 5
+    notifier.tell(STREAMS, [])
+    assert late.heard() == ["READY=1", "STATUS=app streaming"]
+    late.inlet.close()
+
+
+def test_a_worker_may_hang_for_half_of_what_systemd_waits(tmp_path: Path) -> None:
+    watched = environment(tmp_path, WATCHDOG_USEC="60000000")
+    assert Notifier(watched).patience_s == 30
+    assert Notifier(environment(tmp_path)).patience_s == float("inf")
+    assert Notifier({"WATCHDOG_USEC": "60000000"}).patience_s == float("inf")

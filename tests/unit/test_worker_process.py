@@ -1,5 +1,6 @@
 """What a supervisor makes of a worker's words. How it ends: tests/fault."""
 
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -78,3 +79,27 @@ def test_a_first_word_may_take_long_but_not_for_ever(
 ) -> None:
     worker._started_at -= lived_s  # noqa: SLF001 - time went by
     assert worker.hangs == hangs
+
+
+@pytest.mark.parametrize(
+    ("told", "silent_s", "killed"),
+    [
+        ({"state": "streaming", "turn_s": 29.0}, 0.5, False),
+        ({"state": "streaming", "turn_s": 29.5}, 1.0, True),
+        ({"state": "waiting", "turn_s": 600.0}, 20.0, False),
+        ({"state": "waiting", "turn_s": 600.0}, 31.0, True),
+    ],
+)
+def test_one_that_hangs_for_too_long_is_killed(
+    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, killed: bool
+) -> None:
+    worker._started_at -= 100  # noqa: SLF001 - time went by
+    worker.heard_at = time.monotonic() - silent_s
+    worker.state = told
+    worker.end_hanging(30.0)
+    process = worker._process  # noqa: SLF001 - what is left of it
+    assert process is not None
+    if killed:
+        assert process.wait(30) == -signal.SIGKILL
+    else:
+        assert process.poll() is None

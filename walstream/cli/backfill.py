@@ -10,9 +10,10 @@ from rich.console import Console
 from walstream import backfilling, logs
 from walstream.backfill import asking
 from walstream.beside.progress import stored
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import console
-from walstream.config import Config, load
+from walstream.config import Config
 from walstream.control import lent
 from walstream.lock import holder
 from walstream.options import Options

@@ -8,9 +8,10 @@ from rich.text import Text
 
 from walstream import logs
 from walstream.checking import ADAPTER, Report, check, refused
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
-from walstream.config import Secrets, load
+from walstream.config import Secrets
 from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
 

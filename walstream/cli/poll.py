@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from walstream import control, logs
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
-from walstream.config import Config, SqlSource, load
+from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError, WalstreamError
 from walstream.lock import holder
 from walstream.options import Options

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from walstream import logs
 from walstream.cli import chained, polled
+from walstream.cli.loading import load
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -22,7 +23,7 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.config import Config, SqlSource, load
+from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.finding import Finding
 from walstream.formats import instant

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from walstream import logs
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
-from walstream.config import load
 from walstream.options import Options
 from walstream.run import run as run_all
 

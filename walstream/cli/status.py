@@ -12,6 +12,7 @@ from rich.text import Text
 
 from walstream.backfill.status import BackfillStatus
 from walstream.cli import polled
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -22,7 +23,7 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.config import Config, load
+from walstream.config import Config
 from walstream.looking import look
 from walstream.status_shape import SourceStatus, Status, adapter
 

@@ -14,9 +14,9 @@ import typer
 from rich.text import Text
 
 from walstream import logs
+from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_schema
-from walstream.config import load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.reader import Record, TopicReader

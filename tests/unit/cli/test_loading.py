@@ -1,0 +1,56 @@
+"""Root acts on a state as the user whom it belongs to; nobody else becomes another."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHILD = """
+import os, sys
+from pathlib import Path
+from walstream.cli.loading import become_owner
+become_owner(Path(sys.argv[1]))
+print(os.geteuid(), os.getegid(), os.getgroups(), os.environ["HOME"])
+"""
+NOBODY, NAMELESS = 65534, 54321
+
+
+def after(folder: Path) -> str:
+    """Tell who a process is that has become its owner."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": "/root"},
+    )
+    return done.stdout.strip()
+
+
+def mine() -> str:
+    return f"{os.geteuid()} {os.getegid()} {os.getgroups()} /root"
+
+
+def given_to(number: int, folder: Path) -> bool:
+    """Give a folder away, as only root can; False: it stays ours."""
+    if os.geteuid() != 0:
+        return False
+    os.chown(folder, number, number)
+    return True
+
+
+def test_root_goes_on_as_the_owner_of_the_state(tmp_path: Path) -> None:
+    given = given_to(NOBODY, tmp_path)
+    expected = f"{NOBODY} {NOBODY} [{NOBODY}] /nonexistent" if given else mine()
+    assert after(tmp_path) == expected
+
+
+def test_an_owner_without_a_name_will_do(tmp_path: Path) -> None:
+    given = given_to(NAMELESS, tmp_path)
+    expected = f"{NAMELESS} {NAMELESS} [] /root" if given else mine()
+    assert after(tmp_path) == expected
+
+
+def test_a_state_of_ones_own_or_none_yet_changes_nobody(tmp_path: Path) -> None:
+    assert after(tmp_path) == mine()
+    assert after(tmp_path / "missing") == mine()

@@ -1,0 +1,45 @@
+"""What a command works with: the configuration, as the user whom the state belongs to.
+
+A package's state belongs to a user of its own. What root wrote there the running
+instance could not read, and what root may read tells nothing of what it may.
+"""
+
+import os
+import pwd
+from pathlib import Path
+
+from walstream import config as configuration
+from walstream.config import Config
+
+
+def load(file: Path | None) -> Config:
+    """Load the configuration; then give root up for the owner of the state.
+
+    Secrets are read before that: their files may be root's alone.
+    """
+    config = configuration.load(file)
+    become_owner(Path(config.state))
+    return config
+
+
+def become_owner(folder: Path) -> None:
+    """Go on as the user whom the folder belongs to, for good; only root can."""
+    if os.geteuid() != 0:
+        return
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    if found.st_uid == 0:
+        return
+    try:
+        user = pwd.getpwuid(found.st_uid)
+    except KeyError:  # a number without a name: of a container, say
+        os.setgroups([])
+        os.setgid(found.st_gid)
+    else:
+        os.initgroups(user.pw_name, user.pw_gid)
+        os.setgid(user.pw_gid)
+        # libpq and librdkafka look for files there, and stop at one they may not see
+        os.environ["HOME"] = user.pw_dir
+    os.setuid(found.st_uid)
