@@ -84,7 +84,7 @@ class Outbox:
         self._counted: Counted | None = None  # what the callback counts in
         self._callback: Any = None
         self._hurries = hurries
-        self._fresh = False  # was anything put since the last look?
+        self._fresh = False
 
     @property
     def in_flight(self) -> int:
@@ -101,14 +101,20 @@ class Outbox:
         """Tell whether the last record was taken, and none has failed."""
         return not self._held and self._failure is None
 
-    def serve(self) -> bool:
+    @property
+    def is_fresh(self) -> bool:
+        """Tell whether anything was put since the last look."""
+        return self._fresh
+
+    def serve(self, *, busy: bool = False) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
 
-        Raises what stops this producer for good.
+        While others are `busy` with the same stream, nothing is hurried. Raises what
+        stops this producer for good.
         """
-        quiet = not (self._fresh or self._trouble.is_on) and len(self._producer)
+        quiet = not (busy or self._fresh or self._trouble.is_on)
         self._fresh = False
-        if quiet and self._hurries:
+        if quiet and self._hurries and len(self._producer):
             self._flush()
         else:
             self._poll(0)

@@ -43,8 +43,9 @@ class Outboxes:
         Raises what stops one of these producers for good.
         """
         room = True
+        busy = any([one.is_fresh for one in self._all])  # noqa: C419 - compiled
         for one in self._all:
-            if not one.serve():
+            if not one.serve(busy=busy):
                 room = False
         return room
 

@@ -53,6 +53,8 @@ class SlotSource:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._pgconn.nonblocking = 1
+        # TLS may keep what it has read, and the socket does not show that
+        self._hides = bool(self._pgconn.ssl_in_use)
         self._received = start
         self._confirmed: Lsn = 0
         self._status_interval_s = server.status_interval_s
@@ -103,17 +105,17 @@ class SlotSource:
     def _take(self, limit: int) -> list[bytes]:
         frames: list[bytes] = []
         take = self._pgconn.get_copy_data
-        reads = fruitless = 0
+        reads, fruitless = 0, False
         while len(frames) < limit:
             size, data = take(1)
             if size > 0:
                 frames.append(bytes(data))
-                fruitless = 0
+                fruitless = False
             elif size == 0:
-                if fruitless or reads >= _READS_PER_CALL:
+                if (fruitless and not self._hides) or reads >= _READS_PER_CALL:
                     break
                 reads += 1
-                fruitless = 1
+                fruitless = True
                 self._pgconn.consume_input()  # what is there; never waits
             elif not frames:
                 raise self._ended()

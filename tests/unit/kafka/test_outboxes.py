@@ -20,10 +20,10 @@ class Box:
         self.error: Exception | None = None
         self.waits: list[float] = []
         self.left = 0  # records that still arrive, one at each look
-        self.closed = False
+        self.closed = self.is_fresh = self.told_busy = False
 
-    def serve(self) -> bool:
-        self.served = True
+    def serve(self, *, busy: bool) -> bool:
+        self.served, self.told_busy = True, busy
         if self.error:
             raise self.error
         return self.room
@@ -114,3 +114,13 @@ def test_what_waits_for_nothing_closes_at_once() -> None:
     boxes, both = made(2)
     boxes.close(float("inf"))
     assert all(box.closed and not box.waits for box in both)
+
+
+def test_none_hurries_while_another_is_busy() -> None:
+    boxes, (quiet, busy) = made(2)
+    busy.is_fresh = True
+    boxes.serve()
+    assert quiet.told_busy
+    busy.is_fresh = False
+    boxes.serve()
+    assert not quiet.told_busy
