@@ -91,13 +91,13 @@ def test_the_document_holds_every_key_default_and_sentence() -> None:
         assert set(rows) == expected, heading
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_what_replaces_an_older_tool_is_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     text = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?ms)^```toml\n(.*?)^```$", text)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     (tmp_path / "topics.json").write_text('{"t": {"name": "x"}}')
     (tmp_path / "walstream.toml").write_text(blocks[number], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
