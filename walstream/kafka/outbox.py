@@ -102,9 +102,9 @@ class Outbox:
         return not self._held and self._failure is None
 
     @property
-    def is_fresh(self) -> bool:
-        """Tell whether anything was put since the last look."""
-        return self._fresh
+    def is_busy(self) -> bool:
+        """Tell whether anything was put since the last look, or is held."""
+        return self._fresh or bool(self._held)
 
     def serve(self, *, busy: bool = False) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
@@ -112,7 +112,7 @@ class Outbox:
         While others are `busy` with the same stream, nothing is hurried. Raises what
         stops this producer for good.
         """
-        quiet = not (busy or self._fresh or self._trouble.is_on)
+        quiet = not (busy or self.is_busy or self._trouble.is_on)
         self._fresh = False
         if quiet and self._hurries and len(self._producer):
             self._flush()

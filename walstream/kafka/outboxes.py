@@ -43,7 +43,7 @@ class Outboxes:
         Raises what stops one of these producers for good.
         """
         room = True
-        busy = any([one.is_fresh for one in self._all])  # noqa: C419 - compiled
+        busy = any([one.is_busy for one in self._all])  # noqa: C419 - compiled
         for one in self._all:
             if not one.serve(busy=busy):
                 room = False

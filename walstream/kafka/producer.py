@@ -71,12 +71,17 @@ def parts_within(given: Mapping[str, Any], wanted: int, limit: int) -> int:
 
 
 def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
-    """Divide a queue among so many producers."""
+    """Divide a queue among so many producers.
+
+    Of many topics each gets little at a time: they wait longer for a batch.
+    """
     wanted = {**_DEFAULTS, **given}
     kbytes = _number(wanted, "queue.buffering.max.kbytes") // parts
     messages = _number(wanted, "queue.buffering.max.messages") // parts
+    linger = {"linger.ms": parts * _DEFAULTS["linger.ms"]} if hurries(given) else {}
     return {
         **given,
+        **linger,
         "queue.buffering.max.kbytes": max(kbytes, 1),
         "queue.buffering.max.messages": max(messages, 1),
     }

@@ -97,7 +97,7 @@ class KafkaSink:
         self._properties = producers.split_queue(self._given, parts)
         properties = producers.producer_properties(self._properties, *self._limits)
         name, meter = self._rules.name, self._rules.meter
-        hurry = producers.hurries(self._properties)
+        hurry = producers.hurries(self._given)
         make = partial(Outbox, name, properties, meter, hurries=hurry)
         return Outboxes(parts, make)
 

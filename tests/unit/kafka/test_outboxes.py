@@ -20,7 +20,7 @@ class Box:
         self.error: Exception | None = None
         self.waits: list[float] = []
         self.left = 0  # records that still arrive, one at each look
-        self.closed = self.is_fresh = self.told_busy = False
+        self.closed = self.is_busy = self.told_busy = False
 
     def serve(self, *, busy: bool) -> bool:
         self.served, self.told_busy = True, busy
@@ -118,9 +118,9 @@ def test_what_waits_for_nothing_closes_at_once() -> None:
 
 def test_none_hurries_while_another_is_busy() -> None:
     boxes, (quiet, busy) = made(2)
-    busy.is_fresh = True
+    busy.is_busy = True
     boxes.serve()
     assert quiet.told_busy
-    busy.is_fresh = False
+    busy.is_busy = False
     boxes.serve()
     assert not quiet.told_busy
