@@ -89,6 +89,8 @@ class WorkerProcess:
             [sys.executable, "-P", "-m", "walstream.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # librdkafka's threads would have glibc keep a heap for each
+            env={"MALLOC_ARENA_MAX": "2", **os.environ},
         )
         if self.sink:  # it catches up with what the sources leave over
             with contextlib.suppress(OSError):

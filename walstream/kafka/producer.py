@@ -7,7 +7,9 @@ from walstream.errors import ConfigError
 
 _LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
 _LARGEST_QUEUE_KBYTES: Final = 2_097_151
-_PER_RECORD: Final = 320  # bytes: its message, its place in two queues, its report
+# bytes: its message, its place in two queues, its report; of a transaction of its own
+# also what that is counted in
+_PER_RECORD: Final = 640
 _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 _LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
 _DEFAULTS: Final[Mapping[str, Any]] = {

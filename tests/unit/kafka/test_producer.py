@@ -93,7 +93,7 @@ def test_queues_share_the_memory() -> None:
     for key, most in one.items():
         assert two[key] in (most // 2, most // 2 + 1)
     bytes_ = one["queue.buffering.max.kbytes"] * 1024
-    assert bytes_ < 32 * MIB < bytes_ + one["queue.buffering.max.messages"] * 330
+    assert bytes_ < 32 * MIB < bytes_ + one["queue.buffering.max.messages"] * 660
     Producer({"bootstrap.servers": "127.0.0.1:1", **queue_within(1, 3)})
 
 
