@@ -11,11 +11,12 @@ from consumer import BasicConsumer, Kind, Op
 
 def handle(op: Op) -> None:
     if op.kind is Kind.TRUNCATE:
-        print("all orders are gone")
+        line = "all orders are gone"
     elif op.kind is Kind.DELETE:
-        print("gone:", op.old["id"])
+        line = f"gone: {op.old['id']}"
     else:
-        print(op.kind.value, op.new["id"], op.new.get("amount", Decimal))
+        line = f"{op.kind.value} {op.new['id']} {op.new.get('amount', Decimal)}"
+    sys.stdout.write(f"{line}\n")  # at once: other partitions are in other threads
     sys.stdout.flush()
 
 

@@ -28,7 +28,7 @@ def become_owner(folder: Path) -> None:
         return
     try:
         found = folder.stat()
-    except FileNotFoundError:
+    except OSError:  # not made yet, or what cannot be: who opens it says why
         return
     if found.st_uid == 0:
         return

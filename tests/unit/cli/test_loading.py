@@ -54,3 +54,5 @@ def test_an_owner_without_a_name_will_do(tmp_path: Path) -> None:
 def test_a_state_of_ones_own_or_none_yet_changes_nobody(tmp_path: Path) -> None:
     assert after(tmp_path) == mine()
     assert after(tmp_path / "missing") == mine()
+    (tmp_path / "file").touch()
+    assert after(tmp_path / "file" / "state") == mine()
