@@ -338,6 +338,7 @@ def test_one_replica_is_named_where_there_are_two_brokers(
         }
     )
     second._ports = (port, 0)  # noqa: SLF001 - a broker without a controller
+    second._placed = True  # noqa: SLF001 - its port is chosen
     second.data.mkdir()
     (second.data / "meta.properties").write_text(f"{cluster}\nnode.id=2\nversion=1\n")
     with second:
