@@ -31,12 +31,12 @@ print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
   export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 fi
 
-tools() { # what builds: locked too
-  if ! cmp -s packaging/tools.lock "$TOOLS/lock"; then
+tools() { # what builds: locked too. Its scripts name its folder: moved, it is made again
+  if ! { cat packaging/tools.lock && echo "$TOOLS"; } | cmp -s - "$TOOLS/lock"; then
     rm -rf "$TOOLS"
     "$PYTHON" -m venv "$TOOLS"
     "$TOOLS/bin/python" -m pip install -q --require-hashes -r packaging/tools.lock
-    cp packaging/tools.lock "$TOOLS/lock"
+    { cat packaging/tools.lock && echo "$TOOLS"; } >"$TOOLS/lock"
   fi
 }
 
