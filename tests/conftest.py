@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.fix_kafka",
     "tests.fix_walstream",
     "tests.fix_spark",
+    "tests.fix_packages",
 ]
 
 _KEPT = "WALSTREAM_TEST_"

@@ -15,41 +15,17 @@ import psutil
 import pytest
 
 from tests.fix_kafka import KafkaServer
+from tests.fix_packages import CONFIGURATION, STATE, document
 from tests.fix_postgres import PostgresServer, temporary_database
-from tests.installing import ROOT, System, build, debian, lacking
+from tests.installing import ROOT, System, lacking
 from tests.reading import Reader
-from tests.running import SINK, SOURCE, toml
+from tests.running import SOURCE, toml
 from tests.waiting import wait_until
 from walstream.formats.op import decode
 
-CONFIGURATION = "/etc/walstream/walstream.toml"
-STATE = "/var/lib/walstream"
 _RUNS = ["/usr/bin/walstream", "run"]
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
 pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
-
-
-@pytest.fixture(scope="session")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Make both, and the next release of the first, or take those that were made."""
-    if made_in := os.environ.get("WALSTREAM_TEST_PACKAGES"):
-        out = Path(made_in)
-    else:
-        out = tmp_path_factory.mktemp("packages")
-        build(out / "first", "deb")
-        build(out / "second", "deb", only="walstream", release=2)
-    made = sorted((out / "first").iterdir())
-    (newer,) = (out / "second").iterdir()
-    return {**{path.name.split("_")[0]: path for path in made}, "newer": newer}
-
-
-@pytest.fixture
-def system(packages: dict[str, Path], tmp_path: Path) -> Iterator[System]:
-    """Give a clean Debian in which walstream was just installed."""
-    made = debian(tmp_path / "debian")
-    made.install(packages["walstream"])
-    yield made
-    shutil.rmtree(made.folder)
 
 
 def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:
@@ -210,16 +186,6 @@ def manager(system: System) -> Iterator[Manager]:
     made = Manager(system)
     yield made
     made.close()
-
-
-def document(dsn: str, brokers: str, prefix: str) -> dict[str, object]:
-    names = {"slot": "packaged", "publication": "packaged"}
-    source = {"kind": "postgres", "dsn": dsn, **names, "backfill": "never"}
-    producer = {"bootstrap.servers": brokers}
-    topic = prefix + "{schema}.{table}"
-    sink = {"kind": "kafka", "topic": topic, "producer": producer}
-    sources, sinks = {SOURCE: {**source, "sinks": [SINK]}}, {SINK: sink}
-    return {"state": STATE, "http": {"listen": ""}, "sources": sources, "sinks": sinks}
 
 
 def walstream_of(enters: int) -> psutil.Process:

@@ -35,6 +35,14 @@ class Topic:
         self.stamped = -1
         self.stamp_ms = 0
 
+    def __reduce__(self) -> tuple[type["Topic"], tuple[object, ...]]:
+        """Go to Spark's processes, whose producers have written nothing yet.
+
+        A compiled class does not do that by itself.
+        """
+        found = self.name, self.identity, self.partitions
+        return Topic, (*found, self.limit, self.retention_ms)
+
     def timestamp_ms(self, commit_time: int, now_ms: int) -> int:
         """Give the commit time, held where Kafka neither deletes nor refuses it."""
         if commit_time != self.stamped:

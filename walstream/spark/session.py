@@ -161,6 +161,9 @@ def _start(settings: Settings) -> "SparkContext":
     os.environ["PYSPARK_PYTHON"] = given.get(_PYTHON) or os.environ.get(
         "PYSPARK_PYTHON", sys.executable
     )
+    if slots(settings.master) is not None:
+        # Spark looks its own name up, even where no other machine is to reach it
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with tempfile.TemporaryFile() as said, _submitted(given):
         try:
             gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
@@ -189,6 +192,8 @@ def _last(said: IO[bytes]) -> str:
     said.seek(0)
     lines = said.read().decode(errors="replace").strip().splitlines()
     thrown = [found[1] for line in lines if (found := _THROWN.match(line))]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    thrown += causes[-1:]
     return " / ".join(thrown or lines[-_LAST_LINES:])
 
 

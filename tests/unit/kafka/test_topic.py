@@ -1,5 +1,7 @@
 """What a sink knows of a topic while it writes to it."""
 
+import pickle
+
 import pytest
 
 from walstream.kafka.topic import Topic
@@ -30,3 +32,13 @@ def test_commit_times_are_held_where_kafka_keeps_records(
 def test_each_partition_begins_once() -> None:
     topic = Topic("t", "id", 2, 1000)
     assert [topic.begins(p) for p in (0, 1, 0, 1)] == [True, True, False, False]
+
+
+def test_it_goes_to_other_processes_as_it_was_found() -> None:
+    topic = Topic("t", "id", 2, 1000, HOUR_MS)
+    assert topic.begins(0)
+    there = pickle.loads(pickle.dumps(topic))  # noqa: S301 - our own
+    found = there.name, there.identity, there.partitions, there.limit
+    assert (*found, there.retention_ms) == ("t", "id", 2, 1000, HOUR_MS)
+    # its producer is another
+    assert there.begins(0)

@@ -44,6 +44,21 @@ def test_java_is_looked_for_where_spark_looks(tmp_path: Path) -> None:
         assert error.value.exit_code == 2
 
 
+def test_what_java_says_ends_with_the_cause(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    said.write_text(
+        'Exception in thread "main" java.lang.ExceptionInInitializerError\n'
+        "\tat org.apache.spark.Something\n"
+        "Caused by: java.lang.Other\n"
+        "Caused by: java.net.UnknownHostException: db1: Name or service not known\n"
+    )
+    with said.open("rb") as lines:
+        assert session._last(lines) == (  # noqa: SLF001 - its words
+            "java.lang.ExceptionInInitializerError / Caused by:"
+            " java.net.UnknownHostException: db1: Name or service not known"
+        )
+
+
 def test_pyspark_is_looked_for_and_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     session.check_pyspark()
     monkeypatch.setattr(session, "find_spec", lambda _name: None)
