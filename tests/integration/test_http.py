@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -137,10 +138,15 @@ def test_what_was_streamed_is_counted_and_an_idle_stream_has_no_lag(
 
 
 def test_status_is_what_the_command_says(site: Site) -> None:
-    code, body = site.get("/status", "application/json")
-    (source,) = json.loads(body)["sources"]
-    assert (code, source["state"], source["problems"]) == (200, "streaming", [])
-    assert source["slot"]["name"] == site.walstream.slot
+    def source() -> Any:
+        code, body = site.get("/status", "application/json")
+        assert code == 200
+        return json.loads(body)["sources"][0]
+
+    wait_until(lambda: source()["slot"], 20, "the server is asked for its slot")
+    told = source()
+    assert (told["state"], told["problems"]) == ("streaming", [])
+    assert told["slot"]["name"] == site.walstream.slot
     assert site.get("/ready") == (200, "ready\n")
 
 
