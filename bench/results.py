@@ -76,11 +76,12 @@ def files(profile: str, folder: Path) -> list[Path]:
 
 
 def newest(folder: Path = FOLDER) -> dict[str, Document]:
-    """Read the newest document of every profile."""
+    """Read the newest document of every profile; other comparisons lie there, too."""
     found = {}
     for path in sorted(folder.glob("*.json"), key=lambda path: path.name[-20:]):
         document = json.loads(path.read_text("utf-8"))
-        found[document["profile"]] = document
+        if "profile" in document:
+            found[document["profile"]] = document
     return found
 
 

@@ -27,6 +27,7 @@ def test_an_older_document_of_the_profile_goes_and_others_stay(folder: Path) -> 
     saved = results.save("B", figures, {}, small=False)
     assert not older.exists()
     assert other.exists()
+    (folder / "sinks-20200101T000000.json").write_text('{"runs": 5}')  # no profile
     assert results.newest(folder)["B"] == saved
     assert [goal["met"] for goal in saved["goals"]] == [True, True]
 
