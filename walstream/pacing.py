@@ -2,6 +2,7 @@
 
 import select
 import time
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from walstream.stop import Waker
@@ -11,6 +12,7 @@ _IN_FLIGHT_S: Final = 0.001
 _STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
 _STUCK_AFTER_S: Final = 0.5
 _FEW: Final = 100  # frames: less than that is less than a turn costs
+_LITTLE: Final = 16 << 10  # bytes: more than that in few frames is a busy socket
 _GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
 
 
@@ -29,14 +31,14 @@ class Pace:
         self._in_flight = 0
         self._progress_at = 0.0
 
-    def go_on(self, frames: int) -> None:
-        """End a turn that took so many frames, and has more to do.
+    def go_on(self, frames: Sequence[bytes]) -> None:
+        """End a turn that took these frames, and has more to do.
 
         A server sends each frame by itself. Who answers each at once does a whole turn
         for it, and takes the CPU from the server: so where few came twice in a row,
         they may gather first. The first ones after a silence never wait.
         """
-        if self._worked and 0 < frames < _FEW:
+        if self._worked and 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE:
             time.sleep(_GATHER_S)
         self._worked = True
 

@@ -180,7 +180,7 @@ class Pipeline:
         if not reading:
             self._source.still_paused()
         if worked:
-            self._pace.go_on(0 if self._inset.moved else len(self._frames))
+            self._pace.go_on(() if self._inset.moved else self._frames)
         else:
             self._rest(waker, readable=reading, room=room)
 

@@ -64,16 +64,23 @@ def test_the_first_frames_after_silence_do_not_wait(
     pipe: Pipe, naps: list[float]
 ) -> None:
     pace = Pace(pipe)
-    pace.go_on(3)
+    pace.go_on([b"x"] * 3)
     rest(pace)
-    pace.go_on(3)
+    pace.go_on([b"x"] * 3)
+    assert naps == []
+
+
+def test_few_that_hold_much_do_not_wait(pipe: Pipe, naps: list[float]) -> None:
+    pace = Pace(pipe)
+    for _ in range(3):
+        pace.go_on([b"x" * 1600] * 36)
     assert naps == []
 
 
 def test_few_frames_twice_in_a_row_gather(pipe: Pipe, naps: list[float]) -> None:
     pace = Pace(pipe)
-    pace.go_on(3)
-    pace.go_on(3)
+    pace.go_on([b"x"] * 3)
+    pace.go_on([b"x"] * 3)
     assert len(naps) == 1
     assert 0 < naps[0] <= 0.001
 
@@ -83,8 +90,8 @@ def test_what_fills_a_turn_or_is_no_frame_does_not_wait(
     pipe: Pipe, naps: list[float], frames: int
 ) -> None:
     pace = Pace(pipe)
-    pace.go_on(frames)
-    pace.go_on(frames)
+    pace.go_on([b"x"] * frames)
+    pace.go_on([b"x"] * frames)
     assert naps == []
 
 
@@ -92,7 +99,7 @@ def test_the_first_rest_after_work_goes_round_once_more(
     pipe: Pipe, waits: list[float]
 ) -> None:
     pace = Pace(pipe)
-    pace.go_on(3)
+    pace.go_on([b"x"] * 3)
     rest(pace)
     assert waits == []
     rest(pace)
