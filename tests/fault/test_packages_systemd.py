@@ -75,9 +75,7 @@ def machine(system: System) -> Any:
 
 
 @pytest.fixture
-def streams(
-    machine: Machine, postgres18: PostgresServer, own_kafka: OwnKafka
-) -> Any:
+def streams(machine: Machine, postgres18: PostgresServer, own_kafka: OwnKafka) -> Any:
     """Configure it as its documentation says: the connection string is a credential."""
     kafka = own_kafka()
     prefix = f"test_{token_hex(6)}."
