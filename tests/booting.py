@@ -5,7 +5,6 @@ with booted(system) as machine:
 """
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,8 +105,9 @@ def booted(system: System) -> Iterator[Machine]:
         wait_until(runs, _BOOTS_S, "it runs")
         yield machine
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
+        _remove(group)
 
 
 def _init(process: "subprocess.Popen[bytes]") -> int:
@@ -121,3 +121,11 @@ def _init(process: "subprocess.Popen[bytes]") -> int:
 
     wait_until(look, _BOOTS_S, "systemd is the first process")
     return found[0]
+
+
+def _remove(group: Path) -> None:
+    """Take away the groups that systemd made, when their processes are gone."""
+    events = group / "cgroup.events"
+    wait_until(lambda: "populated 0" in events.read_text(), _BOOTS_S, "all has ended")
+    for folder, _, _ in os.walk(group, topdown=False):
+        Path(folder).rmdir()

@@ -38,14 +38,12 @@ def system(packages: dict[str, Path], tmp_path: Path) -> Iterator[System]:
     shutil.rmtree(made.folder)
 
 
-def document(
-    dsn: str, brokers: str, prefix: str, state: str = STATE, slot: str = "packaged"
-) -> dict[str, object]:
+def document(dsn: str, brokers: str, prefix: str) -> dict[str, object]:
     """Write a configuration, without HTTP."""
-    names = {"slot": slot, "publication": slot}
+    names = {"slot": "packaged", "publication": "packaged"}
     source = {"kind": "postgres", "dsn": dsn, **names, "backfill": "never"}
     producer = {"bootstrap.servers": brokers}
     topic = prefix + "{schema}.{table}"
     sink = {"kind": "kafka", "topic": topic, "producer": producer}
     sources, sinks = {SOURCE: {**source, "sinks": [SINK]}}, {SINK: sink}
-    return {"state": state, "http": {"listen": ""}, "sources": sources, "sinks": sinks}
+    return {"state": STATE, "http": {"listen": ""}, "sources": sources, "sinks": sinks}

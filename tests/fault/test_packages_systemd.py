@@ -2,13 +2,11 @@
 
 import signal
 import tomllib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 import pytest
 
@@ -18,10 +16,11 @@ from tests.fix_packages import CONFIGURATION, document
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.installing import System, lacking
 from tests.reading import Reader
-from tests.running import toml
+from tests.running import SOURCE, toml
 from tests.waiting import wait_until
 from walstream.formats import row
 from walstream.formats.op import decode
+from walstream.local import LocalKafka
 
 UNIT = "walstream.service"
 _DROP_INS = f"/etc/systemd/system/{UNIT}.d"
@@ -39,17 +38,19 @@ class Streams:
 
     machine: Machine
     database: Database
+    kafka: LocalKafka
     reader: Reader
     rows: int = 0
 
-    def starts(self, *words: str) -> None:
+    def starts(self, *words: str, status: str = f"{SOURCE} streaming") -> None:
         """Start it, and see that it streams: what is there before is not backfilled."""
         started = self.machine.systemctl(*(words or ("start",)), UNIT)
         assert started.returncode == 0, self.machine.log(UNIT)
-        wait_until(self.says_so, _PATIENT, "systemd knows that it streams")
-
-    def says_so(self) -> bool:
-        return self.machine.shown(UNIT, "StatusText") == "app streaming"
+        wait_until(
+            lambda: self.machine.shown(UNIT, "StatusText") == status,
+            _PATIENT,
+            f"systemd knows: {status}",
+        )
 
     def comes(self) -> None:
         """See a new row arrive."""
@@ -65,17 +66,16 @@ class Streams:
         return int(self.machine.shown(UNIT, "NRestarts"))
 
 
-Start = Callable[..., AbstractContextManager[Streams]]
-
-
 @pytest.fixture
-def machine(system: System) -> Any:
+def machine(system: System) -> Iterator[Machine]:
     with booted(system) as made:
         yield made
 
 
 @pytest.fixture
-def streams(machine: Machine, postgres18: PostgresServer, own_kafka: OwnKafka) -> Any:
+def stream(
+    machine: Machine, postgres18: PostgresServer, own_kafka: OwnKafka
+) -> Iterator[Streams]:
     """Configure it as its documentation says: the connection string is a credential."""
     kafka = own_kafka()
     prefix = f"test_{token_hex(6)}."
@@ -89,20 +89,21 @@ def streams(machine: Machine, postgres18: PostgresServer, own_kafka: OwnKafka) -
         machine.path("/etc/walstream/dsn").write_text(database.dsn, "utf-8")
         machine.path("/etc/walstream/dsn").chmod(0o600)
         machine.run("install", "-D", "-m", "0644", _EXAMPLE, f"{_DROP_INS}/c.conf")
-        yield Streams(machine, database, reader), kafka
+        yield Streams(machine, database, kafka, reader)
 
 
-def hurried(machine: Machine) -> None:
+@pytest.fixture
+def hasty(stream: Streams) -> Streams:
     """Let nobody wait for the times that are meant for years."""
-    path = machine.path(f"{_DROP_INS}/hurried.conf")
+    path = stream.machine.path(f"{_DROP_INS}/hasty.conf")
     path.write_text("[Service]\nWatchdogSec=4\nRestartSec=100ms\n", "utf-8")
-    assert machine.systemctl("daemon-reload").returncode == 0
+    assert stream.machine.systemctl("daemon-reload").returncode == 0
+    return stream
 
 
 def test_a_stream_runs_in_its_unit_and_is_upgraded(
-    streams: tuple[Streams, Any], packages: dict[str, Path]
+    stream: Streams, packages: dict[str, Path]
 ) -> None:
-    stream, _ = streams
     machine = stream.machine
     stream.starts("enable", "--now")
     stream.comes()
@@ -129,38 +130,32 @@ def test_a_stream_runs_in_its_unit_and_is_upgraded(
     assert machine.systemctl("is-enabled", UNIT).stdout.strip() != "enabled"
 
 
-def test_what_died_or_hangs_is_started_again(streams: tuple[Streams, Any]) -> None:
-    stream, _ = streams
-    machine = stream.machine
-    hurried(machine)
-    stream.starts()
-    stream.comes()
+def test_what_died_or_hangs_is_started_again(hasty: Streams) -> None:
+    machine = hasty.machine
+    hasty.starts()
+    hasty.comes()
     for restarts, fault in ((1, signal.SIGKILL), (2, signal.SIGSTOP)):
         machine.process(UNIT).send_signal(fault)
-        again = partial(lambda wanted: stream.restarts() == wanted, restarts)
+        again = partial(lambda wanted: hasty.restarts() == wanted, restarts)
         wait_until(again, _PATIENT, f"it is started again after {fault.name}")
-        stream.comes()
+        hasty.comes()
     assert "watchdog" in machine.log(UNIT).lower()
     # a worker alone is the supervisor's business: the others go on
     main = machine.process(UNIT)
     (worker,) = main.children()
     worker.send_signal(signal.SIGSTOP)
     wait_until(lambda: not worker.is_running(), _PATIENT, "the worker is killed")
-    stream.comes()
+    hasty.comes()
     assert machine.process(UNIT).pid == main.pid
-    assert stream.restarts() == 2
+    assert hasty.restarts() == 2
 
 
-def test_an_outage_of_kafka_is_no_reason_to_start_again(
-    streams: tuple[Streams, Any],
-) -> None:
-    stream, kafka = streams
-    machine = stream.machine
-    hurried(machine)
-    stream.starts()
-    stream.comes()
-    kafka.stop()
-    stream.database.execute("INSERT INTO t VALUES (1000000)")
+def test_an_outage_of_kafka_is_no_reason_to_start_again(hasty: Streams) -> None:
+    machine = hasty.machine
+    hasty.starts()
+    hasty.comes()
+    hasty.kafka.stop()
+    hasty.database.execute("INSERT INTO t VALUES (1000000)")
     fed: set[str] = set()
 
     def often() -> bool:
@@ -169,19 +164,15 @@ def test_an_outage_of_kafka_is_no_reason_to_start_again(
 
     wait_until(often, _PATIENT, "the watchdog is fed")
     assert machine.shown(UNIT, "ActiveState") == "active"
-    kafka.start()
-    stream.reader.until(
+    hasty.kafka.start()
+    hasty.reader.until(
         lambda records: "1000000" in [one.new["id"] for one in records], _PATIENT
     )
-    assert stream.restarts() == 0
+    assert hasty.restarts() == 0
 
 
-def test_what_needs_an_operator_is_not_started_again(
-    streams: tuple[Streams, Any],
-) -> None:
-    stream, _ = streams
-    machine = stream.machine
-    hurried(machine)
+def test_what_needs_an_operator_is_not_started_again(hasty: Streams) -> None:
+    machine = hasty.machine
 
     def ends_with(code: str) -> None:
         machine.systemctl("start", UNIT)
@@ -189,25 +180,22 @@ def test_what_needs_an_operator_is_not_started_again(
             lambda: machine.shown(UNIT, "ActiveState") == "failed", 30, "it fails"
         )
         assert machine.shown(UNIT, "ExecMainStatus") == code, machine.log(UNIT)
-        assert stream.restarts() == 0
+        assert hasty.restarts() == 0
 
     configuration = machine.path(CONFIGURATION)
     right = configuration.read_text("utf-8")
     configuration.write_text(right + "colour = 1\n", "utf-8")
     ends_with("2")
     configuration.write_text(right, "utf-8")
-    stream.starts()
-    stream.comes()
+    hasty.starts()
+    hasty.comes()
     assert machine.systemctl("stop", UNIT).returncode == 0
-    stream.database.execute("SELECT pg_drop_replication_slot('packaged')")
+    hasty.database.execute("SELECT pg_drop_replication_slot('packaged')")
     ends_with("3")
 
 
-def test_spark_runs_in_its_unit(
-    streams: tuple[Streams, Any], packages: dict[str, Path]
-) -> None:
+def test_spark_runs_in_its_unit(stream: Streams, packages: dict[str, Path]) -> None:
     """A backfill and polling, on a machine whose own name nobody can look up."""
-    stream, _ = streams
     machine = stream.machine
     machine.path("/etc/hosts").write_text("127.0.0.1 localhost\n", "utf-8")
     assert machine.run("getent", "hosts", "test").returncode != 0
@@ -224,26 +212,20 @@ def test_spark_runs_in_its_unit(
     as_it = ["setpriv", "--reuid=walstream", "--regid=walstream", "--clear-groups"]
     assert machine.run(*as_it, "python3.11", "-c", making).returncode == 0
     configuration = machine.path(CONFIGURATION)
-    document = tomllib.loads(configuration.read_text("utf-8"))
-    del document["sources"]["app"]["backfill"]
-    document["sources"]["old"] = {
+    written = tomllib.loads(configuration.read_text("utf-8"))
+    del written["sources"][SOURCE]["backfill"]
+    written["sources"]["old"] = {
         "kind": "sql",
         "url": "sqlite:////var/lib/walstream/old.db",
         "sinks": ["rows"],
         "tables": {"t": {"primary_key": "id"}},
     }
-    (sink,) = document["sinks"].values()
+    (sink,) = written["sinks"].values()
     prefix = f"test_{token_hex(6)}."
-    document["sinks"]["rows"] = {**sink, "format": "row", "topic": prefix + "{table}"}
-    configuration.write_text(toml(document), "utf-8")
-    started = machine.systemctl("start", UNIT)
-    assert started.returncode == 0, machine.log(UNIT)
-    with Reader(sink["producer"]["bootstrap.servers"], prefix, row.decode) as rows:
+    written["sinks"]["rows"] = {**sink, "format": "row", "topic": prefix + "{table}"}
+    configuration.write_text(toml(written), "utf-8")
+    stream.starts(status=f"{SOURCE} streaming, old polling")
+    with Reader(stream.kafka.bootstrap, prefix, row.decode) as rows:
         rows.count(1, _PATIENT)
     stream.reader.until(lambda records: len(records) == 1000, _PATIENT)
-    wait_until(
-        lambda: machine.shown(UNIT, "StatusText") == "app streaming, old polling",
-        _PATIENT,
-        "both say so",
-    )
     assert stream.restarts() == 0

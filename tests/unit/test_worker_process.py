@@ -33,6 +33,13 @@ def end(worker: WorkerProcess) -> None:
     wait_until(ended, 10, "it ended")
 
 
+def heard(worker: WorkerProcess, told: dict[str, Any], silent_s: float) -> None:
+    """Let it have started long ago, and have told its state so long ago."""
+    worker._started_at -= 100  # noqa: SLF001 - time went by
+    worker.heard_at = time.monotonic() - silent_s
+    worker.state = told
+
+
 def test_who_said_nothing_yet_is_starting_and_who_says_nothing_more_silent(
     worker: WorkerProcess,
 ) -> None:
@@ -65,9 +72,7 @@ def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
 def test_it_hangs_when_it_is_silent_or_its_loop_does_not_turn(
     worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, hangs: bool
 ) -> None:
-    worker._started_at -= 100  # noqa: SLF001 - time went by
-    worker.heard_at = time.monotonic() - silent_s
-    worker.state = told
+    heard(worker, told, silent_s)
     assert worker.hangs == hangs
     end(worker)
     assert not worker.hangs
@@ -93,9 +98,7 @@ def test_a_first_word_may_take_long_but_not_for_ever(
 def test_one_that_hangs_for_too_long_is_killed(
     worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, killed: bool
 ) -> None:
-    worker._started_at -= 100  # noqa: SLF001 - time went by
-    worker.heard_at = time.monotonic() - silent_s
-    worker.state = told
+    heard(worker, told, silent_s)
     worker.end_hanging(30.0)
     process = worker._process  # noqa: SLF001 - what is left of it
     assert process is not None
