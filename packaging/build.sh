@@ -23,7 +23,7 @@ print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
   WORK=$PWD/build/package
   STAGE=$WORK/root
   OUT=${OUT:-dist}
-  TOOLS=$WORK/tools
+  TOOLS=$(readlink -m "$WORK/tools") # it may be a link, to what another folder made
   WHEELS=$WORK/wheels
   case $(uname -m) in x86_64) ARCH=amd64 ;; aarch64) ARCH=arm64 ;; *) ARCH=$(uname -m) ;; esac
   export PYTHON PYTHON_MINOR VERSION RELEASE SOURCE_DATE_EPOCH BUILD_DATE WORK STAGE
@@ -32,11 +32,12 @@ print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
 fi
 
 tools() { # what builds: locked too. Its scripts name its folder: moved, it is made again
-  if ! { cat packaging/tools.lock && echo "$TOOLS"; } | cmp -s - "$TOOLS/lock"; then
+  wanted=$(cat packaging/tools.lock && echo "$TOOLS")
+  if [ "$wanted" != "$(cat "$TOOLS/lock" 2>/dev/null)" ]; then
     rm -rf "$TOOLS"
     "$PYTHON" -m venv "$TOOLS"
     "$TOOLS/bin/python" -m pip install -q --require-hashes -r packaging/tools.lock
-    { cat packaging/tools.lock && echo "$TOOLS"; } >"$TOOLS/lock"
+    echo "$wanted" >"$TOOLS/lock"
   fi
 }
 
