@@ -143,6 +143,8 @@ class Outlet:
                 topic = self._find(name, partitions)
                 if topic is None:
                     return None
+                if self._outbox is not None:
+                    self._outbox.acquaint(name)
             name = ".".join(filter(None, table))
             found = Aim(topic, name, self.meter.tables.of(name))
             self._aims[table, partitions] = found

@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from walstream.acquaint import acquaint
 from walstream.counted import Counted
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
@@ -85,6 +86,13 @@ class Outbox:
         self._callback: Any = None
         self._hurries = hurries
         self._fresh = False
+        self._asked = False
+
+    def acquaint(self, topic: str) -> None:
+        """Be ready to send soon: before the first record of any topic comes."""
+        if not self._asked:
+            self._asked = True
+            acquaint(self._producer, topic)
 
     @property
     def in_flight(self) -> int:

@@ -30,6 +30,11 @@ class Outboxes:
         self._all = [make() for _ in range(parts)]
         self._of: dict[str, Outbox] = {}  # by topic
 
+    def acquaint(self, topic: str) -> None:
+        """Let each be ready to send before its first record comes; waits for none."""
+        for one in self._all:
+            one.acquaint(topic)
+
     def of(self, topic: str) -> Outbox:
         """Give the outbox of a topic's records."""
         found = self._of.get(topic)

@@ -99,7 +99,10 @@ class KafkaSink:
         name, meter = self._rules.name, self._rules.meter
         hurry = producers.hurries(self._given)
         make = partial(Outbox, name, properties, meter, hurries=hurry)
-        return Outboxes(parts, make)
+        made = Outboxes(parts, make)
+        if self._expected:
+            made.acquaint(self._expected[0])
+        return made
 
     @property
     def in_flight(self) -> int:

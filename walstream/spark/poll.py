@@ -224,6 +224,7 @@ class _Outlet:
     def __init__(self, target: RowTarget, check: Callable[[], None]) -> None:
         self.target = target
         self.sender = Sender(target.outgoing, check)
+        self.sender.acquaint(target.topic)
         self._partitions = for_all(target.partitioner)
 
     def send(self, values: Sequence[bytes], keys: Sequence[bytes]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from walstream.acquaint import acquaint
 from walstream.errors import Transient, WalstreamError
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
@@ -72,6 +73,10 @@ class Sender:
                 error.args[0], f"a producer of sink {self._outgoing.sink!r}"
             ) from None
         return producer
+
+    def acquaint(self, topic: str) -> None:
+        """Be ready to send soon: one with a transaction is."""
+        acquaint(self._producer, topic)
 
     def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
         """Send one record, with headers if it is the first; wait for room."""
