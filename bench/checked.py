@@ -1,7 +1,8 @@
 """Whether a topic holds what was written: a fast run that lost a row is none.
 
 Counts, a sum of hashes in which no order shows, and the order: the numbers of what lies
-in one partition only grow, and only a key that is there is deleted.
+in one partition only grow, as do (lsn, seq_id), and only a row that is
+there is deleted. Each record's key is its row's.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,8 +21,10 @@ _BLOCK: Final = 20_000
 _PATIENCE_S: Final = 30.0
 _MODULUS: Final = 1 << 64  # of the sums
 
-Change = tuple[str, int | None, str]  # key, number of the row that is left, whole text
+# key, number of the row that is left, whole text, and (lsn, seq_id) where there is one
+Change = tuple[str, int | None, str, tuple[int, int]]
 Read = Callable[[bytes | None, bytes | None], Change]
+_NO_NAME: Final = (-1, -1)  # Debezium's rows are unwrapped
 
 
 @dataclass
@@ -50,28 +53,37 @@ class Unlike(Exception):
     """A topic does not hold what was written."""
 
 
-def read_op(_: bytes | None, value: bytes | None) -> Change:
+def read_op(key: bytes | None, value: bytes | None) -> Change:
     """Read walstream's."""
-    ((kind, rows),) = orjson.loads(value or b"")["op"].items()
+    record = orjson.loads(value or b"")
+    name = record["lsn"], record["seq_id"]
+    ((kind, rows),) = record["op"].items()
+    new: int | None
     if kind == "Insert":
-        return rows[0], int(rows[1]), "I\t" + "\t".join(rows)
-    if kind == "Update":
-        old, new = rows
-        texts = new if old is None else [*old, *new]
-        return new[0], int(new[1]), "U\t" + "\t".join(texts)
-    return rows[0], None, "D\t" + rows[0]
+        row, new, text = rows, int(rows[1]), "I\t" + "\t".join(rows)
+    elif kind == "Update":
+        old, row = rows
+        texts = row if old is None else [*old, *row]
+        new, text = int(row[1]), "U\t" + "\t".join(texts)
+    else:
+        row, new, text = rows, None, "D\t" + rows[0]
+    if orjson.loads(key or b"") != row[:1]:
+        raise Unlike(f"the row of {row[0]!r} has key {key!r}")
+    return row[0], new, text, name
 
 
 def read_unwrapped(key: bytes | None, value: bytes | None) -> Change:
     """Read Debezium's, whose types are not all texts."""
+    text = str(orjson.loads(key or b"")["id"])
     row = orjson.loads(value or b"null")  # the converter writes null as JSON, too
     if row is None:
-        text = str(orjson.loads(key or b"")["id"])
-        return text, None, "D\t" + text
-    text, at = str(row["id"]), row["at"]
+        return text, None, "D\t" + text, _NO_NAME
+    if str(row["id"]) != text:
+        raise Unlike(f"the row of {row['id']!r} has key {key!r}")
+    at = row["at"]
     at = f"{at[:10]} {at[11:26]}+00"
     texts = (text, str(row["a"]), row["note"], at, row["amount"], row["name"])
-    return text, row["a"], "\t".join(texts)
+    return text, row["a"], "\t".join(texts), _NO_NAME
 
 
 def _lines(
@@ -136,11 +148,16 @@ class Checker:
         wanted = truth.new if read is read_unwrapped else truth.whole
         found, live = Sum(), dict(truth.before)
         last: dict[tuple[str | None, int | None], int] = {}
+        names: dict[tuple[str | None, int | None], tuple[int, int]] = {}
         for messages in _blocks(bootstrap, topics, wanted.count):
             texts = []
             for message in messages:
-                key, number, text = read(message.key(), message.value())
+                key, number, text, name = read(message.key(), message.value())
                 place = message.topic(), message.partition()
+                if name is not _NO_NAME:
+                    if name <= names.get(place, _NO_NAME):
+                        raise Unlike(f"{place}: {name} comes after {names[place]}")
+                    names[place] = name
                 if number is None:
                     _delete(live, key)
                 elif number <= last.get(place, -_MODULUS):

@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import psutil
@@ -28,6 +29,7 @@ _LOOK_EVERY_S: Final = 0.03
 _LINGER_MS: Final = 20  # of Debezium: throughput counts
 
 Figures = dict[str, list[Figure]]
+_Turn = Callable[["Backlog", int], tuple[str, Figure]]
 
 
 @dataclass
@@ -79,19 +81,35 @@ def measure(
     backlog = Backlog(place, shape, Checker(place.postgres.dsn(), shape))
     say(f"{shape.name}: writing {shape.changes:,} changes; logs in {place.folder}")
     backlog.write()
+    place.warm_tables(len(shape.tables))
     figures: Figures = {}
 
-    def note(name: str, figure: Figure) -> None:
+    def note(run: int, name: str, figure: Figure) -> None:
         figures.setdefault(name, []).append(figure)
         say(f"{shape.name}, run {run + 1}: {name}: {figure.rows_per_s:,.0f} rows/s")
 
+    turns: list[_Turn] = [
+        _limit,
+        *(partial(_walstream, one) for one in wanted.variants),
+    ]
+    turns += [_debezium] if wanted.debezium else []
     for run in range(wanted.runs):
-        note(LIMIT, limit(backlog, f"limit{run}"))
-        for variant in wanted.variants:
-            note(variant.name, walstream(backlog, run, variant))
-        if wanted.debezium:
-            note(DEBEZIUM, debezium(backlog, run))
+        first = run % len(turns)  # who comes later finds the servers warmer
+        for turn in turns[first:] + turns[:first]:
+            note(run, *turn(backlog, run))
     return figures
+
+
+def _limit(backlog: Backlog, run: int) -> tuple[str, Figure]:
+    return LIMIT, limit(backlog, f"limit{run}")
+
+
+def _walstream(variant: Variant, backlog: Backlog, run: int) -> tuple[str, Figure]:
+    return variant.name, walstream(backlog, run, variant)
+
+
+def _debezium(backlog: Backlog, run: int) -> tuple[str, Figure]:
+    return DEBEZIUM, debezium(backlog, run)
 
 
 def limit(backlog: Backlog, slot: str) -> Figure:

@@ -21,6 +21,7 @@ _SETTINGS = {
 # ten megabytes for each index of each partition, which some kernels fill with zeros at
 # the first record: with a thousand new topics that alone takes seconds
 _BROKER = {"log.index.size.max.bytes": "262144"}
+_WARM_RECORDS = 1_000_000
 _WARM_VALUE = b'{"some": "record of a size as theirs"}' * 5
 
 
@@ -36,6 +37,11 @@ class Place:
 
     def topic(self, name: str, *others: str) -> Topic:
         return Topic(self.kafka.bootstrap, self.partitions, name, *others)
+
+    def warm_tables(self, tables: int) -> None:
+        """Let the broker have met as many topics: requests of few records each."""
+        if tables > 1:
+            warm(self, min(self.rows, _WARM_RECORDS), tables)
 
     def pages(self) -> int:
         with psycopg.connect(self.postgres.dsn()) as connection:
@@ -64,13 +70,13 @@ def servers(rows: int, partitions: int) -> Iterator[Place]:
     ):
         folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
         place = Place(postgres, kafka, folder, rows, partitions)
-        warm(place, min(max(rows, 10_000), 1_000_000))
+        warm(place, min(max(rows, 10_000), _WARM_RECORDS))
         yield place
 
 
-def warm(place: Place, records: int) -> None:
+def warm(place: Place, records: int, partitions: int = 1) -> None:
     """Let the broker have compiled its code, whoever comes first."""
-    topic = place.topic("warm")
+    topic = Topic(place.kafka.bootstrap, partitions, f"warm{partitions}")
     producer = Producer(
         {
             "bootstrap.servers": place.kafka.bootstrap,
@@ -81,7 +87,9 @@ def warm(place: Place, records: int) -> None:
     for number in range(records):
         while True:
             try:
-                producer.produce("warm", _WARM_VALUE, b"%d" % number)
+                producer.produce(
+                    topic.name, _WARM_VALUE, b"%d" % number, number % partitions
+                )
             except BufferError:
                 producer.poll(0.05)
             else:

@@ -1,38 +1,49 @@
 """A change reads the same from the server, from walstream and from Debezium."""
 
-from bench.checked import Sum, new_of, read_op, read_unwrapped
+import pytest
+
+from bench.checked import Sum, Unlike, new_of, read_op, read_unwrapped
 
 _ROW = "7\t8\tsome text\t2026-01-01 00:00:08.123457+00\t10.00\tname 8"
 _TEXTS = _ROW.replace("\t", '","')
+_UNWRAPPED = (
+    b'{"id":7,"a":8,"note":"some text","at":"2026-01-01T00:00:08.123457Z",'
+    b'"amount":"10.00","name":"name 8"}'
+)
 
 
 def op(body: str) -> bytes:
-    return f'{{"table_name":"t","lsn":1,"seq_id":0,"op":{body}}}'.encode()
+    return f'{{"table_name":"t","lsn":1,"seq_id":5,"op":{body}}}'.encode()
 
 
 def test_walstreams_changes_are_the_servers_lines() -> None:
     row = f'["{_TEXTS}"]'
-    assert read_op(None, op(f'{{"Insert":{row}}}')) == ("7", 8, f"I\t{_ROW}")
-    found = read_op(None, op(f'{{"Update":[{row},{row}]}}'))
-    assert found == ("7", 8, f"U\t{_ROW}\t{_ROW}")
-    assert read_op(None, op(f'{{"Update":[null,{row}]}}')) == ("7", 8, f"U\t{_ROW}")
-    assert read_op(None, op('{"Delete":["7",null]}')) == ("7", None, "D\t7")
+    key, name = b'["7"]', (1, 5)
+    assert read_op(key, op(f'{{"Insert":{row}}}')) == ("7", 8, f"I\t{_ROW}", name)
+    found = read_op(key, op(f'{{"Update":[{row},{row}]}}'))
+    assert found == ("7", 8, f"U\t{_ROW}\t{_ROW}", name)
+    found = read_op(key, op(f'{{"Update":[null,{row}]}}'))
+    assert found == ("7", 8, f"U\t{_ROW}", name)
+    assert read_op(key, op('{"Delete":["7",null]}')) == ("7", None, "D\t7", name)
 
 
 def test_unwrapped_rows_are_the_new_rows_of_the_servers_lines() -> None:
-    value = (
-        b'{"id":7,"a":8,"note":"some text","at":"2026-01-01T00:00:08.123457Z",'
-        b'"amount":"10.00","name":"name 8"}'
-    )
-    assert read_unwrapped(None, value) == ("7", 8, _ROW)
+    assert read_unwrapped(b'{"id":7}', _UNWRAPPED)[:3] == ("7", 8, _ROW)
     assert new_of(f"I\t{_ROW}") == new_of(f"U\t{_ROW}") == _ROW
     assert new_of(f"U\t0{_ROW}\t{_ROW}") == _ROW
 
 
 def test_a_delete_is_no_value_or_null() -> None:
     for value in (None, b"null"):
-        assert read_unwrapped(b'{"id":7}', value) == ("7", None, "D\t7")
+        assert read_unwrapped(b'{"id":7}', value)[:3] == ("7", None, "D\t7")
     assert new_of("D\t7") == "D\t7"
+
+
+def test_a_key_of_another_row_is_seen() -> None:
+    with pytest.raises(Unlike, match="has key"):
+        read_op(b'["8"]', op(f'{{"Insert":["{_TEXTS}"]}}'))
+    with pytest.raises(Unlike, match="has key"):
+        read_unwrapped(b'{"id":8}', _UNWRAPPED)
 
 
 def test_a_sum_knows_no_order_and_sees_what_is_lost_or_twice() -> None:
