@@ -69,18 +69,20 @@ cover-own: $(READY) ## each module's coverage by its own unit test alone
 	$(BIN)/python -m tests.cover_own
 clean: ## delete all that make made
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
+	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here
 
 $(READY): pyproject.toml | python
 	@echo "setting up .venv with $(PYTHON)"
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
-# what is benched is installed, so that it is compiled where a compiler is
+# what is benched is installed, so that it is compiled where a compiler is; by way of the
+# sdist, since compiled modules beside their sources would be what .venv runs
 $(BENCHED): $(shell find walstream -name '*.py') $(READY)
 	@echo "setting up .venv-bench: walstream compiled"
 	@[ -x $(BENCHED_BIN)/pip ] || $(PYTHON) -m venv .venv-bench
 	@rm -rf .venv-bench/dist
-	@MYPYC_OPT_LEVEL=3 HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build --wheel \
+	@MYPYC_OPT_LEVEL=3 HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build \
 	  --outdir .venv-bench/dist . > .venv-bench/build.log 2>&1 || { \
 	  echo "it cannot be compiled here (.venv-bench/build.log ends so):"; \
 	  tail -n 3 .venv-bench/build.log; echo "the pure form alone is benched"; \
