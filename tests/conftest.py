@@ -38,6 +38,7 @@ _LONG_ON_15 = {
     "test_after_a_lost_slot_the_printed_repair_makes_it_stream",
     "test_after_damage_the_epoch_is_another",
     "test_an_idle_slot_follows_while_another_database_writes",
+    "test_an_instance_killed_in_the_middle_goes_on",
     "test_an_older_copy_of_the_state_is_noticed",
     "test_before_while_and_after_a_run",
     "test_rows_of_before_and_changes_of_meanwhile_are_the_table",

@@ -254,7 +254,8 @@ def test_an_instance_killed_in_the_middle_goes_on(
         for one in (database, target):
             one.execute(SCHEMA)
         database.execute(PUBLICATION + ", late")
-        fill(database, 5000)
+        rows = 10_000  # of each: a reader is behind, and the kill still comes amid them
+        fill(database, rows)
         walstream = started(runs, database.dsn)
         with (
             loading(database) as load,
@@ -262,8 +263,8 @@ def test_an_instance_killed_in_the_middle_goes_on(
         ):
             ask(walstream, "early", replace=True)
             ask(walstream, "late", replace=True)
-            for rows in (500, 5500):  # amid each table
-                reader.until(partial(has_snapshots, rows))
+            for sent in (500, rows + 500):
+                reader.until(partial(has_snapshots, sent))
                 walstream.kill()
                 done = [entry["table"] for entry in walstream.said("backfilled")]
                 assert "public.late" not in done
