@@ -150,7 +150,7 @@ class Walstream:
         return [
             child.pid
             for child in psutil.Process(self.pid).children()
-            if "walstream.worker" in _command_of(child)
+            if "walstream.worker_main" in _command_of(child)
         ]
 
     def processes(self, word: str) -> list[psutil.Process]:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaException
 
-_ANSWER_S: Final = 1.0  # a close waits so long, at most, for the question to end
+_ANSWER_S: Final = 1.0  # the producer lives as long, at most, when it is given up
 
 
 class Asks(Protocol):
@@ -21,7 +21,8 @@ def acquaint(producer: Asks, topic: str) -> None:
     An idempotent producer needs an id before its first record. It looks for a broker to
     ask a millisecond after it was made, when none is connected, and next after 0.5 s;
     but metadata that comes in between lets it look at once (librdkafka,
-    rdkafka_idempotence.c and rd_kafka_parse_Metadata).
+    rdkafka_idempotence.c and rd_kafka_parse_Metadata). The first answer may come over
+    the bootstrap connection, which ends with it: so it is asked twice.
     """
     asking = (producer, topic)
     threading.Thread(target=_ask, args=asking, name="acquaint", daemon=True).start()
@@ -29,4 +30,5 @@ def acquaint(producer: Asks, topic: str) -> None:
 
 def _ask(producer: Asks, topic: str) -> None:
     with contextlib.suppress(KafkaException):  # brokers that are away: it looks again
+        producer.list_topics(topic, _ANSWER_S)
         producer.list_topics(topic, _ANSWER_S)

@@ -1,13 +1,12 @@
 """The composition root: configuration -> a supervisor of one worker for each source."""
 
+import sys
 from dataclasses import asdict
 from typing import Any
 
 import structlog
-from rich.console import Console
 
 from walstream import supported
-from walstream.bars import Bars
 from walstream.config import Config
 from walstream.supervisor import Supervisor
 
@@ -19,10 +18,13 @@ def run(config: Config, options: Any) -> int:
     supported.refuse_unsupported(config)
     for risk in supported.risks(config):
         _log.warning(risk.what, key=risk.key)
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         return Supervisor(config, asdict(options)).run()
-    bars = Bars(console)
+    from rich.console import Console  # noqa: PLC0415 - for somebody who looks on
+
+    from walstream.bars import Bars  # noqa: PLC0415 - likewise
+
+    bars = Bars(Console(stderr=True))
     try:
         return Supervisor(config, asdict(options), bars.show).run()
     finally:

@@ -322,10 +322,3 @@ def main() -> int:
         over.set()
         told.wait(_LAST_WORD_S)
     return ALL_DONE if ended else 0
-
-
-if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()
-    # threads may still wait for servers that are away: nothing of theirs matters
-    os._exit(code)

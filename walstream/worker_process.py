@@ -86,7 +86,7 @@ class WorkerProcess:
             return False
         self._process = subprocess.Popen(
             # -P: what lies in the folder that it runs in is no module of its
-            [sys.executable, "-P", "-m", "walstream.worker"],
+            [sys.executable, "-P", "-m", "walstream.worker_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # librdkafka's threads would have glibc keep a heap for each

@@ -44,9 +44,9 @@ def look():
     os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=look, daemon=True).start()
 sys.argv = ["walstream", "run"]
-from walstream.cli.main import app
+from walstream.cli.main import main
 try:
-    app()
+    main()
 finally:
     print(sorted({modules} & sys.modules.keys()))
 """
@@ -78,7 +78,7 @@ def test_a_supervisor_that_runs_and_answers_loads_no_servers_library(
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
     (tmp_path / "walstream.toml").write_text(_CONFIG.format(port=port))
-    modules = {*_SERVERS, "pyspark", "sqlalchemy", "walstream.http.face"}
+    modules = {*_SERVERS, "pyspark", "sqlalchemy", "rich", "walstream.http.face"}
     done = subprocess.run(
         [sys.executable, "-c", _RUN.format(port=port, modules=modules)],
         capture_output=True,
@@ -88,3 +88,13 @@ def test_a_supervisor_that_runs_and_answers_loads_no_servers_library(
     )
     assert "is not answered" not in done.stderr
     assert done.stdout == "['walstream.http.face']\n", done.stderr
+
+
+def test_a_workers_process_loads_no_rich() -> None:
+    command = (sys.executable, "-X", "importtime", "-m", "walstream.worker_main")
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert {"structlog.dev", "walstream.config"} <= loaded
+    assert "rich.console" not in loaded

@@ -109,6 +109,7 @@ WITHOUT = {
     "walstream/postgres/timeline.py": _SERVERS,
     "walstream/resetting.py": _SERVERS,
     "walstream/rewinding.py": _SERVERS,
+    "walstream/worker_main.py": "tests/unit/test_imports.py",
     "walstream/run.py": "starts processes: tests/fault",
     "walstream/session.py": _SERVERS,
     "walstream/sink_checks.py": _SERVERS,

@@ -9,6 +9,7 @@ import typer
 from walstream import __version__, build
 from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
+from walstream.lean import load_structlog
 
 app = typer.Typer(
     name="walstream",
@@ -43,6 +44,7 @@ def _options(
 
 def main() -> None:
     """Run the command; an error of ours is one message and its exit code."""
+    load_structlog()
     try:
         app()
     except WalstreamError as error:

@@ -35,7 +35,7 @@ topic_partitions = 3
 "bootstrap.servers" = "{bootstrap}"
 """
 _RUN: Final = "from walstream.cli.main import main; main()"
-_WORKER: Final = b"walstream.worker"
+_WORKER: Final = b"walstream.worker_main"
 _POLL_INTERVAL_S: Final = 0.005
 _GONE_TIMEOUT_S: Final = 5.0
 
