@@ -16,8 +16,14 @@ FOR_EVER = {"linger.ms": 900_000}
 
 
 @contextmanager
-def outbox(kafka: KafkaServer, *, hurries: bool) -> Iterator[Outbox]:
-    given = {"bootstrap.servers": kafka.bootstrap, **FOR_EVER}
+def outbox(
+    kafka: KafkaServer, *, hurries: bool, room: int = 10_000
+) -> Iterator[Outbox]:
+    given = {
+        "bootstrap.servers": kafka.bootstrap,
+        "queue.buffering.max.messages": room,
+        **FOR_EVER,
+    }
     properties = producer_properties(given, LIMIT, LIMIT)
     box = Outbox("kafka", properties, hurries=hurries)
     yield box
@@ -53,6 +59,20 @@ def test_records_that_keep_coming_wait_for_each_other(
             assert box.serve()
         assert counted.undelivered == 1000
         wait_until(lambda: box.serve() and not counted.undelivered, 30, "delivered")
+
+
+def test_records_that_leave_no_room_wait_for_none(
+    kafka: KafkaServer, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}full"
+    TopicAdmin(kafka.bootstrap).create(topic)
+    counted = Counted()
+    with outbox(kafka, hurries=True, room=100) as box:
+        for _ in range(150):
+            put(box, topic, counted)
+        assert not box.has_room
+        wait_until(lambda: box.serve(busy=True), 30, "there is room again")
+        assert counted.undelivered < 150
 
 
 def test_an_operators_linger_holds(kafka: KafkaServer, topic_prefix: str) -> None:

@@ -64,7 +64,8 @@ class Outbox:
     ) -> None:
         """Count the records that Kafka takes in `meter`.
 
-        One that `hurries` sends what it has when no more comes, whatever linger.ms is.
+        One that `hurries` sends what it has when no more comes, or none has room,
+        whatever linger.ms is.
         """
         self._trouble = _Trouble(sink)
         self._meter = meter or SinkMeter()
@@ -117,12 +118,13 @@ class Outbox:
     def serve(self, *, busy: bool = False) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
 
-        While others are `busy` with the same stream, nothing is hurried. Raises what
+        While others are `busy` with the same stream, only what has no room hurries. Raises what
         stops this producer for good.
         """
-        quiet = not (busy or self.is_busy or self._trouble.is_on)
+        quiet = not (busy or self.is_busy)
         self._fresh = False
-        if quiet and self._hurries and len(self._producer):
+        waits = self._held or (quiet and len(self._producer))
+        if waits and self._hurries and not self._trouble.is_on:
             self._flush()
         else:
             self._poll(0)
@@ -143,7 +145,7 @@ class Outbox:
             self._hear_why()
 
     def _flush(self) -> None:
-        """Send now what waits for others: none came since the last look."""
+        """Send now what waits for others: none came, or there is no room for more."""
         try:
             self._producer.flush(_FLUSH_S)
         except KafkaException as error:

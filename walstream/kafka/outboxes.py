@@ -13,7 +13,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka.outbox import Outbox
 
 _POLL_S: Final = 0.05
-_TOPICS_EACH: Final = 100
+_TOPICS_EACH: Final = 200
 _MOST: Final = 16  # each has its threads, and a connection to every broker
 
 

@@ -11,6 +11,9 @@ _LARGEST_QUEUE_KBYTES: Final = 2_097_151
 # also what that is counted in
 _PER_RECORD: Final = 640
 _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
+# milliseconds for each of a sink's several producers: librdkafka sends one partition a
+# request, and each of many gets little at a time
+_LINGER_EACH: Final = 60
 _LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "acks": "all",
@@ -75,12 +78,14 @@ def parts_within(given: Mapping[str, Any], wanted: int, limit: int) -> int:
 def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
     """Divide a queue among so many producers.
 
-    Of many topics each gets little at a time: they wait longer for a batch.
+    They wait longer for a batch: nothing waits that no more comes after, or that leaves
+    no room.
     """
     wanted = {**_DEFAULTS, **given}
     kbytes = _number(wanted, "queue.buffering.max.kbytes") // parts
     messages = _number(wanted, "queue.buffering.max.messages") // parts
-    linger = {"linger.ms": parts * _DEFAULTS["linger.ms"]} if hurries(given) else {}
+    several = parts > 1 and hurries(given)
+    linger = {"linger.ms": parts * _LINGER_EACH} if several else {}
     return {
         **given,
         **linger,

@@ -54,7 +54,7 @@ def made(parts: int) -> tuple[Outboxes, list[Box]]:
 
 
 @pytest.mark.parametrize(
-    ("topics", "parts"), [(0, 1), (1, 1), (100, 1), (101, 2), (1000, 10), (10**6, 16)]
+    ("topics", "parts"), [(0, 1), (1, 1), (200, 1), (201, 2), (1000, 5), (10**6, 16)]
 )
 def test_few_topics_need_one_producer(topics: int, parts: int) -> None:
     assert parts_for(topics) == parts
