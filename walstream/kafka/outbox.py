@@ -118,8 +118,8 @@ class Outbox:
     def serve(self, *, busy: bool = False) -> bool:
         """Hear of deliveries, send what is held; tell whether there is room.
 
-        While others are `busy` with the same stream, only what has no room hurries. Raises what
-        stops this producer for good.
+        While others are `busy` with the same stream, only what has no room hurries.
+        Raises what stops this producer for good.
         """
         quiet = not (busy or self.is_busy)
         self._fresh = False
