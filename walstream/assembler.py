@@ -27,6 +27,8 @@ from walstream.pgoutput.messages import (
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
 
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
+_UPDATE: Final = Kind.UPDATE
+_DELETE: Final = Kind.DELETE
 
 
 @dataclass(slots=True, init=False)
@@ -38,7 +40,8 @@ class _Shape:
     old_rows_whole: bool  # may a null in an old row marked 'O' be believed?
     table: Table
     split: tuple[int, ...]  # columns whose change splits an update
-    identity: frozenset[int]  # columns that an old row marked 'K' carries
+    identity: tuple[int, ...]  # columns that an old row marked 'K' carries
+    omitted: list[Value]  # such a row, without them
     meter: TableMeter
     width: int  # how many columns a row has
 
@@ -54,9 +57,10 @@ class _Shape:
         self.history, self.old_rows_whole = keys
         self.table = table
         self.split = split
-        self.identity = frozenset(
+        self.identity = tuple(
             index for index, column in enumerate(relation.columns) if column.is_key
         )
+        self.omitted = [OMITTED] * len(relation.columns)
         self.meter = meter
         self.width = len(table.columns)
 
@@ -198,13 +202,10 @@ class Assembler:
         ]
 
     def _op(self, kind: Kind, shape: _Shape, row_lsn: Lsn) -> ReplicationOp:
-        op = ReplicationOp(kind, shape.table, self._lsn, self._seq_id)
+        op = ReplicationOp(kind, shape.table, self._lsn, self._take_numbers(shape, 1))
         op.row_lsn = row_lsn
         op.xid = self._xid
         op.commit_time = self._commit_time
-        self._seq_id += 1
-        self.meter = meter = shape.meter
-        meter.ops += 1
         return op
 
     def _shape(self, oid: int) -> _Shape:
@@ -224,26 +225,55 @@ class Assembler:
 
     def _update(self, message: Update, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
-        op = self._op(Kind.UPDATE, shape, row_lsn)
         new = self._checked(message.new, shape)
+        old: Row | None = None
+        absent = moved = False
         if message.old is not None:
-            old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
+            old, absent = self._old_row(message.old, shape, whole=message.old_whole)
             if message.toasted:
                 _fill(new, old)
-            op.old = old
-            if any(_differs(old[index], new[index]) for index in shape.split):
-                op.key_changed = True
-                self._seq_id += 1
-                shape.meter.ops += 1
-        op.new = new
-        op.absent = op.absent or (message.toasted and any_absent(new))
-        return op
+            for index in shape.split:
+                if _differs(old[index], new[index]):
+                    moved = True
+        numbers = 2 if moved else 1
+        return ReplicationOp(
+            _UPDATE,
+            shape.table,
+            self._lsn,
+            self._take_numbers(shape, numbers),
+            old,
+            new,
+            absent or (message.toasted and any_absent(new)),
+            moved,
+            row_lsn,
+            self._xid,
+            self._commit_time,
+        )
 
     def _delete(self, message: Delete, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
-        op = self._op(Kind.DELETE, shape, row_lsn)
-        op.old, op.absent = self._old_row(message.old, shape, whole=message.old_whole)
-        return op
+        old, absent = self._old_row(message.old, shape, whole=message.old_whole)
+        return ReplicationOp(
+            _DELETE,
+            shape.table,
+            self._lsn,
+            self._take_numbers(shape, 1),
+            old,
+            None,
+            absent,
+            False,  # noqa: FBT003 - positions are faster
+            row_lsn,
+            self._xid,
+            self._commit_time,
+        )
+
+    def _take_numbers(self, shape: _Shape, count: int) -> int:
+        """Give the first of so many numbers of the transaction, and count them."""
+        first = self._seq_id
+        self._seq_id = first + count
+        self.meter = meter = shape.meter
+        meter.ops += count
+        return first
 
     def _old_row(
         self, old: list[Value], shape: _Shape, *, whole: bool
@@ -258,10 +288,9 @@ class Assembler:
         if whole:
             row: list[Value] = [OMITTED if value is None else value for value in old]
             return row, any_absent(row)
-        row = [
-            value if index in shape.identity else OMITTED
-            for index, value in enumerate(old)
-        ]
+        row = list(shape.omitted)
+        for index in shape.identity:
+            row[index] = old[index]
         return row, len(shape.identity) < len(row)
 
 

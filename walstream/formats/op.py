@@ -53,16 +53,18 @@ class OpEncoder:
         self._lsn: Lsn = -1
         self._lsn_head = b""  # up to the number of a row, in that transaction
         self._snapshot_tail = b"}" + self._tail + b',"snapshot":true}'
+        self._left_out: list[bool] | None = None  # of the last such Delete
+        self._key_tail = b""
 
     def encode(self, op: ReplicationOp) -> bytes:
         """Render one op of this encoder's table."""
         kind = op.kind
+        if op.absent and kind is _DELETE and not op.snapshot:
+            return self._encode_key(op, op.old or ())
         if op.absent or op.snapshot or kind is _TRUNCATE:
             return self._encode_rare(op)
-        lsn = op.lsn
-        if lsn != self._lsn:
-            self._lsn = lsn
-            self._lsn_head = b'%b%d,"seq_id":' % (self._head, lsn)
+        if op.lsn != self._lsn:
+            self._begin(op.lsn)
         number = str(op.seq_id).encode()
         if kind is _INSERT:
             new = _dumps(op.new)
@@ -77,6 +79,27 @@ class OpEncoder:
         body = b"%b,%b]" % (_dumps(op.old), _dumps(op.new))
         return b"".join(
             (self._lsn_head, number, b',"op":{"Update":[', body, self._row_tail)
+        )
+
+    def _begin(self, lsn: Lsn) -> None:
+        self._lsn = lsn
+        self._lsn_head = b'%b%d,"seq_id":' % (self._head, lsn)
+
+    def _encode_key(self, op: ReplicationOp, old: Row) -> bytes:
+        """Render a Delete that came with its key alone, as most do."""
+        left_out = [isinstance(value, NotSent) for value in old]
+        if left_out != self._left_out:
+            self._left_out = left_out
+            absent = (
+                b',"absent":%b' % _dumps(self._absent(op)) if any(left_out) else b""
+            )
+            self._key_tail = b"}%b%b}" % (self._tail, absent)
+        if op.lsn != self._lsn:
+            self._begin(op.lsn)
+        key = _dumps([None if isinstance(value, NotSent) else value for value in old])
+        number = str(op.seq_id).encode()
+        return b"".join(
+            (self._lsn_head, number, b',"op":{"Delete":', key, self._key_tail)
         )
 
     def encode_lines(self, block: bytes, lsn: Lsn, seq_id: int) -> list[bytes] | None:

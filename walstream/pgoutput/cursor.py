@@ -85,12 +85,24 @@ class Cursor:
         flags, lsn, end_lsn, commit_time = _COMMIT(self.payload, self._take(25))
         return flags, lsn, end_lsn, commit_time
 
-    def tag(self, *allowed: str) -> str:
+    def tag(self, allowed: bytes) -> int:
         """One byte that says what follows."""
-        found = chr(self.u8())
+        found = self.payload[self._take(1)]
         if found not in allowed:
-            raise Malformed(f"{found!r} where {' or '.join(allowed)}", self.offset - 1)
+            wanted = " or ".join(map(chr, allowed))
+            raise Malformed(f"{chr(found)!r} where {wanted}", self.offset - 1)
         return found
+
+    def oid(self) -> int:
+        """Read a row's relation, by hand as `row_head` does."""
+        payload = self.payload
+        start = self._take(4)
+        return (
+            payload[start] << 24
+            | payload[start + 1] << 16
+            | payload[start + 2] << 8
+            | payload[start + 3]
+        )
 
     def row_head(self) -> int:
         """Read the relation of a row that begins with its new tuple: 'N' must follow.

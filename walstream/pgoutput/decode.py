@@ -24,6 +24,9 @@ from walstream.pgoutput.messages import (
     Update,
 )
 
+_NEW: Final = ord("N")  # a new row follows
+_WHOLE: Final = ord("O")  # an old row, every column of it
+
 
 def _begin(cursor: Cursor) -> Begin:
     final_lsn, commit_time, xid = cursor.begin()
@@ -44,7 +47,7 @@ def _relation(cursor: Cursor) -> Relation:
         oid=cursor.u32(),
         namespace=cursor.string() or "pg_catalog",  # sent as an empty string
         name=cursor.string(),
-        replica_identity=cursor.tag("d", "n", "f", "i"),
+        replica_identity=chr(cursor.tag(b"dnfi")),
         columns=[_column(cursor) for _ in range(cursor.u16())],
     )
 
@@ -73,21 +76,21 @@ def _insert(cursor: Cursor) -> Insert:
 
 
 def _update(cursor: Cursor) -> Update:
-    oid = cursor.u32()
-    tag = cursor.tag("K", "O", "N")
-    if tag == "N":
+    oid = cursor.oid()
+    tag = cursor.tag(b"KON")
+    if tag == _NEW:
         new = cursor.tuple_data()
         return Update(oid, None, False, new, cursor.toasted)  # noqa: FBT003 - fields in the manual's order
     old = cursor.tuple_data()
     cursor.toasted = False
-    cursor.tag("N")
+    cursor.tag(b"N")
     new = cursor.tuple_data()
-    return Update(oid, old, tag == "O", new, cursor.toasted)
+    return Update(oid, old, tag == _WHOLE, new, cursor.toasted)
 
 
 def _delete(cursor: Cursor) -> Delete:
-    oid = cursor.u32()
-    whole = cursor.tag("K", "O") == "O"
+    oid = cursor.oid()
+    whole = cursor.tag(b"KO") == _WHOLE
     return Delete(oid, cursor.tuple_data(), whole)
 
 

@@ -137,6 +137,24 @@ def test_absent_names_only_halves_that_have_some() -> None:
     assert b'"absent":{"old":["n","v"]}}' in OpEncoder(T).encode(op)
 
 
+def test_deletes_by_turns_name_what_each_of_them_lacks() -> None:
+    rows: list[Row] = [
+        ["1", OMITTED, OMITTED],
+        ["1", "2", OMITTED],
+        ["1", None, "3"],
+        ["1", OMITTED, OMITTED],
+    ]
+    encoder = OpEncoder(T)
+    for lsn, row in enumerate([*rows, *reversed(rows)]):
+        op = ReplicationOp(Kind.DELETE, T, lsn, lsn, row, absent=True)
+        value = encoder.encode(op)
+        assert value == OpEncoder(T).encode(op)
+        assert readable(decode(value).old) == readable(row)
+    nothing = Table("public", "t", ())
+    op = ReplicationOp(Kind.DELETE, nothing, 1, 0, [], absent=True)
+    assert OpEncoder(nothing).encode(op).endswith(b'"op":{"Delete":[]}}')
+
+
 def test_hostile_names_are_escaped() -> None:
     table = Table('s"', 't\\"', ('a"\n',))
     record = OpEncoder(table).encode(ReplicationOp(Kind.INSERT, table, 1, 0, new=[""]))
