@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaException
 
-_ANSWER_S: Final = 1.0  # the producer lives as long, at most, when it is given up
+_ANSWER_S: Final = 1.0  # twice that lives a producer, at most, that is given up
 
 
 class Asks(Protocol):
@@ -24,8 +24,11 @@ def acquaint(producer: Asks, topic: str) -> None:
     rdkafka_idempotence.c and rd_kafka_parse_Metadata). The first answer may come over
     the bootstrap connection, which ends with it: so it is asked twice.
     """
-    asking = (producer, topic)
-    threading.Thread(target=_ask, args=asking, name="acquaint", daemon=True).start()
+    asking = threading.Thread(
+        target=_ask, args=(producer, topic), name="acquaint", daemon=True
+    )
+    with contextlib.suppress(RuntimeError):  # no more threads: it looks by itself
+        asking.start()
 
 
 def _ask(producer: Asks, topic: str) -> None:

@@ -322,3 +322,15 @@ def main() -> int:
         over.set()
         told.wait(_LAST_WORD_S)
     return ALL_DONE if ended else 0
+
+
+def process() -> None:
+    """Be a worker's process; never return."""
+    code = main()
+    sys.stderr.flush()
+    # threads may still wait for servers that are away: nothing of theirs matters
+    os._exit(code)
+
+
+if __name__ == "__main__":  # a supervisor of before an upgrade starts it so
+    process()

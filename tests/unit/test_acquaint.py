@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from confluent_kafka import KafkaException
 
 from walstream.acquaint import acquaint
@@ -37,6 +38,18 @@ def test_it_is_asked_for_the_topic_while_others_go_on() -> None:
     producer.may_answer.set()
     _ended()
     assert producer.topics == ["orders", "orders"]
+
+
+def test_where_no_thread_starts_the_producer_waits_as_any_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    producer = Asked()
+    acquaint(producer, "orders")
+    assert producer.topics == []
 
 
 def test_brokers_that_are_away_are_no_error() -> None:

@@ -60,7 +60,9 @@ class OpEncoder:
         """Render one op of this encoder's table."""
         kind = op.kind
         if op.absent and kind is _DELETE and not op.snapshot:
-            return self._encode_key(op, op.old or ())
+            if op.old is not None and op.new is None:
+                return self._encode_key(op, op.old)
+            return self._encode_rare(op)
         if op.absent or op.snapshot or kind is _TRUNCATE:
             return self._encode_rare(op)
         if op.lsn != self._lsn:

@@ -15,6 +15,7 @@ _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 # request, and each of many gets little at a time
 _LINGER_EACH: Final = 60
 _LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
+_TIMEOUTS: Final = frozenset({"message.timeout.ms", "delivery.timeout.ms"})
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -84,8 +85,9 @@ def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
     wanted = {**_DEFAULTS, **given}
     kbytes = _number(wanted, "queue.buffering.max.kbytes") // parts
     messages = _number(wanted, "queue.buffering.max.messages") // parts
-    several = parts > 1 and hurries(given)
-    linger = {"linger.ms": parts * _LINGER_EACH} if several else {}
+    # a record that may be given up is not to spend its time so
+    lingers = parts > 1 and hurries(given) and not given.keys() & _TIMEOUTS
+    linger = {"linger.ms": parts * _LINGER_EACH} if lingers else {}
     return {
         **given,
         **linger,

@@ -150,6 +150,8 @@ def test_deletes_by_turns_name_what_each_of_them_lacks() -> None:
         value = encoder.encode(op)
         assert value == OpEncoder(T).encode(op)
         assert readable(decode(value).old) == readable(row)
+    moved = ReplicationOp(Kind.DELETE, T, 1, 0, rows[0], ["1", UNCHANGED, "3"], True)
+    assert b'"absent":{"old":["n","v"],"new":["n"]}' in encoder.encode(moved)
     nothing = Table("public", "t", ())
     op = ReplicationOp(Kind.DELETE, nothing, 1, 0, [], absent=True)
     assert OpEncoder(nothing).encode(op).endswith(b'"op":{"Delete":[]}}')

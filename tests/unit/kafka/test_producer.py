@@ -103,6 +103,7 @@ def test_producers_of_one_sink_divide_its_queue() -> None:
     assert made["queue.buffering.max.messages"] == 100
     assert made["linger.ms"] == 1
     alone = producer_properties(split_queue({}, 1), MIB, MIB)["linger.ms"]
+    assert "linger.ms" not in split_queue({"message.timeout.ms": 300}, 16)
     assert alone < split_queue({}, 2)["linger.ms"] < split_queue({}, 10)["linger.ms"]
     whole = split_queue({}, 1)["queue.buffering.max.kbytes"]
     assert made["queue.buffering.max.kbytes"] == whole // 10
