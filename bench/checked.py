@@ -1,8 +1,8 @@
 """Whether a topic holds what was written: a fast run that lost a row is none.
 
 Counts, a sum of hashes in which no order shows, and the order: the numbers of what lies
-in one partition only grow, as do (lsn, seq_id), and only a row that is
-there is deleted. Each record's key is its row's.
+in one partition only grow, as do (lsn, seq_id), and only a row that is there is
+deleted. Each record's key is its row's.
 """
 
 from collections.abc import Callable, Iterator

@@ -29,7 +29,7 @@ _LOOK_EVERY_S: Final = 0.03
 _LINGER_MS: Final = 20  # of Debezium: throughput counts
 
 Figures = dict[str, list[Figure]]
-_Turn = Callable[["Backlog", int], tuple[str, Figure]]
+_Turn = Callable[["Backlog", int], Figure]
 
 
 @dataclass
@@ -88,37 +88,23 @@ def measure(
         figures.setdefault(name, []).append(figure)
         say(f"{shape.name}, run {run + 1}: {name}: {figure.rows_per_s:,.0f} rows/s")
 
-    turns: list[_Turn] = [
-        _limit,
-        *(partial(_walstream, one) for one in wanted.variants),
-    ]
-    turns += [_debezium] if wanted.debezium else []
+    turns: list[tuple[str, _Turn]] = [(LIMIT, limit)]
+    turns += [(one.name, partial(walstream, variant=one)) for one in wanted.variants]
+    turns += [(DEBEZIUM, debezium)] if wanted.debezium else []
     for run in range(wanted.runs):
         first = run % len(turns)  # who comes later finds the servers warmer
-        for turn in turns[first:] + turns[:first]:
-            note(run, *turn(backlog, run))
+        for name, turn in turns[first:] + turns[:first]:
+            note(run, name, turn(backlog, run))
     return figures
 
 
-def _limit(backlog: Backlog, run: int) -> tuple[str, Figure]:
-    return LIMIT, limit(backlog, f"limit{run}")
-
-
-def _walstream(variant: Variant, backlog: Backlog, run: int) -> tuple[str, Figure]:
-    return variant.name, walstream(backlog, run, variant)
-
-
-def _debezium(backlog: Backlog, run: int) -> tuple[str, Figure]:
-    return DEBEZIUM, debezium(backlog, run)
-
-
-def limit(backlog: Backlog, slot: str) -> Figure:
+def limit(backlog: Backlog, run: int) -> Figure:
     """Let pg_recvlogical read the backlog into nothing."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [
             backlog.place.postgres.binaries / "pg_recvlogical",
-            *("-d", backlog.place.postgres.dsn(), "--slot", slot, "--start"),
+            *("-d", backlog.place.postgres.dsn(), "--slot", f"limit{run}", "--start"),
             *("-f", "/dev/null", "-o", "proto_version=1", "--no-loop"),
             *("-o", f"publication_names={PUBLICATION}", "--endpos", backlog.end),
         ]

@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
@@ -13,6 +15,13 @@ from walstream.kafka.producer import producer_properties
 
 LIMIT = 1 << 20
 FOR_EVER = {"linger.ms": 900_000}
+
+
+@pytest.fixture
+def topic(kafka: KafkaServer, topic_prefix: str) -> str:
+    name = f"{topic_prefix}records"
+    TopicAdmin(kafka.bootstrap).create(name)
+    return name
 
 
 @contextmanager
@@ -35,10 +44,8 @@ def put(box: Outbox, topic: str, counted: Counted) -> None:
 
 
 def test_a_record_that_none_follows_is_sent_before_its_linger_ends(
-    kafka: KafkaServer, topic_prefix: str
+    kafka: KafkaServer, topic: str
 ) -> None:
-    topic = f"{topic_prefix}quiet"
-    TopicAdmin(kafka.bootstrap).create(topic)
     counted = Counted()
     with outbox(kafka, hurries=True) as box:
         put(box, topic, counted)
@@ -46,10 +53,8 @@ def test_a_record_that_none_follows_is_sent_before_its_linger_ends(
 
 
 def test_records_that_keep_coming_wait_for_each_other(
-    kafka: KafkaServer, topic_prefix: str
+    kafka: KafkaServer, topic: str
 ) -> None:
-    topic = f"{topic_prefix}busy"
-    TopicAdmin(kafka.bootstrap).create(topic)
     known, counted = Counted(), Counted()
     with outbox(kafka, hurries=True) as box:
         put(box, topic, known)
@@ -62,10 +67,8 @@ def test_records_that_keep_coming_wait_for_each_other(
 
 
 def test_records_that_leave_no_room_wait_for_none(
-    kafka: KafkaServer, topic_prefix: str
+    kafka: KafkaServer, topic: str
 ) -> None:
-    topic = f"{topic_prefix}full"
-    TopicAdmin(kafka.bootstrap).create(topic)
     counted = Counted()
     with outbox(kafka, hurries=True, room=100) as box:
         for _ in range(150):
@@ -75,9 +78,7 @@ def test_records_that_leave_no_room_wait_for_none(
         assert counted.undelivered < 150
 
 
-def test_an_operators_linger_holds(kafka: KafkaServer, topic_prefix: str) -> None:
-    topic = f"{topic_prefix}slow"
-    TopicAdmin(kafka.bootstrap).create(topic)
+def test_an_operators_linger_holds(kafka: KafkaServer, topic: str) -> None:
     counted = Counted()
     with outbox(kafka, hurries=False) as box:
         put(box, topic, counted)

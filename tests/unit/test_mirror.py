@@ -109,7 +109,6 @@ WITHOUT = {
     "walstream/postgres/timeline.py": _SERVERS,
     "walstream/resetting.py": _SERVERS,
     "walstream/rewinding.py": _SERVERS,
-    "walstream/worker_main.py": "tests/unit/test_imports.py",
     "walstream/run.py": "starts processes: tests/fault",
     "walstream/session.py": _SERVERS,
     "walstream/sink_checks.py": _SERVERS,
@@ -137,6 +136,7 @@ WITHOUT = {
     "walstream/supervisor.py": "starts processes: tests/fault",
     "walstream/source_sight.py": _SERVERS,
     "walstream/source_state.py": "tests/unit/http/test_app.py, test_page.py",
+    "walstream/worker_main.py": "tests/unit/test_imports.py",
     "walstream/streamed.py": _SERVERS,
 }
 _SERVED = ("walstream/demo/",)  # run as a whole

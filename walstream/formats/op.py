@@ -59,11 +59,10 @@ class OpEncoder:
     def encode(self, op: ReplicationOp) -> bytes:
         """Render one op of this encoder's table."""
         kind = op.kind
-        if op.absent and kind is _DELETE and not op.snapshot:
-            if op.old is not None and op.new is None:
-                return self._encode_key(op, op.old)
-            return self._encode_rare(op)
         if op.absent or op.snapshot or kind is _TRUNCATE:
+            alone = op.new is None and not op.snapshot
+            if kind is _DELETE and alone and op.old is not None:
+                return self._encode_key(op, op.old)
             return self._encode_rare(op)
         if op.lsn != self._lsn:
             self._begin(op.lsn)
@@ -98,7 +97,7 @@ class OpEncoder:
             self._key_tail = b"}%b%b}" % (self._tail, absent)
         if op.lsn != self._lsn:
             self._begin(op.lsn)
-        key = _dumps([None if isinstance(value, NotSent) else value for value in old])
+        key = _dumps(_known(old))
         number = str(op.seq_id).encode()
         return b"".join(
             (self._lsn_head, number, b',"op":{"Delete":', key, self._key_tail)

@@ -76,7 +76,7 @@ def _insert(cursor: Cursor) -> Insert:
 
 
 def _update(cursor: Cursor) -> Update:
-    oid = cursor.oid()
+    oid = cursor.u32()
     tag = cursor.tag(b"KON")
     if tag == _NEW:
         new = cursor.tuple_data()
@@ -89,7 +89,7 @@ def _update(cursor: Cursor) -> Update:
 
 
 def _delete(cursor: Cursor) -> Delete:
-    oid = cursor.oid()
+    oid = cursor.u32()
     whole = cursor.tag(b"KO") == _WHOLE
     return Delete(oid, cursor.tuple_data(), whole)
 
