@@ -56,7 +56,7 @@ def main() -> None:
         place = Place(postgres, kafka, folder, wanted.rows, wanted.partitions)
         console.print(f"writing {wanted.rows} rows; logs in {folder}")
         fill(place)
-        warm(place, min(wanted.rows, 1_000_000))
+        warm(place)
         for run in range(wanted.runs):
             measure(place, run, figures, missing, wanted.without)
             console.print(f"run {run + 1} of {wanted.runs} done")

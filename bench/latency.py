@@ -27,8 +27,7 @@ _DEBEZIUM_RATE: Final = 1_000
 _DEBEZIUM_LINGER_MS: Final = 1
 _SHARE: Final = 0.7
 _LEAST_TRIED: Final = 1_000.0
-_FACTOR: Final = 1.4
-_TRIES: Final = 2  # of a rate: something else may have taken the machine
+_TRIES: Final = 2  # of a rate
 _TRIED_S: Final = 5
 _WARM_S: Final = 3.0  # of each run, not counted
 _DEBEZIUM_WARM_S: Final = 15.0  # until Java has compiled
@@ -54,6 +53,11 @@ class Latency:
     rss_mb: float = 0.0
     void: str = ""  # why it does not count
 
+    @property
+    def kept_up(self) -> bool:
+        """Whether it counts, and its reader was in time."""
+        return not self.void and self.p99_ms <= _KEEPS_UP_MS
+
 
 Figures = dict[str, list[Latency]]
 Start = Callable[[str], AbstractContextManager[Program]]
@@ -69,7 +73,9 @@ def measure(
     bench = _Bench(place, itertools.count())
     for variant in wanted.variants:
         start = functools.partial(programs.walstream, place, variant)
-        top = bench.sustained(start, say)
+        try_it = functools.partial(bench.tried, start)
+        try_it(_LEAST_TRIED)  # so that servers are warm
+        top = sustained(try_it, say)
         say(f"{variant.name} sustains {top.rate:,.0f} tx/s")
         figures[f"{variant.name}, the highest that it sustains"] = [top]
         rates: list[tuple[str, float]] = [(f"{rate:,} tx/s", rate) for rate in _RATES]
@@ -94,19 +100,8 @@ class _Bench:
     place: Place
     numbers: "itertools.count[int]"
 
-    def sustained(self, start: Start, say: Callable[[str], None]) -> Latency:
-        """Raise the rate until the writer or the reader falls behind, twice."""
-        self.run(start, _LEAST_TRIED, _TRIED_S, _WARM_S)  # so that servers are warm
-        rate, best, failed = _LEAST_TRIED, None, 0
-        while True:
-            found = self.run(start, rate, _TRIED_S, _WARM_S)
-            say(f"tried {rate:,.0f} tx/s: p99 {found.p99_ms:.0f} ms {found.void}")
-            if found.void or found.p99_ms > _KEEPS_UP_MS:
-                failed += 1
-                if failed == _TRIES:
-                    return best or found
-            else:
-                rate, best, failed = rate * _FACTOR, found, 0
+    def tried(self, start: Start, rate: float) -> Latency:
+        return self.run(start, rate, _TRIED_S, _WARM_S)
 
     def run(self, start: Start, rate: float, seconds: float, warm_s: float) -> Latency:
         """Write at this rate while it is streamed and received."""
@@ -135,6 +130,25 @@ class _Bench:
         found = latency(planned, received, warm_s)
         found.cpu_us_per_row, found.rss_mb = used, program.rss_mb
         return found
+
+
+def sustained(run: Callable[[float], Latency], say: Callable[[str], None]) -> Latency:
+    """Double the rate until writer or reader falls behind; then try one between."""
+
+    def tried(rate: float) -> Latency:  # again if it fails: others use the machine, too
+        for _ in range(_TRIES):
+            found = run(rate)
+            say(f"tried {rate:,.0f} tx/s: p99 {found.p99_ms:.0f} ms {found.void}")
+            if found.kept_up:
+                break
+        return found
+
+    best = found = tried(_LEAST_TRIED)
+    while found.kept_up:
+        best, found = found, tried(found.rate * 2)
+    if best.kept_up:
+        found = tried(best.rate * math.sqrt(2))
+    return found if found.kept_up else best
 
 
 class Receiver:

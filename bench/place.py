@@ -1,7 +1,9 @@
 """Where the programs of one benchmark read and write."""
 
+import itertools
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ _SETTINGS = {
 # ten megabytes for each index of each partition, which some kernels fill with zeros at
 # the first record: with a thousand new topics that alone takes seconds
 _BROKER = {"log.index.size.max.bytes": "262144"}
+_WARM_S = 5.0  # a broker's second million of records is twice as fast as its first
 _WARM_RECORDS = 1_000_000
 _WARM_VALUE = b'{"some": "record of a size as theirs"}' * 5
 
@@ -41,7 +44,8 @@ class Place:
     def warm_tables(self, tables: int) -> None:
         """Let the broker have met as many topics: requests of few records each."""
         if tables > 1:
-            warm(self, min(self.rows, _WARM_RECORDS), tables)
+            records = range(min(self.rows, _WARM_RECORDS))
+            produce(self, f"warm{tables}", tables, records)
 
     def pages(self) -> int:
         with psycopg.connect(self.postgres.dsn()) as connection:
@@ -70,21 +74,31 @@ def servers(rows: int, partitions: int) -> Iterator[Place]:
     ):
         folder = Path(tempfile.mkdtemp(prefix="walstream-bench-"))
         place = Place(postgres, kafka, folder, rows, partitions)
-        warm(place, min(max(rows, 10_000), _WARM_RECORDS))
+        warm(place)
         yield place
 
 
-def warm(place: Place, records: int, partitions: int = 1) -> None:
+def warm(place: Place) -> None:
     """Let the broker have compiled its code, whoever comes first."""
-    topic = Topic(place.kafka.bootstrap, partitions, f"warm{partitions}")
+    end = time.monotonic() + _WARM_S
+    in_time = itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
+    produce(place, "warm", place.partitions, in_time)
+
+
+def produce(place: Place, name: str, partitions: int, records: Iterable[int]) -> None:
+    """Send records of a usual size as walstream would, to each partition in turn."""
+    topic = Topic(place.kafka.bootstrap, partitions, name)
     producer = Producer(
         {
             "bootstrap.servers": place.kafka.bootstrap,
             "compression.type": "lz4",
             "linger.ms": 5,
+            "acks": "all",
+            "enable.idempotence": True,
         }
     )
-    for number in range(records):
+    sent = 0
+    for number in records:
         while True:
             try:
                 producer.produce(
@@ -94,5 +108,6 @@ def warm(place: Place, records: int, partitions: int = 1) -> None:
                 producer.poll(0.05)
             else:
                 break
+        sent += 1
     producer.flush()
-    topic.close(records)
+    topic.close(sent)

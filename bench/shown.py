@@ -94,9 +94,8 @@ def plain(profile: str, figures: Figures) -> Table:
 
 def _range(runs: Sequence[Mapping[str, Any]], number: str) -> str:
     found = [run[number] for run in runs]
-    if len(found) == 1:
-        return _number(found[0])
-    return f"{_number(median(found))} ({_number(min(found))}-{_number(max(found))})"
+    middle, least, most = (_number(of(found)) for of in (median, min, max))
+    return middle if least == most else f"{middle}\n{least}-{most}"
 
 
 def _number(value: float) -> str:
@@ -105,7 +104,8 @@ def _number(value: float) -> str:
 
 def _table(profile: str, *headings: Sequence[str]) -> Table:
     table = Table(title=profile)
-    table.add_column("what", no_wrap=True)
+    table.add_column("what")
     for heading in (one for part in headings for one in part):
-        table.add_column(heading, justify="right")
+        width = max(map(len, heading.split()))
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     return table

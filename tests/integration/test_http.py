@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browsing import browser
 from tests.fix_postgres import Database, temporary_database
@@ -172,10 +177,13 @@ def test_the_page_shows_the_numbers_of_metrics(site: Site, scripts: bool) -> Non
 
         def shown(key: str) -> str:
             where = f'[data-k="source/app/{key}"]'
-            while True:
-                with suppress(StaleElementReferenceException):  # it was just renewed
-                    found = page.find_element("css selector", where)
-                    return str(found.text).split("\n")[0]
+
+            def read(page: WebDriver) -> str:  # nothing while the page is loaded anew
+                return str(page.find_element("css selector", where).text)
+
+            renewed = [NoSuchElementException, StaleElementReferenceException]
+            found = WebDriverWait(page, 20, 0.02, renewed).until(read)
+            return found.split("\n")[0]
 
         assert shown("state") == "● streaming"
         wait_until(lambda: shown("wal") == size(site.value(held)), 20, "its WAL")

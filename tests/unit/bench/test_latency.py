@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.latency import latency, percentile
+from bench.latency import Latency, latency, percentile, sustained
 from bench.load import Load
 
 
@@ -37,3 +37,22 @@ def test_a_writer_that_fell_behind_makes_the_run_void() -> None:
         for key in range(200)
     ]
     assert "fell 0.2 s behind" in latency(load, received, warm_s=0.0).void
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"), [(500, 1000), (1000, 1000), (5000, 4000), (6000, 5657)]
+)
+def test_the_highest_rate_is_found_to_a_factor_of_the_square_root_of_two(
+    most: float, expected: float
+) -> None:
+    tried, said = list[float](), list[str]()
+
+    def run(rate: float) -> Latency:
+        tried.append(rate)
+        disturbed = rate == 2000 and tried.count(rate) == 1
+        void = "behind" if rate > most or disturbed else ""
+        return Latency(rate, 1.0, 2.0, 3.0, 1.0, void=void)
+
+    assert round(sustained(run, said.append).rate) == expected
+    assert len(tried) == len(said)
+    assert max(map(tried.count, tried)) == 2
