@@ -11,7 +11,7 @@ from bench.goals import Figures, ratio, verdicts
 from bench.programs import DEBEZIUM, LIMIT
 from bench.results import Document
 
-_WIDTH: Final = 110
+_WIDTH: Final = 120
 _BESIDE: Final = (LIMIT, "COPY", "bare loop", "spark.read.jdbc, warm", DEBEZIUM)
 console = Console(width=_WIDTH)
 
@@ -56,40 +56,32 @@ def goals(documents: Sequence[Document]) -> None:
 def rates(profile: str, figures: Figures) -> Table:
     """Lay out medians, and the ratios to what else was run."""
     others = [name for name in _BESIDE if name in figures]
-    table = _table(
-        profile,
-        ("rows/s", "min", "max", *(f"x {other}" for other in others)),
-        ("CPU us/row", "RSS MB"),
-    )
+    headings = ["rows/s", "min", "max", *(f"x {other}" for other in others)]
+    rows = []
     for name, runs in figures.items():
         found = [run["rows_per_s"] for run in runs]
         rss = max(run.get("rss_mb", 0.0) for run in runs)
         used = median(run.get("cpu_us_per_row", 0.0) for run in runs)
-        table.add_row(
-            name,
-            *(f"{rate:,.0f}" for rate in (median(found), min(found), max(found))),
-            *(f"{ratio(figures, name, other):.2f}" for other in others),
-            f"{used:.1f}" if used else "",
-            f"{rss:.0f}" if rss else "",
-        )
-    return table
+        cells = [f"{rate:,.0f}" for rate in (median(found), min(found), max(found))]
+        cells += [f"{ratio(figures, name, other):.2f}" for other in others]
+        cells += [f"{used:.1f}" if used else "", f"{rss:.0f}" if rss else ""]
+        rows.append([name, *cells])
+    return _table(profile, [*headings, "CPU us/row", "RSS MB"], rows)
 
 
 def plain(profile: str, figures: Figures) -> Table:
-    """Lay out what has no rate: each figure's median, and its range."""
+    """Lay out what has no rate: each figure's median, and its range below."""
     numbers = [
         name
         for name, value in next(iter(figures.values()))[0].items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    table = _table(profile, [number.replace("_", " ") for number in numbers], ())
+    rows = []
     for name, runs in figures.items():
         kept = [run for run in runs if not run.get("void")]
-        if not kept:
-            table.add_row(name, "void")
-            continue
-        table.add_row(name, *(_range(kept, number) for number in numbers))
-    return table
+        found = [_range(kept, number) for number in numbers] if kept else ["void"]
+        rows.append([name, *found])
+    return _table(profile, [number.replace("_", " ") for number in numbers], rows)
 
 
 def _range(runs: Sequence[Mapping[str, Any]], number: str) -> str:
@@ -102,10 +94,19 @@ def _number(value: float) -> str:
     return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _table(profile: str, *headings: Sequence[str]) -> Table:
+def _table(
+    profile: str, headings: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Table:
+    """Let headings and names wrap where it is narrow, and never cut a figure."""
     table = Table(title=profile)
-    table.add_column("what")
-    for heading in (one for part in headings for one in part):
-        width = max(map(len, heading.split()))
-        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
+    table.add_column(
+        "what", min_width=max(len(one) for row in rows for one in row[0].split())
+    )
+    for at, heading in enumerate(headings, 1):
+        parts = heading.split()
+        parts += [line for row in rows if at < len(row) for line in row[at].split("\n")]
+        width = max(map(len, parts))
+        table.add_column(heading, justify="right", min_width=width)
+    for row in rows:
+        table.add_row(*row)
     return table
