@@ -107,7 +107,7 @@ class KafkaSink:
     @property
     def in_flight(self) -> int:
         """Records, and the producer's own requests, under way."""
-        return self._outboxes.in_flight if self._outboxes is not None else 0
+        return outboxes.in_flight if (outboxes := self._outboxes) is not None else 0
 
     @property
     def name(self) -> str:
@@ -116,7 +116,7 @@ class KafkaSink:
     @property
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
-        return self._outboxes is None or self._outboxes.unreachable
+        return (outboxes := self._outboxes) is None or outboxes.unreachable
 
     @property
     def tally(self) -> Tally:
@@ -135,7 +135,7 @@ class KafkaSink:
         """
         if self._outboxes is not None:
             self._outboxes.close(_CLOSE_WAIT_S)
-            self._outboxes = None
+            self._outboxes = None  # who reports took it as its own, to keep it alive
         self._topics.close()
         self._aims.tell()
 
