@@ -25,8 +25,9 @@ OWN = [
     *("property/test_ledger.py", "property/test_stream.py", "unit/pgoutput"),
     *("unit/test_assembler.py", "unit/test_inset.py", "unit/test_key_form.py"),
     *("unit/test_lanes.py", "unit/test_ledger.py", "unit/kafka/test_topic.py"),
-    *("unit/test_meter.py", "unit/test_op.py", "unit/test_partitioner.py"),
-    *("unit/test_pipeline.py", "unit/test_row.py", "unit/formats", "unit/handlers"),
+    *("unit/kafka/test_sink.py", "unit/test_meter.py", "unit/test_op.py"),
+    *("unit/test_partitioner.py", "unit/test_pipeline.py", "unit/test_row.py"),
+    *("unit/formats", "unit/handlers"),
 ]
 unhurried = settings(
     max_examples=200,

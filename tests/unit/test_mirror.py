@@ -76,7 +76,6 @@ WITHOUT = {
     "walstream/kafka/outbox.py": _SERVERS,
     "walstream/kafka/place.py": "tests/unit/chaining/test_state.py",
     "walstream/kafka/reader.py": _SERVERS,
-    "walstream/kafka/sink.py": _SERVERS,
     "walstream/looking.py": _SERVERS,
     "walstream/metrics.py": "constants",
     "walstream/options.py": "a record",

@@ -74,8 +74,8 @@ class Outboxes:
         """Remember what stops these producers."""
         self._all[0].fail(error)
 
-    def close(self, wait_s: float) -> None:
-        """Wait so long for what is in flight in any of them, then give it up."""
+    def wait(self, wait_s: float) -> None:
+        """Wait so long for what is in flight in any of them."""
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             waited_for = [one for one in self._all if one.lets_wait]
@@ -83,5 +83,8 @@ class Outboxes:
                 break
             for one in waited_for:
                 one.wait(_POLL_S / len(waited_for))
+
+    def close(self) -> None:
+        """Give up what is in flight."""
         for one in self._all:
             one.close(0.0)

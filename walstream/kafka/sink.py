@@ -133,9 +133,10 @@ class KafkaSink:
 
         Else a broker might take it after what the next producer sends of the same.
         """
-        if self._outboxes is not None:
-            self._outboxes.close(_CLOSE_WAIT_S)
-            self._outboxes = None  # who reports took it as its own, to keep it alive
+        if (outboxes := self._outboxes) is not None:
+            outboxes.wait(_CLOSE_WAIT_S)
+            self._outboxes = None  # must end nothing: who reports would find it freed
+            outboxes.close()  # used after that, so ended here (decisions.md, mypyc)
         self._topics.close()
         self._aims.tell()
 
@@ -202,9 +203,8 @@ class KafkaSink:
     def _aim(self, table: Table) -> _Target | None:
         if len(self._targets) >= MAX_TABLES:
             self._targets.clear()
-        aim = self._aims.of(table)
         target = None
-        if aim is not None:
+        if (aim := self._aims.of(table)) is not None:
             topic = self._topics.known.get(aim.route.topic)
             outbox = self._outbox_of(aim.route.topic)
             key = aim.route.key.render

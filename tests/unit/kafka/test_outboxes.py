@@ -103,16 +103,18 @@ def test_kafka_is_away_for_all_when_it_is_for_one() -> None:
 def test_one_that_is_stuck_takes_no_time_from_the_others() -> None:
     boxes, (stuck, well) = made(2)
     stuck.left, well.left = 10**6, 3
-    boxes.close(0.05)
+    boxes.wait(0.05)
     assert well.left == 0
     assert stuck.left > 0
+    boxes.close()
     assert stuck.closed
     assert well.closed
 
 
 def test_what_waits_for_nothing_closes_at_once() -> None:
     boxes, both = made(2)
-    boxes.close(float("inf"))
+    boxes.wait(float("inf"))
+    boxes.close()
     assert all(box.closed and not box.waits for box in both)
 
 

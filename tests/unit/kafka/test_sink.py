@@ -1,0 +1,74 @@
+"""A sink ends while its state is asked for; what else it does needs a Kafka."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import cast
+
+import pytest
+
+from walstream.formats.context import Context
+from walstream.kafka.sink import KafkaSink
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Topics
+from walstream.routing import Router, Rules
+from walstream.sink_rules import SinkRules
+
+PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
+RULES = SinkRules("main", "event", "murmur2", "send", False, b"1/d/1", Context())
+
+
+class NoTopics:
+    """Stands for the topics of a sink that sends nothing."""
+
+    limits = (1 << 20, 1 << 20)
+
+    def __init__(self) -> None:
+        self.known: dict[str, Topic] = {}
+
+    def have(self, names: list[str]) -> bool:
+        return not names
+
+    def refresh(self) -> "Future[None]":
+        return Future()
+
+    def close(self) -> None: ...
+
+
+def opened() -> KafkaSink:
+    router = Router("s", Rules({}, "{table}", ""))
+    sink = KafkaSink(RULES, router, cast("Topics", NoTopics()), producer=PRODUCER)
+    assert sink.ready()
+    return sink
+
+
+@pytest.fixture
+def hurry() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # s: another thread's turn comes at every chance
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hurry")
+def test_its_state_can_be_asked_for_while_it_closes() -> None:
+    sinks = [opened()]
+    said, over = [], threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            said.append((sinks[-1].waiting, sinks[-1].in_flight))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for _ in range(5):
+        seen = len(said)
+        sinks[-1].close()
+        while len(said) < seen + 2:
+            over.wait(0.001)
+        assert said[-1] == (True, 0)  # closed: it is not there for Kafka
+        sinks.append(opened())
+    over.set()
+    asking.join()
+    sinks[-1].close()
