@@ -27,7 +27,7 @@ _DEBEZIUM_RATE: Final = 1_000
 _DEBEZIUM_LINGER_MS: Final = 1
 _SHARE: Final = 0.7
 _LEAST_TRIED: Final = 1_000.0
-_TRIES: Final = 3  # of a rate
+_MOST_TRIES: Final = 3  # of a rate
 _TRIED_S: Final = 5
 _WARM_S: Final = 3.0  # of each run, not counted
 _DEBEZIUM_WARM_S: Final = 15.0  # until Java has compiled
@@ -75,7 +75,7 @@ def measure(
         start = functools.partial(programs.walstream, place, variant)
         try_it = functools.partial(bench.tried, start)
         try_it(_LEAST_TRIED)  # so that servers are warm
-        top = sustained(try_it, say)
+        top = sustained(try_it, say, min(wanted.runs, _MOST_TRIES))
         say(f"{variant.name} sustains {top.rate:,.0f} tx/s")
         figures[f"{variant.name}, the highest that it sustains"] = [top]
         rates: list[tuple[str, float]] = [(f"{rate:,} tx/s", rate) for rate in _RATES]
@@ -132,11 +132,13 @@ class _Bench:
         return found
 
 
-def sustained(run: Callable[[float], Latency], say: Callable[[str], None]) -> Latency:
+def sustained(
+    run: Callable[[float], Latency], say: Callable[[str], None], tries: int
+) -> Latency:
     """Double the rate until writer or reader falls behind; then try one between."""
 
     def tried(rate: float) -> Latency:  # again if it fails: others use the machine, too
-        for _ in range(_TRIES):
+        for _ in range(tries):
             found = run(rate)
             say(f"tried {rate:,.0f} tx/s: p99 {found.p99_ms:.0f} ms {found.void}")
             if found.kept_up:

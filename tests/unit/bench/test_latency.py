@@ -53,6 +53,17 @@ def test_the_highest_rate_is_found_to_a_factor_of_the_square_root_of_two(
         void = "behind" if rate > most or disturbed else ""
         return Latency(rate, 1.0, 2.0, 3.0, 1.0, void=void)
 
-    assert round(sustained(run, said.append).rate) == expected
+    assert round(sustained(run, said.append, 3).rate) == expected
     assert len(tried) == len(said)
     assert max(map(tried.count, tried)) == 3
+
+
+def test_a_glance_tries_a_rate_once() -> None:
+    tried = []
+
+    def run(rate: float) -> Latency:
+        tried.append(rate)
+        return Latency(rate, 1.0, 2.0, 3.0, 1.0, void="behind" if rate > 2000 else "")
+
+    assert sustained(run, lambda _: None, 1).rate == 2000
+    assert [round(rate) for rate in tried] == [1000, 2000, 4000, 2828]
