@@ -28,6 +28,7 @@ _TIMEOUT_S: Final = 10.0
 _ASK_S: Final = 3.0
 _CREATED_TIMEOUT_S: Final = 30.0
 _CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
+_DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
 _UNREADABLE: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -189,11 +190,16 @@ class Topics:
 
     def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Describe those of these topics that exist."""
-        admin = self._connected()
-        admin.poll(0)  # what is heard from here on counts
+        self._connected().poll(0)  # what is heard from here on counts
         self._login_refused = None
-        asked = admin.describe_topics(
-            TopicCollection(sorted(names)), request_timeout=_TIMEOUT_S
+        wanted, found = sorted(names), dict[str, Topic]()
+        for start in range(0, len(wanted), _DESCRIBED_AT_ONCE):
+            found |= self._describe_some(wanted[start : start + _DESCRIBED_AT_ONCE])
+        return found
+
+    def _describe_some(self, names: list[str]) -> dict[str, Topic]:
+        asked = self._connected().describe_topics(
+            TopicCollection(names), request_timeout=_TIMEOUT_S
         )
         found = {}
         for name, answer in asked.items():
