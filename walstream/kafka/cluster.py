@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.kafka.failure import failure
-from walstream.kafka.topics import Creation, creation_error
+from walstream.kafka.topics import Creation, creation_error, in_parts
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -105,7 +105,7 @@ class Cluster:
     def topics(self, names: Iterable[str]) -> dict[str, FoundTopic | WalstreamError]:
         """Describe those that are there, or say why one cannot be seen."""
         found: dict[str, FoundTopic | WalstreamError] = {}
-        for part in _parts(sorted(names)):
+        for part in in_parts(sorted(names), _AT_ONCE):
             found |= self._describe(part)
         return found
 
@@ -163,7 +163,7 @@ class Cluster:
     ) -> dict[str, WalstreamError]:
         """Say why topics could not be created: asked of the brokers, not done."""
         refused = {}
-        for part in _parts(sorted(names)):
+        for part in in_parts(sorted(names), _AT_ONCE):
             asked = self._connected().create_topics(
                 [creation.topic(name) for name in part],
                 validate_only=True,
@@ -220,7 +220,3 @@ class Cluster:
                 text = _NOISE.sub("", self._heard[code].str())
                 return type(error)(f"{doing}: {text}", hint=error.hint)
         return Transient(f"{doing}: no answer", hint="walstream tries again by itself")
-
-
-def _parts(names: list[str]) -> Iterable[list[str]]:
-    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))

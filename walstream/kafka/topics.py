@@ -5,10 +5,10 @@ Asks brokers in a thread of its own: the streaming loop never waits for an answe
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -23,6 +23,8 @@ from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.kafka.topic import Topic
 from walstream.metrics import TOPIC
+
+T = TypeVar("T")
 
 _TIMEOUT_S: Final = 10.0
 _ASK_S: Final = 3.0
@@ -157,8 +159,7 @@ class Topics:
                 hint="create them, or set create_topics = true; then: walstream run",
             )
         new = [creation.topic(name) for name in names]
-        for start in range(0, len(new), _CREATED_AT_ONCE):
-            part = new[start : start + _CREATED_AT_ONCE]
+        for part in in_parts(new, _CREATED_AT_ONCE):
             asked = self._connected().create_topics(
                 part, request_timeout=_CREATED_TIMEOUT_S
             )
@@ -192,9 +193,9 @@ class Topics:
         """Describe those of these topics that exist."""
         self._connected().poll(0)  # what is heard from here on counts
         self._login_refused = None
-        wanted, found = sorted(names), dict[str, Topic]()
-        for start in range(0, len(wanted), _DESCRIBED_AT_ONCE):
-            found |= self._describe_some(wanted[start : start + _DESCRIBED_AT_ONCE])
+        found: dict[str, Topic] = {}
+        for part in in_parts(sorted(names), _DESCRIBED_AT_ONCE):
+            found |= self._describe_some(part)
         return found
 
     def _describe_some(self, names: list[str]) -> dict[str, Topic]:
@@ -290,6 +291,11 @@ class Topics:
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def in_parts(items: list[T], most: int) -> Iterator[list[T]]:
+    """Cut into lists of so many: what one request asks for."""
+    return (items[start : start + most] for start in range(0, len(items), most))
 
 
 def retention_ms(policy: str, retention: str) -> int:
