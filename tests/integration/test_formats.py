@@ -5,7 +5,7 @@
 import csv
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, cast
@@ -266,7 +266,8 @@ def test_tungsten_records_tell_a_transaction_as_its_applier_does(
         named = fields(record)["_source_schema"], fields(record)["_source_table"]
         assert named == ("public", "msg")
         committed = datetime.fromisoformat(f"{fields(record)['_committime']}+00:00")
-        assert int(committed.timestamp() * 1000) == record.timestamp
+        since = committed - datetime.fromtimestamp(0, UTC)
+        assert since // timedelta(milliseconds=1) == record.timestamp
     assert len(said) == 1
 
 

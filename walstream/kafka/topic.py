@@ -1,5 +1,6 @@
 """A topic, as a sink found it, and what of its records changes seldom."""
 
+import time
 from dataclasses import dataclass
 
 from walstream.op import EPOCH_S
@@ -44,9 +45,15 @@ class Topic:
         return Topic, (*found, self.limit, self.retention_ms)
 
     def timestamp_ms(self, commit_time: int, now_ms: int) -> int:
-        """Give the commit time, held where Kafka neither deletes nor refuses it."""
+        """Give the commit time, held where Kafka neither deletes nor refuses it.
+
+        now_ms may be a little old: a commit after it is held against the clock itself.
+        """
         if commit_time != self.stamped:
-            timestamp = min(commit_time // 1000 + EPOCH_S * 1000, now_ms)
+            timestamp = commit_time // 1000 + EPOCH_S * 1000
+            if timestamp > now_ms:
+                now_ms = int(time.time() * 1000)
+                timestamp = min(timestamp, now_ms)
             if self.retention_ms > 0:
                 timestamp = max(timestamp, now_ms - self.retention_ms // 2)
             self.stamped = commit_time
