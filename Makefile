@@ -34,8 +34,9 @@ test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
-fault: java $(READY) ## the long tests: crashes, outages, large transactions
-	$(BIN)/pytest -m fault_long $(PYTEST_ARGS)
+fault: java $(READY) ## the long tests: crashes, outages; SHARD=2/4, RESUME=1
+	$(BIN)/pytest -m fault_long --record .fault-passed $(addprefix --shard ,$(SHARD)) \
+	  $(if $(RESUME),--resume) $(PYTEST_ARGS)
 lowest: java $(READY) ## the tests on the lowest versions of all that walstream needs
 	@mkdir -p $(LOWEST)
 	@$(BIN)/python -m tests.lowest > $(LOWEST)/constraints.txt

@@ -9,7 +9,7 @@ from psycopg.pq import TransactionStatus
 from consumer.barrier import Barrier, Turn
 from consumer.blame import blamed, shown
 from consumer.error import TransactionEnded
-from consumer.handler import IdempotentHandler, Transaction
+from consumer.handler import BatchHooks, IdempotentHandler, Transaction
 from consumer.op import Op
 from consumer.plan import Plan
 from consumer.position import Chunk, Position, place_in_snapshot
@@ -52,6 +52,7 @@ class Batch:
     handler: IdempotentHandler
     longest_s: float
     stopping: Callable[[], bool]
+    hooks: BatchHooks | None = None
 
     def run(self, tx: Transaction, plan: Plan, known: Known) -> Outcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
@@ -62,9 +63,7 @@ class Batch:
             xid = self.lock(tx)
             handled = self._handle(tx, plan.ops)
             outcome = reached(plan, known.now, handled)
-            if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
-                raise Moved
-            self.move(tx, xid, known.row, outcome.kept)
+            self._keep(tx, xid, known, outcome)
         return outcome
 
     def run_barrier(
@@ -81,8 +80,14 @@ class Batch:
             if turn is Turn.RUN:
                 self._handle(tx, plan.ops)
                 barrier.ran(tx)
-            self.move(tx, xid, known.row, outcome.kept)
+            self._keep(tx, xid, known, outcome)
         return outcome
+
+    def _keep(self, tx: Transaction, xid: str, known: Known, outcome: Outcome) -> None:
+        """Note what took effect: chunks of a snapshot, a Truncate of one too."""
+        if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
+            raise Moved
+        self.move(tx, xid, known.row, outcome.kept)
 
     def lock(self, tx: Transaction) -> str:
         xid = self.state.lock(tx)
@@ -103,6 +108,14 @@ class Batch:
 
     def _handle(self, tx: Transaction, ops: list[Op]) -> int:
         """Call the handler, until time is up or a stop is wished; give the number."""
+        if self.hooks is not None:
+            self.hooks.begin(tx, ops)
+        handled = self._handle_each(tx, ops)
+        if self.hooks is not None:
+            self.hooks.end(tx)
+        return handled
+
+    def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
         deadline = time.monotonic() + self.longest_s
         handler, stopping, clock = self.handler, self.stopping, time.monotonic
         pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS

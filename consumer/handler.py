@@ -4,7 +4,8 @@ A handler returns when the op is handled. It may raise `Retry`, to be asked agai
 other exception stops the consumer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psycopg
@@ -48,6 +49,25 @@ class Retry(_Verdict):
 
 class Fatal(_Verdict):
     """Stop the consumer: this op cannot be handled."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHooks:
+    """What an application does around the ops that share a transaction.
+
+    `begin_batch(tx, ops)` comes before the first, with all that may follow: to lock in
+    one order what they write. `end_batch(tx)` comes after the last that was handled.
+    """
+
+    begin: Callable[[Transaction, Sequence[Op]], object]
+    end: Callable[[Transaction], object]
+
+
+def batch_hooks(app: object) -> BatchHooks | None:
+    """Give an application's own, of which it has both or none."""
+    begin = getattr(app, "begin_batch", None)
+    end = getattr(app, "end_batch", None)
+    return BatchHooks(begin, end) if callable(begin) and callable(end) else None
 
 
 def basic_handler(app: BasicApplication | BasicHandler) -> BasicHandler:

@@ -4,29 +4,34 @@ What the handler writes and the position of its op are one transaction of the
 application's own database.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
+from consumer.backoff import Backoff
 from consumer.connection import connect, refusal
 from consumer.group import Member
 from consumer.handler import (
     IdempotentApplication,
     IdempotentHandler,
+    batch_hooks,
     idempotent_handler,
 )
 from consumer.lane import Lane
 from consumer.metrics import Metrics, unmeasured
 from consumer.partition import IdempotentWork, WorkOptions
 from consumer.poison import OnPoison, checked
-from consumer.schema import make_tables
+from consumer.schema import Tables, make_tables
 from consumer.session import SessionOptions
 from consumer.settings import from_earliest, session_timeout_s
 from consumer.source import AcceptSource
 from consumer.topic import TopicGuard
-from walstream.errors import PermissionLacking, Transient
+from walstream.errors import PermissionLacking
+
+_log = logging.getLogger(__name__)
 
 
 class IdempotentConsumer(Member):
@@ -87,22 +92,34 @@ class IdempotentConsumer(Member):
                 frozen_s=session_timeout_s(self._settings),
                 from_earliest=from_earliest(self._settings),
             ),
+            hooks=batch_hooks(app),
         )
 
     def _prepare(self) -> None:
+        """Make the state's tables, and wait while the database is away."""
+        backoff = Backoff(longest_s=5.0)
+        while not self._wish.is_set():
+            try:
+                self._tables = self._make_tables()
+            except OperationalError as error:
+                _log.warning(
+                    "the database of group %s cannot be reached, trying again: %s",
+                    self.group,
+                    refusal(error),
+                )
+                self._wish.wait(backoff.next())
+            else:
+                return
+
+    def _make_tables(self) -> Tables:
         try:
             with connect(self._dsn, self.group) as connection:
-                self._tables = make_tables(connection)
+                return make_tables(connection)
         except (InsufficientPrivilege, InvalidSchemaName):
             raise PermissionLacking(
                 f"group {self.group} may not make its tables replication_consumer_*",
                 hint="name a schema in the search_path, and let the role create in it"
                 " once: GRANT CREATE ON SCHEMA ... TO ...",
-            ) from None
-        except OperationalError as error:
-            raise Transient(
-                f"the database of group {self.group} cannot be reached",
-                hint=refusal(error),
             ) from None
 
     def _work(self, lane: Lane) -> IdempotentWork:

@@ -17,7 +17,7 @@ from consumer.batch import Batch, Locked, Moved, Outcome, Raised
 from consumer.blame import blamed, handler_failed, shown
 from consumer.error import BarrierTimeout, ConsumerStopped, HandlerFailed
 from consumer.gap import Gaps
-from consumer.handler import Fatal, IdempotentHandler, Retry
+from consumer.handler import BatchHooks, Fatal, IdempotentHandler, Retry
 from consumer.lane import Lane
 from consumer.metrics import Measure, Metrics
 from consumer.op import Op
@@ -42,6 +42,7 @@ class WorkOptions:
     batch_s: float
     barrier_s: float
     session: SessionOptions
+    hooks: BatchHooks | None = None
 
 
 class IdempotentWork:
@@ -56,6 +57,7 @@ class IdempotentWork:
             options.handler,
             options.batch_s,
             lambda: lane.stopping,
+            options.hooks,
         )
         self._session = Session(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch

@@ -1,6 +1,10 @@
 """A table with rows, the walstream that backfills it, and the claim that both agree."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import psycopg
 
 from tests.fix_postgres import Database
 from tests.fix_spark import MASTER
@@ -9,6 +13,7 @@ from tests.folding import by_arrival, by_position, in_place, rows_of
 from tests.load import TABLE, Load
 from tests.reading import Reader, Record
 from tests.running import Walstream
+from tests.waiting import wait_until
 
 SPARK = {"master": MASTER}
 FILLED = (
@@ -37,6 +42,28 @@ def filled(database: Database, runs: Runs, **source: Any) -> Walstream:
 def load(database: Database, seed: int) -> Load:
     """Change the table, at a pace that leaves room for a JVM."""
     return Load(database.dsn, seed=seed, writers=2, pause_s=0.02)
+
+
+@contextmanager
+def held(database: Database, table: str) -> Iterator[None]:
+    """Let the tasks that read the table now go on, and no later one begin."""
+    reading(database, table)
+    with psycopg.connect(database.dsn) as session:
+        # behind the chunks that are read now, and in front of all others
+        session.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+        session.rollback()
+
+
+def reading(database: Database, table: str) -> None:
+    """Wait until a task reads the table."""
+    asked = (
+        "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE relation = %s::regclass AND mode = 'AccessShareLock' AND granted"
+        " AND query LIKE 'COPY (%%'"
+    )
+    with psycopg.connect(database.dsn, autocommit=True) as session:
+        wait_until(lambda: session.execute(asked, (table,)).fetchall(), 120, "it reads")
 
 
 def settled(database: Database, walstream: Walstream, reader: Reader) -> list[Record]:

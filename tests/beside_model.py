@@ -13,6 +13,7 @@ from typing import Any, Final
 from walstream.beside.backfill import Backfill
 from walstream.beside.chunk import Chunk, Key
 from walstream.beside.progress import Progress
+from walstream.beside.run import LIMITS, Limits
 from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
 from walstream.ledger import Shares, Transaction
@@ -234,8 +235,14 @@ class Steps:
 class Stream:
     """The pipeline, in steps; what it leaves in the topic outlives it."""
 
-    def __init__(self, server: Server, positions: MemoryPositions) -> None:
+    def __init__(
+        self,
+        server: Server,
+        positions: MemoryPositions,
+        limits: Limits = LIMITS,
+    ) -> None:
         self.server = server
+        self.limits = limits
         self.positions = positions
         self.topic: list[list[Message]] = [[] for _ in range(PARTITIONS)]
         self._delivered = [0] * PARTITIONS  # records of each partition
@@ -256,7 +263,11 @@ class Stream:
         self.progress = Progress(self.positions)
         threads = Steps(self._submit, self._submit)
         self.backfill = Backfill(
-            ServerReader(self.server), self.progress, threads, lambda: None
+            ServerReader(self.server),
+            self.progress,
+            threads,
+            lambda: None,
+            limits=self.limits,
         )
 
     def _submit(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:

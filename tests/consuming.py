@@ -120,6 +120,17 @@ class Running:
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error
 
+    def until_read(self, partitions: int) -> None:
+        """Wait until nothing of what Kafka has is left to handle."""
+
+        def read() -> bool:
+            if self.error is not None:
+                raise self.error
+            lag = self.consumer.lag()
+            return len(lag) == partitions and not any(lag.values())
+
+        wait_until(read, 60, "all is handled")
+
     def fails(self, kind: type[Any] | tuple[type[Any], ...]) -> Any:
         """Wait for the error that stops it."""
         self._thread.join(20)

@@ -34,7 +34,10 @@ class RemoteKafka:
 
 class OwnKafka(Protocol):
     def __call__(
-        self, settings: dict[str, str] | None = None, host: str = HOST
+        self,
+        settings: dict[str, str] | None = None,
+        host: str = HOST,
+        heap: str = "512m",
     ) -> LocalKafka: ...
 
 
@@ -51,9 +54,13 @@ def own_kafka() -> Iterator[OwnKafka]:
     with ExitStack() as stack:
 
         def start(
-            settings: dict[str, str] | None = None, host: str = HOST
+            settings: dict[str, str] | None = None,
+            host: str = HOST,
+            heap: str = "512m",
         ) -> LocalKafka:
-            return stack.enter_context(LocalKafka(settings=settings, host=host))
+            return stack.enter_context(
+                LocalKafka(settings=settings, host=host, heap=heap)
+            )
 
         yield start
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from walstream.intervals import Interval
-from walstream.polling.progress import Bounds, Progress
+from walstream.polling.progress import Bounds, Progress, Trouble
 from walstream.positions import LmdbPositions
 
 _BOUNDS: Final = Bounds(1e9, 1_000_000)
@@ -28,6 +28,8 @@ def keep(
     with LmdbPositions(folder) as positions:
         progress = Progress(positions, table, _BOUNDS)
         progress.key = key
+        if "error" in more:
+            progress.trouble = Trouble(more.pop("error"))
         for name, value in more.items():
             setattr(progress, name, value)
         progress.gaps.note(missing, noted_at or time.time(), None)

@@ -83,7 +83,7 @@ class Reader:
                 "enable.partition.eof": True,
                 "fetch.message.max.bytes": _LARGEST // 2,
                 "fetch.max.bytes": _LARGEST,
-                "receive.message.max.bytes": _LARGEST * 2,
+                "receive.message.max.bytes": 1_000_000_000,
                 "fetch.wait.max.ms": 10,
             }
         )

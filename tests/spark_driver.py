@@ -11,9 +11,10 @@ from pathlib import Path
 from tests.fix_spark import Backfill
 from walstream.errors import WalstreamError
 from walstream.spark import session
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkRefused
+from walstream.spark.chunk import Chunk, ChunkDone
 from walstream.spark.chunks import run
 from walstream.spark.leash import Leash
+from walstream.spark.task import Outcome
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
         task = backfill.task(snapshot, chunks, leash=leash)
         pause_s = order["pause_s"]
 
-        def slow(chunk: Chunk) -> ChunkDone | ChunkRefused:
+        def slow(chunk: Chunk) -> Outcome:
             outcome = task(chunk)
             time.sleep(pause_s)
             return outcome

@@ -185,3 +185,74 @@ def streams(draw: st.DrawFn) -> Stream:
         ends.append(end)
         lsn = end
     return Stream(start, transactions, commits, ends)
+
+
+@dataclass(frozen=True)
+class KeyKind:
+    """A type of keys of which equal values print differently.
+
+    `spellings` are groups of literals: those of a group are one key, each of them
+    printed as it is written here, and keys of two groups differ.
+    """
+
+    type: str
+    spellings: tuple[tuple[str, ...], ...]
+    before: str = ""  # SQL that the type needs
+    icu: bool = False  # servers without ICU lack it
+
+    def keys(self) -> st.SearchStrategy[str]:
+        """Draw any spelling of any key."""
+        return st.sampled_from(self.spellings).flatmap(st.sampled_from)
+
+
+_COMPOSITE: Final = "CREATE TYPE pair AS (a numeric, b text)"
+_DOMAIN: Final = "CREATE DOMAIN price AS numeric CHECK (value >= 0)"
+_COLLATION: Final = (
+    "CREATE COLLATION no_case"
+    " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+)
+
+RESPELT: Final = {
+    "citext": KeyKind(
+        "citext",
+        (("User7", "user7", "USER7"), ("a", "A"), ("b",)),
+        "CREATE EXTENSION citext",
+    ),
+    "numeric": KeyKind(
+        "numeric", (("1", "1.0", "1.00"), ("0", "0.000"), ("-2.5", "-2.50"))
+    ),
+    "float8": KeyKind("float8", (("-0", "0"), ("1.5",), ("NaN",))),
+    "float4": KeyKind("float4", (("-0", "0"), ("1.5",))),
+    "interval": KeyKind(
+        "interval",
+        (("1 day", "24:00:00"), ("1 mon", "30 days", "720:00:00"), ("00:00:01",)),
+    ),
+    "bpchar": KeyKind("bpchar", (("ab", "ab ", "ab   "), ("b", "b "))),
+    "jsonb": KeyKind(
+        "jsonb",
+        (('{"a": 1}', '{"a": 1.0}'), ("1", "1.00"), ('"x"',), ("[1, 2]", "[1.0, 2]")),
+    ),
+    "numeric[]": KeyKind("numeric[]", (("{1,2}", "{1.0,2}", "{1.0,2.00}"), ("{1}",))),
+    "float8[]": KeyKind("float8[]", (("{0}", "{-0}"), ("{1,0}", "{1,-0}"))),
+    "numrange": KeyKind("numrange", (("[1,2)", "[1.0,2)", "[1,2.00)"), ("(1,2)",))),
+    "composite": KeyKind(
+        "pair", (("(1,x)", "(1.0,x)", "(1.00,x)"), ("(2,x)", "(2.0,x)")), _COMPOSITE
+    ),
+    "composite[]": KeyKind(
+        "pair[]", (('{"(1,x)"}', '{"(1.0,x)"}'), ('{"(2,x)"}',)), _COMPOSITE
+    ),
+    "domain": KeyKind("price", (("1", "1.0"), ("3", "3.000")), _DOMAIN),
+    "collation": KeyKind(
+        "text COLLATE no_case", (("User7", "user7"), ("a", "A")), _COLLATION, icu=True
+    ),
+}
+"""Kinds of keys by what they are of; each needs a database of its own for `before`."""
+
+ONE_WAY: Final = {
+    "int8": KeyKind("int8", (("1",), ("2",), ("9",))),
+    "text": KeyKind("text", (("a",), ("A",), ("a ",))),
+    "uuid": KeyKind("uuid", (("00000000-0000-0000-0000-000000000001",),)),
+    "timetz": KeyKind("timetz", (("12:00:00+00",), ("13:00:00+01",))),
+    "inet": KeyKind("inet", (("10.0.0.1",), ("10.0.0.1/8",))),
+}
+"""Kinds of which equal keys print alike."""

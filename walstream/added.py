@@ -23,7 +23,7 @@ from walstream.op import ReplicationOp
 from walstream.options import Options
 from walstream.pgoutput.messages import Relation
 from walstream.pipeline import Pipeline
-from walstream.ports import KeyFacts, NamedSink, Position, Source
+from walstream.ports import NamedSink, Position, Source
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
 from walstream.sinks import SinkSet, all_ready
@@ -122,14 +122,14 @@ class PlainCompanion:
     def __init__(self, sinks: SinkSet) -> None:
         self._sinks = sinks
 
-    def keys(self, relation: Relation, xid: int) -> KeyFacts:
-        del xid
+    def keys(self, relation: Relation, xid: int, place: Lsn) -> KeyHistory:
+        del xid, place
         keys = KeySet(
             0,
             tuple(column.name for column in relation.columns if column.is_key),
             self._sinks.partition_key(relation.namespace, relation.name),
         )
-        return KeyFacts(KeyHistory([keys]), old_rows_whole=True)
+        return KeyHistory([keys])
 
     def complete(self, op: ReplicationOp) -> bool:
         """Leave what was not sent: its record names it."""

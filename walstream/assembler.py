@@ -5,13 +5,11 @@ counts what the slot sends, before anything is filtered, dropped or routed; an u
 that moves its key takes two numbers.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from walstream.column_type import written_as
-from walstream.errors import WalstreamError
+from walstream.errors import HistoryError, WalstreamError
 from walstream.keys import KeyHistory
+from walstream.leaves import unidentified
 from walstream.lsn import Lsn, show
 from walstream.meter import TableMeter, TableMeters
 from walstream.op import Kind, ReplicationOp, Table
@@ -24,6 +22,7 @@ from walstream.pgoutput.messages import (
     Type,
     Update,
 )
+from walstream.relations import Relations, Shape
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
 
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
@@ -31,63 +30,32 @@ _UPDATE: Final = Kind.UPDATE
 _DELETE: Final = Kind.DELETE
 
 
-@dataclass(slots=True, init=False)
-class _Shape:
-    """A relation as this connection described it, under one set of keys."""
-
-    relation: Relation
-    history: KeyHistory
-    old_rows_whole: bool  # may a null in an old row marked 'O' be believed?
-    table: Table
-    split: tuple[int, ...]  # columns whose change splits an update
-    identity: tuple[int, ...]  # columns that an old row marked 'K' carries
-    omitted: list[Value]  # such a row, without them
-    meter: TableMeter
-    width: int  # how many columns a row has
-
-    def __init__(
-        self,
-        relation: Relation,
-        keys: tuple[KeyHistory, bool],
-        table: Table,
-        split: tuple[int, ...],
-        meter: TableMeter,
-    ) -> None:
-        self.relation = relation
-        self.history, self.old_rows_whole = keys
-        self.table = table
-        self.split = split
-        self.identity = tuple(
-            index for index, column in enumerate(relation.columns) if column.is_key
-        )
-        self.omitted = [OMITTED] * len(relation.columns)
-        self.meter = meter
-        self.width = len(table.columns)
-
-
 class Assembler:
     """One connection's stream of messages, in order, to ops."""
 
     def __init__(self, resume: Lsn) -> None:
         self._resume = resume
-        self._shapes: dict[int, _Shape] = {}
-        self._types: dict[int, Type] = {}  # those that are not built in
-        self._boundary: Lsn | None = None  # the next LSN at which some keys change
+        self._relations = Relations()
+        self._shapes = self._relations.shapes  # looked at for each row
         self._lsn: Lsn = 0
         self._xid = 0
         self._commit_time = 0
         self._seq_id = 0
-        self._meters = TableMeters()
         self.meter = TableMeter("")  # of the last row's table
 
     def measure(self, meters: TableMeters) -> None:
         """Count the numbers of each table there; before the first message."""
-        self._meters = meters
+        self._relations.meters = meters
 
     @property
     def count(self) -> int:
         """How many numbers the transaction has taken so far."""
         return self._seq_id
+
+    @property
+    def place(self) -> Lsn:
+        """From which LSN on no transaction was given an op yet."""
+        return self._lsn + 1 if self._seq_id else self._lsn
 
     def begin(self, begin: Begin) -> None:
         """Open a transaction. One below the position asked for is an error."""
@@ -101,68 +69,15 @@ class Assembler:
         self._xid = begin.xid
         self._commit_time = begin.commit_time
         self._seq_id = 0
-        if self._boundary is not None and self._lsn >= self._boundary:
-            self._boundary = None
-            for shape in list(self._shapes.values()):
-                self.describe(
-                    shape.relation,
-                    shape.history,
-                    old_rows_whole=shape.old_rows_whole,
-                )
+        self._relations.reach(begin.final_lsn)
 
     def name_type(self, message: Type) -> None:
         """Take the name of a type, which comes before the relation that needs it."""
-        self._types[message.oid] = message
+        self._relations.name_type(message)
 
-    def _written_as(self, oid: int) -> int:
-        named = self._types.get(oid)
-        return written_as(oid, named.namespace, named.name) if named else oid
-
-    def describe(
-        self, relation: Relation, history: KeyHistory, *, old_rows_whole: bool = True
-    ) -> Table:
-        """Take a Relation message, with the keys that count for its table.
-
-        `old_rows_whole` is False for a partition root under FULL when some leaf is not:
-        then an old row carries nulls that are none.
-        """
-        keys = history.at(self._lsn)
-        names = tuple(column.name for column in relation.columns)
-        full = relation.replica_identity == "f"
-        key_names = set(keys.primary_key)
-        row_key = tuple(
-            index
-            for index, column in enumerate(relation.columns)
-            if (column.name in key_names if full else column.is_key)
-        )
-        partition_key = {
-            names.index(name) for name in keys.partition_key if name in names
-        }
-        table = Table(
-            schema=relation.namespace,
-            name=relation.name,
-            columns=names,
-            key=row_key,
-            type_oids=tuple(
-                self._written_as(column.type_oid) for column in relation.columns
-            ),
-        )
-        self._shapes[relation.oid] = _Shape(
-            relation,
-            (history, old_rows_whole),
-            table,
-            tuple(sorted(partition_key.union(row_key))),
-            self._meters.of(table.full_name),
-        )
-        self._expect(history.boundaries())
-        return table
-
-    def _expect(self, boundaries: Iterable[Lsn]) -> None:
-        for boundary in boundaries:
-            if boundary > self._lsn and (
-                self._boundary is None or boundary < self._boundary
-            ):
-                self._boundary = boundary
+    def describe(self, relation: Relation, history: KeyHistory) -> Table:
+        """Take a Relation message, with the keys that count for its table."""
+        return self._relations.describe(relation, history, (self._lsn, self._seq_id))
 
     def row(self, message: Insert | Update | Delete, row_lsn: Lsn) -> ReplicationOp:
         """Turn a row message into its op."""
@@ -196,29 +111,27 @@ class Assembler:
 
     def truncate(self, message: Truncate, row_lsn: Lsn) -> list[ReplicationOp]:
         """Turn a Truncate into one op a table, in the message's order."""
+        self._relations.let_go()
         return [
             self._op(Kind.TRUNCATE, self._shape(oid), row_lsn)
             for oid in message.relation_oids
         ]
 
-    def _op(self, kind: Kind, shape: _Shape, row_lsn: Lsn) -> ReplicationOp:
+    def _op(self, kind: Kind, shape: Shape, row_lsn: Lsn) -> ReplicationOp:
         op = ReplicationOp(kind, shape.table, self._lsn, self._take_numbers(shape, 1))
         op.row_lsn = row_lsn
         op.xid = self._xid
         op.commit_time = self._commit_time
         return op
 
-    def _shape(self, oid: int) -> _Shape:
+    def _shape(self, oid: int) -> Shape:
         try:
             return self._shapes[oid]
         except KeyError:
-            raise WalstreamError(
-                f"a row of relation {oid} came before its Relation message",
-                hint="nothing was confirmed; report this with the server's version",
-            ) from None
+            return self._relations.missing(oid, (self._lsn, self._seq_id))
 
     @staticmethod
-    def _checked(row: list[Value], shape: _Shape) -> list[Value]:
+    def _checked(row: list[Value], shape: Shape) -> list[Value]:
         if len(row) != shape.width:
             raise _wrong_width(row, shape)
         return row
@@ -233,8 +146,14 @@ class Assembler:
             if message.toasted:
                 _fill(new, old)
             for index in shape.split:
-                if _differs(old[index], new[index]):
+                before = old[index]
+                if type(before) is not str:
+                    self._check_key(shape, index, before, "update", message.old_whole)
+                after = new[index]
+                if after is not UNCHANGED and before != after:
                     moved = True
+        elif shape.blind:
+            raise self._unidentified(shape, "update")
         numbers = 2 if moved else 1
         return ReplicationOp(
             _UPDATE,
@@ -253,6 +172,11 @@ class Assembler:
     def _delete(self, message: Delete, row_lsn: Lsn) -> ReplicationOp:
         shape = self._shape(message.relation_oid)
         old, absent = self._old_row(message.old, shape, whole=message.old_whole)
+        if absent or not message.old_whole:  # else its nulls are some
+            for index in shape.split:
+                value = old[index]
+                if type(value) is not str:
+                    self._check_key(shape, index, value, "delete", message.old_whole)
         return ReplicationOp(
             _DELETE,
             shape.table,
@@ -267,7 +191,30 @@ class Assembler:
             self._commit_time,
         )
 
-    def _take_numbers(self, shape: _Shape, count: int) -> int:
+    def _check_key(
+        self,
+        shape: Shape,
+        index: int,
+        value: Value,
+        what: str,
+        whole: bool,  # noqa: FBT001 - positions are faster
+    ) -> None:
+        """Raise where an old row lacks a column that decides a key.
+
+        A null is one in a whole row alone: what a replica identity is made of is NOT
+        NULL.
+        """
+        if value is not None or not (whole and shape.whole):
+            raise self._unidentified(shape, what, index)
+
+    def _unidentified(
+        self, shape: Shape, what: str, index: int | None = None
+    ) -> HistoryError:
+        column = None if index is None else shape.table.columns[index]
+        op = f"({show(self._lsn)}, {self._seq_id})"
+        return unidentified(f"{what} at {op}", shape.relation, shape.blind, column)
+
+    def _take_numbers(self, shape: Shape, count: int) -> int:
         """Give the first of so many numbers of the transaction, and count them."""
         first = self._seq_id
         self._seq_id = first + count
@@ -276,14 +223,14 @@ class Assembler:
         return first
 
     def _old_row(
-        self, old: list[Value], shape: _Shape, *, whole: bool
+        self, old: list[Value], shape: Shape, *, whole: bool
     ) -> tuple[list[Value], bool]:
         """Mark what an old row does not carry: there, pgoutput sends a false NULL.
 
         Also tells whether there is such a column.
         """
         self._checked(old, shape)
-        if whole and shape.old_rows_whole:
+        if whole and shape.whole:
             return old, False
         if whole:
             row: list[Value] = [OMITTED if value is None else value for value in old]
@@ -294,7 +241,7 @@ class Assembler:
         return row, len(shape.identity) < len(row)
 
 
-def _wrong_width(row: Row, shape: _Shape) -> WalstreamError:
+def _wrong_width(row: Row, shape: Shape) -> WalstreamError:
     return WalstreamError(
         f"a row of {shape.table.full_name!r} has {len(row)} values for"
         f" {len(shape.table.columns)} columns",
@@ -307,7 +254,3 @@ def _fill(new: list[Value], old: Row) -> None:
     for index, value in enumerate(new):
         if value is UNCHANGED and old[index] is not OMITTED:
             new[index] = old[index]
-
-
-def _differs(old: Value, new: Value) -> bool:
-    return old is not OMITTED and new is not UNCHANGED and old != new

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from walstream import state_check, supported
 from walstream.backfill import checks as backfill_checks
+from walstream.capturing import read_anew
 from walstream.chaining import checks as chained_checks
 from walstream.config import (
     Config,
@@ -233,6 +234,7 @@ class _Checker:
             known.stored,
             known.publications,
             name in self.ours.workers,
+            read_anew=frozenset(read_anew(known.backfill, known.beside)),
             sibling_slots=frozenset(siblings),
         )
 

@@ -12,9 +12,9 @@ from walstream.config.sink import RoutedSink
 from walstream.handling import handler_specs
 from walstream.kafka.failure import failure
 from walstream.kafka.fencing import TRANSACTION
+from walstream.kafka.limits import DEFAULT_LIMIT
 from walstream.kafka.producer import producer_properties
 from walstream.kafka.topic import Topic
-from walstream.kafka.topics import DEFAULT_LIMIT
 from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, translate
@@ -100,7 +100,7 @@ def chunk_task(
                 partitioner=sink.partitioner,
                 router=routers[name],
                 topics={
-                    topic.name: TopicShape(topic.partitions, topic.limit)
+                    topic.name: TopicShape(topic.partitions, topic.limit, topic.advice)
                     for topic in topics[name].values()
                 },
                 context=routers.context(name, origin),

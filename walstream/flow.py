@@ -12,9 +12,9 @@ from walstream.pipeline import Pipeline
 from walstream.ports import Position, Sink
 from walstream.position_writer import PositionWriter
 from walstream.postgres.capture import Capture
-from walstream.postgres.catalog import TableFacts
-from walstream.postgres.companion import Keys, SessionCompanion, Watched
+from walstream.postgres.companion import SessionCompanion, Watched
 from walstream.postgres.heartbeat import Heartbeat
+from walstream.postgres.key_book import Keys
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.stop import Stop
@@ -34,7 +34,6 @@ class Course:
     retain: int  # bytes of WAL to keep
     capture: Capture
     keys: Keys
-    facts: Mapping[str, TableFacts]
     sinks: Sequence[Sink]
     heartbeat: float = 0.0  # seconds; 0: it writes none
 
@@ -85,7 +84,6 @@ class Flow:
                 heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
             ),
             course.keys,
-            course.facts,
             wake,
         )
         self.pipeline = Pipeline(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from walstream.large import takes_large
 from walstream.ledger import Transaction
 from walstream.op import ReplicationOp, Table
 from walstream.ports import NamedSink
@@ -20,6 +21,10 @@ class FrontSink:
         return self._sink.name
 
     @property
+    def takes_large(self) -> bool:
+        return takes_large(self._sink)
+
+    @property
     def tally(self) -> Tally:
         return self._sink.tally
 
@@ -31,6 +36,11 @@ class FrontSink:
     def waiting(self) -> bool:
         """Tell whether it waits for its target."""
         return self._sink.waiting
+
+    @property
+    def handler_waits(self) -> bool:
+        """Tell whether one of its handlers cannot go on."""
+        return self._sink.handler_waits
 
     @property
     def in_flight(self) -> int:

@@ -36,7 +36,7 @@ class Forgotten(NamedTuple):
 class _Block:
     """Gaps that were noted together."""
 
-    since: float  # Unix seconds at which they were noted
+    since: float  # seconds before which they were drawn
     mark: int | None  # what the low-water mark has to reach; None: the engine has none
     gaps: int = 0  # how many are left
     looked: float | None = None  # when they were read again the last time
@@ -74,12 +74,13 @@ class GapLedger:
         self._last_look: list[_Block] = []  # those of it that go when it ends
         self._keys = 0
 
-    def note(self, gaps: Iterable[Interval], now: float, mark: int | None) -> None:
+    def note(self, gaps: Iterable[Interval], since: float, mark: int | None) -> None:
         """Look for these from now on; `missing` makes them.
 
-        `now` is the Unix time. Ask the engine for the mark after the read that missed
-        them, so that it covers whoever was at work then. More than `most` are taken:
-        read no new rows while it is `full`.
+        They were drawn before `since`, on the clock of all that is called `now` here.
+        Ask the engine for the mark after the read that missed them, so that it covers
+        whoever was at work then. More than `most` are taken: read no new rows while it
+        is `full`.
         """
         added = sorted(gaps)
         if not added or not self._timeout_s:
@@ -87,7 +88,7 @@ class GapLedger:
         in_order = not self._gaps or added[0][0] > self._gaps[-1][1]
         if not in_order:
             self._cut(added)
-        block = _Block(now, mark, len(added))
+        block = _Block(since, mark, len(added))
         self._gaps += [(low, high, block) for low, high in added]
         if not in_order:
             self._gaps.sort(key=itemgetter(0))
@@ -161,6 +162,10 @@ class GapLedger:
         if self._gaps and self._gaps[-1][1] > key:
             self._cut([(key + 1, self._gaps[-1][1])])
 
+    def clear(self) -> None:
+        """Forget all of them: the table's keys start anew."""
+        self._keep([])
+
     def __contains__(self, key: int) -> bool:
         return self._index(key) is not None
 
@@ -174,7 +179,7 @@ class GapLedger:
 
     @property
     def oldest(self) -> float | None:
-        """When the first of them was noted, in Unix seconds."""
+        """Since when the first of them is looked for."""
         return min((block.since for block in self._blocks), default=None)
 
     @property

@@ -202,9 +202,11 @@ class Gauge:
             meter.see(waiting=waiting)
             found[sink.name] = {
                 "waiting": waiting,
+                "handler_waits": sink.handler_waits,
                 "in_flight": sink.in_flight,
                 "dropped": sink.tally.dropped.total(),
                 "records": meter.records if meter.counts_records else None,
+                "errors": meter.errors,
                 **self.tallies.report(sink.name),
             }
         return found

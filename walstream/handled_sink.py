@@ -25,6 +25,7 @@ from walstream.metrics import ERROR, LSN, SINK, TABLE
 from walstream.op import ReplicationOp
 from walstream.ports import NamedSink
 from walstream.retry import Backoff
+from walstream.stand_in import weight
 
 _SAY_AGAIN_S: Final = 60.0
 _TURN_S: Final = 0.1  # the server has to hear of us meanwhile
@@ -36,6 +37,7 @@ class Batching:
     """How many ops go through the handlers at once."""
 
     rows: int = 500
+    size: int = 16 << 20  # characters of their values: more wait for no others
     interval_s: float = 0.0  # how long the first may wait for others; 0: for its turn
     stopping: Callable[[], bool] = lambda: False  # then none waits for others
 
@@ -43,10 +45,13 @@ class Batching:
 class _Waiting(NamedTuple):
     op: ReplicationOp
     transaction: Transaction
+    size: int
 
 
 class HandledSink(FrontSink):
     """Stands in front of another sink."""
+
+    takes_large = False  # a handler gets whole texts
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class HandledSink(FrontSink):
         self._batching = batching or Batching()
         self._clock = clock
         self._batch: deque[_Waiting] = deque()
+        self._size = 0  # of all of it
         self._handled: list[list[Out] | Unhandled] = []  # of the first of them
         self._failing: ReplicationOp | None = None  # the one that was sent last
         self._since = 0.0  # when the first of them came
@@ -72,6 +78,10 @@ class HandledSink(FrontSink):
     def waiting(self) -> bool:
         """Tell whether it waits for its target, or one of its handlers."""
         return self._sink.waiting or self._again_at > 0
+
+    @property
+    def handler_waits(self) -> bool:
+        return self._again_at > 0
 
     @property
     def in_flight(self) -> int:
@@ -86,7 +96,12 @@ class HandledSink(FrontSink):
 
     @property
     def _has_room(self) -> bool:
-        return not self._again_at and len(self._batch) < self._batching.rows
+        return not (self._again_at or self._is_full)
+
+    @property
+    def _is_full(self) -> bool:
+        batching = self._batching
+        return len(self._batch) >= batching.rows or self._size >= batching.size
 
     def _due(self) -> bool:
         now = self._clock()
@@ -94,7 +109,7 @@ class HandledSink(FrontSink):
             return now >= self._again_at
         batching = self._batching
         return (
-            len(self._batch) >= batching.rows
+            self._is_full
             or now - self._since >= batching.interval_s
             or batching.stopping()
         )
@@ -103,7 +118,9 @@ class HandledSink(FrontSink):
         if not self._batch:
             self._since = self._clock()
         transaction.undelivered += 1
-        self._batch.append(_Waiting(op, transaction))
+        size = weight(op.old) + weight(op.new)
+        self._batch.append(_Waiting(op, transaction, size))
+        self._size += size
         if op.snapshot and not self._again_at:
             # at once: who lets rows in beside the stream hears here what refuses one
             try:
@@ -157,6 +174,7 @@ class HandledSink(FrontSink):
     def _forget(self, waiting: _Waiting) -> None:
         waiting.transaction.undelivered -= 1
         self._batch.popleft()
+        self._size -= waiting.size
 
     def _wait(self, error: Transient) -> None:
         now = self._clock()

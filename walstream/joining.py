@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Final
 
 from walstream.errors import WalstreamError
+from walstream.large import takes_large
 from walstream.ledger import Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.ports import Sink
+from walstream.stand_in import weight
 
 _MOST_HELD: Final = 20_000  # ops
 _MOST_CHARACTERS: Final = 64 << 20  # of their values
@@ -45,6 +47,10 @@ class JoiningSink:
     @property
     def name(self) -> str:
         return self.sink.name
+
+    @property
+    def takes_large(self) -> bool:
+        return takes_large(self.sink)
 
     @property
     def in_flight(self) -> int:
@@ -93,7 +99,7 @@ class JoiningSink:
             return True
         transaction.undelivered += 1
         self._held.append((op, transaction))
-        self._characters += _size(op)
+        self._characters += weight(op.old) + weight(op.new)
         return self._has_room
 
     def give_up(self, error: WalstreamError | None) -> bool:
@@ -107,8 +113,3 @@ class JoiningSink:
         """Give up what is held and in flight."""
         self._held.clear()
         self.sink.close()
-
-
-def _size(op: ReplicationOp) -> int:
-    rows = (op.old or (), op.new or ())
-    return sum(len(value) for row in rows for value in row if isinstance(value, str))

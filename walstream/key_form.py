@@ -7,13 +7,17 @@ the old. What has no such columns has a key of its own in each form.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import orjson
 
+from walstream.errors import HistoryError, Repair
 from walstream.formats.context import Origin
 from walstream.formats.event import ACTIONS
+from walstream.leaves import THEN_RESET, identify_full
+from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.row import NotSent
 
 _dumps: Final = orjson.dumps
 KeyRenderer = Callable[[ReplicationOp], bytes]
@@ -41,13 +45,21 @@ def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
 
         def render_one(op: ReplicationOp) -> bytes:
             row = op.new or op.old or ()
-            return _dumps((row[index],))
+            try:
+                return _dumps((row[index],))
+            except TypeError:
+                _check_sent(op, table, indexes)
+                raise
 
         return KeyForm(render_one, table_key, indexes, around)
 
     def render(op: ReplicationOp) -> bytes:
         row = op.new or op.old or ()
-        return orjson.dumps([row[index] for index in indexes])
+        try:
+            return _dumps([row[index] for index in indexes])
+        except TypeError:
+            _check_sent(op, table, indexes)
+            raise
 
     return KeyForm(render, table_key, indexes, around)
 
@@ -75,11 +87,34 @@ def _joined(
 ) -> KeyForm:
     def render(op: ReplicationOp) -> bytes:
         row = op.new or op.old or ()
-        texts = separator.join([str(row[index] or "") for index in indexes])
-        return f"{before}{texts}".encode()
+        texts = [row[index] or "" for index in indexes]
+        try:
+            return (before + separator.join(cast("list[str]", texts))).encode()
+        except TypeError:
+            _check_sent(op, table, indexes)
+            # a handler of one's own may make more of a value than text
+            return (before + separator.join([str(text) for text in texts])).encode()
 
     around = (before.encode(), separator.encode(), b"")
     return KeyForm(render, table.full_name.encode(), indexes, around)
+
+
+def _check_sent(op: ReplicationOp, table: Table, indexes: tuple[int, ...]) -> None:
+    """Raise HistoryError where a key would be made of what PostgreSQL did not send."""
+    row = op.new or op.old or ()
+    names = table.source_columns or table.columns
+    lacking = [names[index] for index in indexes if isinstance(row[index], NotSent)]
+    if not lacking:
+        return
+    cure = identify_full(table.schema, table.name)
+    raise HistoryError(
+        f"table {table.full_name!r}, {op.kind.value.lower()} at"
+        f" ({show(op.lsn)}, {op.seq_id}): column {lacking} of its key was not sent,"
+        " since it is not in the table's replica identity",
+        hint="run the SQL; what was written before it cannot be told any more, so then"
+        " begin anew, with a backfill",
+        repair=Repair(sql=cure, then=THEN_RESET),
+    )
 
 
 def _event(table: Table, _: tuple[int, ...], origin: Origin) -> KeyForm:

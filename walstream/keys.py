@@ -5,10 +5,13 @@ IDENTITY FULL, where it marks every column, the primary key from the catalog. An
 that changes the row key or a sink's partition key is split in two and takes two
 numbers, so these columns must be the same in every replay: they are kept with the
 position, and a change counts only from an LSN that no op has passed.
+
+The catalog tells the primary key of now, a Relation message the columns of then: so a
+set also keeps the columns that the table had, and the table's oid.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from walstream.lsn import Lsn
@@ -21,11 +24,28 @@ class KeySet:
     from_lsn: Lsn  # transactions with a commit LSN from here on
     primary_key: tuple[str, ...] = ()
     partition_key: tuple[str, ...] = ()  # of all sinks together, sorted
+    columns: tuple[str, ...] = ()  # all that the table had, in order; (): not known
+    oid: int = 0  # of the table; 0: not known
 
-    def same_columns(self, other: "KeySet") -> bool:
-        return (self.primary_key, self.partition_key) == (
-            other.primary_key,
-            other.partition_key,
+    def says_as(self, other: "KeySet") -> bool:
+        return replace(self, from_lsn=0) == replace(other, from_lsn=0)
+
+    def had(self, columns: Sequence[str]) -> bool:
+        """Tell whether the table had these columns, in this order, and maybe others.
+
+        Generated ones are not sent, nor those outside of a publication's list.
+        """
+        rest = iter(self.columns)
+        return all(name in rest for name in columns)
+
+    def keyed(self, columns: Sequence[str]) -> bool:
+        """Tell whether all of its primary key is among these columns."""
+        return set(self.primary_key) <= set(columns)
+
+    def keeps(self, columns: Sequence[str]) -> bool:
+        """Tell whether the primary key's columns stand where they stood."""
+        return self.keyed(columns) and all(
+            columns.index(name) == self.columns.index(name) for name in self.primary_key
         )
 
 
@@ -36,17 +56,83 @@ class KeyHistory:
         self._sets = list(sets) or [KeySet(0)]
 
     def at(self, lsn: Lsn) -> KeySet:
-        """Find the set under which a transaction of commit LSN `lsn` is read."""
-        for key_set in reversed(self._sets):
-            if key_set.from_lsn <= lsn:
-                return key_set
-        return self._sets[0]
+        """Find the set under which a transaction of commit LSN `lsn` is read.
+
+        Its partition key counts; for the primary key see `primary_key`.
+        """
+        return _at(self._sets, lsn)
+
+    def primary_key(
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        """Find the primary key of a table that had these columns; None: not known.
+
+        The LSN decides while its set's columns are there. Only sets that are later can
+        be added, so nothing that was once found is found otherwise in a replay: see
+        docs/decisions.md.
+        """
+        sets = self._of(oid)
+        if not sets:
+            return None
+        now = _at(sets, lsn)
+        later = sets[sets.index(now) + 1 :]
+        for one in (now, *later[:1]):
+            guess = one is now and not now.columns  # kept by an earlier version
+            if one.keyed(columns) and (guess or one.had(columns)):
+                return one.primary_key
+        if now.columns and now.had(columns) and now.primary_key:
+            # its column went, or is not published
+            return () if not later or later[0].had(columns) else None
+        if now.primary_key and now.keeps(columns):
+            return now.primary_key
+        if not now.primary_key:
+            return _new_key(now, later[:1], columns) or ()
+        return _new_key(now, later, columns)
+
+    def _of(self, oid: int) -> list[KeySet]:
+        return [one for one in self._sets if one.oid in {0, oid}]
 
     def change(self, now: KeySet) -> bool:
         """Let `now` count from its LSN on; tell whether that is a change."""
-        if self._sets[-1].same_columns(now):
+        last = next((one for one in reversed(self._sets) if one.oid == now.oid), None)
+        if (
+            last is not None
+            and last.says_as(now)
+            and self._sets[-1].partition_key == now.partition_key
+        ):
             return False
-        self._sets.append(now)
+        from_lsn = max(now.from_lsn, self._sets[-1].from_lsn)
+        self._sets.append(replace(now, from_lsn=from_lsn))
+        return True
+
+    def settle(self, lsn: Lsn, seen: KeySet) -> bool:
+        """Keep that `seen.columns` came at `lsn`, and `seen.from_lsn` found the rest.
+
+        Columns that came and went while nobody looked: the set that counts there gets
+        a next one now, so that none that is found later is taken for it in a replay.
+        Tells whether anything changed.
+        """
+        sets = self._of(seen.oid)
+        if not sets or not sets[-1].columns or sets[-1].had(seen.columns):
+            return False
+        if _at(sets, lsn) is not sets[-1]:
+            return False
+        from_lsn = max(seen.from_lsn, self._sets[-1].from_lsn)
+        self._sets.append(replace(sets[-1], from_lsn=from_lsn))
+        return True
+
+    def meet_gone(self, gone: KeySet) -> bool:
+        """Keep what is guessed of a table that the catalog no longer has.
+
+        If nothing is known of it, its key is that of one of the same name and columns.
+        Tells whether anything changed.
+        """
+        if self._of(gone.oid):
+            return False
+        same = [one for one in self._sets if one.columns == gone.columns]
+        key = same[-1].primary_key if same else ()
+        from_lsn = max(gone.from_lsn, self._sets[-1].from_lsn)
+        self._sets.append(replace(gone, primary_key=key, from_lsn=from_lsn))
         return True
 
     @property
@@ -68,13 +154,37 @@ class KeyHistory:
 
     @classmethod
     def from_json(cls, sets: list[dict[str, Any]]) -> "KeyHistory":
+        """Read what was kept; earlier versions kept no columns and no oid."""
         return cls(
             [
                 KeySet(
                     from_lsn=fields["from_lsn"],
                     primary_key=tuple(fields["primary_key"]),
                     partition_key=tuple(fields["partition_key"]),
+                    columns=tuple(fields.get("columns", ())),
+                    oid=fields.get("oid", 0),
                 )
                 for fields in sets
             ]
         )
+
+
+def _at(sets: Sequence[KeySet], lsn: Lsn) -> KeySet:
+    for key_set in reversed(sets):
+        if key_set.from_lsn <= lsn:
+            return key_set
+    return sets[0]
+
+
+def _new_key(
+    now: KeySet, later: Iterable[KeySet], columns: Sequence[str]
+) -> tuple[str, ...] | None:
+    """Find the first later key of columns that were not there before.
+
+    One of a column that was there may be younger than the row: two may swap names.
+    """
+    for one in later:
+        key = one.primary_key
+        if key and one.keeps(columns) and set(key).isdisjoint(now.columns):
+            return key
+    return None

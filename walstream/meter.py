@@ -7,7 +7,7 @@ every number only grows, and each is read in one step.
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from walstream.op import EPOCH_S
@@ -17,6 +17,8 @@ LATENCY_S: Final[tuple[float, ...]] = (
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
 COARSE_S: Final[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0, 10.0)
+PHASES: Final = ("read", "publish", "store")
+"""What a poll's time goes into: the database, Kafka, the state folder."""
 OTHERS: Final = "*"
 """Stands for the tables that came when there were too many to tell apart."""
 
@@ -119,6 +121,10 @@ class PollMeter:
 
     def __init__(self) -> None:
         self.seconds = Histogram(LATENCY_S)  # of each poll
+        self._phases = {
+            outcome: {phase: Histogram(COARSE_S) for phase in PHASES}
+            for outcome in ("success", "error")
+        }
         self._before = 0  # rows, of threads that ended
         self._first = self._last = 0  # what the present one told
 
@@ -127,13 +133,25 @@ class PollMeter:
         self._before += self._last - self._first
         self._first = self._last = rows
 
+    def polled(self, seconds: float, phases: Sequence[float], *, well: bool) -> None:
+        """Take in how long a poll took, and each of its PHASES, if it did anything."""
+        self.seconds.observe(seconds)
+        if any(phases) or not well:
+            found = self._phases["success" if well else "error"]
+            for phase, spent in zip(PHASES, phases, strict=True):
+                found[phase].observe(spent)
+
     def see(self, rows: int) -> None:
         """Take in how far it has counted."""
         self._last = rows
 
     def report(self) -> dict[str, Any]:
         rows = self._before + self._last - self._first
-        return {"rows": rows, "seconds": self.seconds.report()}
+        phases = {
+            outcome: {phase: one.report() for phase, one in found.items()}
+            for outcome, found in self._phases.items()
+        }
+        return {"rows": rows, "seconds": self.seconds.report(), "phases": phases}
 
 
 class Meter:

@@ -7,7 +7,7 @@ PostgreSQL's texts; formats turn it into bytes.
 import time
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from walstream.lsn import Lsn
 from walstream.row import Row, any_absent
@@ -105,12 +105,17 @@ class ReplicationOp:
         self.partitions = partitions
         self.info = info
 
-    def __reduce__(self) -> tuple[type["ReplicationOp"], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type["ReplicationOp"], tuple[Any, ...]]:
         """Be pickled also where the class is compiled."""
         fields = self.kind, self.table, self.lsn, self.seq_id, self.old, self.new
         flags = self.absent, self.key_changed, self.row_lsn, self.xid
         rest = self.commit_time, self.snapshot, self.partitions, self.info
         return ReplicationOp, (*fields, *flags, *rest)
+
+
+@dataclass(slots=True, init=False)
+class LargeOp(ReplicationOp):
+    """One with stand-ins for values that are large: no sink gets it that knows none."""
 
 
 def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:

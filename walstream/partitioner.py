@@ -126,7 +126,8 @@ def at_random(_key: bytes, partitions: int) -> int:
     return random.randrange(partitions)  # noqa: S311 - no secret
 
 
-# librdkafka's `*_random` differ from their twins for null keys only: ops have a key.
+# librdkafka's `*_random` spread null keys, and consistent_random empty ones too. Here
+# each op has a key, and an empty one is hashed like any other: it keeps its order.
 PARTITIONERS: Final[dict[str, Partitioner]] = {
     "murmur2_random": murmur2,
     "murmur2": murmur2,

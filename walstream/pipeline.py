@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final, cast
 
+from walstream import large
 from walstream.assembler import Assembler
 from walstream.errors import WalstreamError
 from walstream.inset import Inset
@@ -19,7 +20,7 @@ from walstream.lanes import Lanes
 from walstream.ledger import Shares
 from walstream.lsn import NEVER, Lsn
 from walstream.meter import Meter
-from walstream.op import ReplicationOp
+from walstream.op import LargeOp, ReplicationOp
 from walstream.pacing import Pace
 from walstream.pgoutput import (
     Begin,
@@ -30,6 +31,8 @@ from walstream.pgoutput import (
     Type,
     decode,
 )
+from walstream.pgoutput import large as large_frames
+from walstream.pgoutput.large import HEAD_SIZE
 from walstream.ports import (
     Beside,
     Companion,
@@ -220,8 +223,11 @@ class Pipeline:
             frame = frames[self._done]
             if frame[0] == _WAL_DATA and _is_row(frame[_HEADER_SIZE]):
                 self._done += 1
-                message = decode(frame[_HEADER_SIZE:])
-                op = self._assembler.row(cast("RowMessage", message), _U64(frame, 1)[0])
+                if len(frame) == HEAD_SIZE:
+                    op = self._large_row(frame)
+                else:
+                    row = cast("RowMessage", decode(frame[_HEADER_SIZE:]))
+                    op = self._assembler.row(row, _U64(frame, 1)[0])
                 if not self._send(op):
                     return True
             elif self._process(frame):
@@ -235,6 +241,10 @@ class Pipeline:
                 return worked
             worked = True
         return worked
+
+    def _large_row(self, frame: bytes) -> ReplicationOp:
+        row = large_frames.read(frame)
+        return large.made(self._assembler.row(row, _U64(frame, 1)[0]))
 
     def _process(self, frame: bytes) -> bool:
         """Take one CopyData frame that is no row; False: not now, again the same."""
@@ -256,12 +266,11 @@ class Pipeline:
             case Commit():
                 self._commit(message)
             case Relation():
-                facts = self._companion.keys(message, self._xid)
-                if facts is None:
+                place = self._assembler.place
+                keys = self._companion.keys(message, self._xid, place)
+                if keys is None:
                     return False
-                self._assembler.describe(
-                    message, facts.history, old_rows_whole=facts.old_rows_whole
-                )
+                self._assembler.describe(message, keys)
             case Truncate():
                 self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
             case Type():
@@ -299,9 +308,17 @@ class Pipeline:
         if op.key_changed and op.absent and not self._companion.complete(op):
             self._ops.append(op)
             return False
+        if type(op) is LargeOp:
+            return self._send_large(op)
         if self._inset.note is not None:
             self._inset.note(op)
         return self._lanes.send(op)
+
+    def _send_large(self, op: LargeOp) -> bool:
+        if self._inset.note is not None:
+            # where values are missing, the others may be wanted
+            self._inset.note(large.plain(op) if op.absent else op)
+        return self._lanes.send_large(op)
 
     def _flush_ops(self) -> bool:
         """Send ops that had to wait; False: some still have to."""

@@ -81,7 +81,11 @@ class NamedSink(Sink, Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for its target."""
+        """Tell whether it waits for its target, or for one of its handlers."""
+
+    @property
+    def handler_waits(self) -> bool:
+        """Tell whether it is one of its handlers that cannot go on."""
 
     @property
     def topics(self) -> Mapping[str, Any]:
@@ -117,19 +121,14 @@ class Membership(Protocol):
         """Give a sink that is to be sent everything from `place` on; None: nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFacts:
-    """What decides a relation's keys, and whether its old rows can be believed."""
-
-    history: KeyHistory
-    old_rows_whole: bool
-
-
 class Companion(Protocol):
     """What is asked of the database beside the stream; nothing blocks."""
 
-    def keys(self, relation: Relation, xid: int) -> KeyFacts | None:
-        """Find a relation's keys as of a transaction; None: ask again."""
+    def keys(self, relation: Relation, xid: int, place: Lsn) -> KeyHistory | None:
+        """Find a relation's keys as of a transaction; None: ask again.
+
+        Every transaction from `place` on is still to come: from there a change counts.
+        """
 
     def complete(self, op: ReplicationOp) -> bool:
         """Fill what a key change would lose for ever; False: ask again."""

@@ -6,6 +6,7 @@ crash: no writemap, every commit with fsync.
 """
 
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ _FORMAT: Final = 1
 # address space, not disk: the data are a few kilobytes, unless a million gaps are kept
 _MAP_SIZE: Final = 256 << 20
 _CHECKSUM_SIZE: Final = 4
+_READERS_EVERY_S: Final = 60.0
 _DAMAGE: Final = (  # what no free space will cure
     lmdb.CorruptedError,
     lmdb.InvalidError,
@@ -54,6 +56,7 @@ class LmdbPositions:
         self._environment: lmdb.Environment | None = None
         # threads may still be at it when the source ends; LMDB does not survive that
         self._guard = threading.RLock()
+        self._readers_at = 0.0  # when the readers' table is looked at again
 
     def open(self, *, wait_s: float = LOCK_WAIT_S) -> Self:
         """Lock and open; raise StateDamaged when the file cannot be believed."""
@@ -194,12 +197,14 @@ class LmdbPositions:
     def write(self, documents: Mapping[str, Any]) -> None:
         """Write all or none, with fsync. Raises Transient when the disk is full."""
         try:
-            with self._guard, self._opened().begin(write=True) as transaction:
-                for name, document in documents.items():
-                    if document is None:
-                        transaction.delete(name.encode())
-                    else:
-                        transaction.put(name.encode(), _wrap(document))
+            with self._guard:
+                if time.monotonic() >= self._readers_at:
+                    self._clear_readers()
+                try:
+                    self._put(documents)
+                except lmdb.MapFullError:
+                    self._clear_readers()
+                    self._put(documents)
         except _DAMAGE as error:
             raise self._damaged(str(error)) from error
         except lmdb.MapFullError as error:
@@ -215,6 +220,19 @@ class LmdbPositions:
                 hint="free space there: walstream confirms nothing meanwhile,"
                 " and goes on by itself",
             ) from error
+
+    def _put(self, documents: Mapping[str, Any]) -> None:
+        with self._opened().begin(write=True) as transaction:
+            for name, document in documents.items():
+                if document is None:
+                    transaction.delete(name.encode())
+                else:
+                    transaction.put(name.encode(), _wrap(document))
+
+    def _clear_readers(self) -> None:
+        """Forget readers that were killed: no page that they read is used again."""
+        self._readers_at = time.monotonic() + _READERS_EVERY_S
+        self._opened().reader_check()
 
     def position(self) -> Position | None:
         """Read where to resume, if anything was ever stored."""

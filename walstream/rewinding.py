@@ -99,7 +99,12 @@ def _look(
     stored = stored_of(positions, source.slot)
     server = servers.look(connection)
     position = stored.position
-    servers.check(server, source.encoding, resuming=position is not None)
+    servers.check(
+        server,
+        source.encoding,
+        resuming=position is not None,
+        allow_synchronous=source.allow_synchronous,
+    )
     decide(name, stored, slot, server, adopt=False)
     if position is None or slot is None:
         raise _nothing(name)

@@ -19,6 +19,7 @@ from walstream.beginning import Beginning, Begun, tell_of_waiting
 from walstream.beside.backfill import Backfill as BesideBackfill
 from walstream.beside.progress import Progress
 from walstream.beside.threads import Threads
+from walstream.capturing import capture_of
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
 from walstream.flow import Course, Flow
@@ -33,17 +34,15 @@ from walstream.ports import NamedSink, Position
 from walstream.positions import LmdbPositions
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
-from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.companion import KeyBook
 from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.key_book import KeyBook
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step
 from walstream.sinks import SinkSet, all_ready
 from walstream.spark.keyset import KeysetReader
 from walstream.spark.reader import Database
 from walstream.stop import Stop
-from walstream.stored import PUBLICATIONS
 from walstream.times import DOCUMENTS, CommitTimes
 
 _LOOK_EVERY_S: Final = 0.05
@@ -98,13 +97,7 @@ class Session:
             asked=self._only,
         )
         self._progress = progress
-        self._capture = Capture(
-            source.dsn,
-            source.publication,
-            source.tables,
-            keep=lambda found: positions.write({PUBLICATIONS: found}),
-            grown=progress.ask if source.backfill == "initial" else lambda _: None,
-        )
+        self._capture = capture_of(name, source, positions, progress)
         self._backfill = Backfill(self._site)
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
@@ -163,7 +156,12 @@ class Session:
     def _look(self, connection: Connection) -> Server:
         server = servers.look(connection)
         resuming = self._positions.position() is not None
-        servers.check(server, self._source.encoding, resuming=resuming)
+        servers.check(
+            server,
+            self._source.encoding,
+            resuming=resuming,
+            allow_synchronous=self._source.allow_synchronous,
+        )
         return server
 
     def _open(
@@ -174,6 +172,7 @@ class Session:
         for schema, name in self._backfill.places:
             self._sinks.expect(schema, name)
         away = self._settle(stack)
+        self._sinks.frozen_after_ms = server.frozen_after_ms
         open_ = partial(self._sinks.open, server.origin, captured.values(), stack)
         sinks = open_(names=set(self._sinks.names) - away)
         self._gauge.follow(sinks)
@@ -316,7 +315,6 @@ class Session:
             self._source.retain,
             self._capture,
             stage.keys,
-            stage.facts,
             stage.sinks,
             self._source.heartbeat,
         )

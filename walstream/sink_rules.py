@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from walstream.errors import HistoryError
-from walstream.formats import encoder_of
+from walstream.formats import encoder_of, texts_of
 from walstream.formats.context import Context
 from walstream.formats.whole import Encode, whole_rows
 from walstream.lsn import show
@@ -20,6 +20,7 @@ from walstream.routing import Route, Router
 from walstream.tally import Tally
 
 MAX_TABLES: Final = 65_536
+FROZEN_AFTER_MS: Final = 30_000  # half of a server's default wal_sender_timeout
 _log = structlog.get_logger()
 
 
@@ -38,6 +39,8 @@ class SinkRules:
     parking: str = ""  # the topic of what is too large for its own; "": that stops
     tombstones: bool = False  # a null value follows each Delete
     meter: SinkMeter = field(default_factory=SinkMeter)
+    # a process that stood still for longer may have lost its slot to another one
+    frozen_after_ms: int = FROZEN_AFTER_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Aim:
     route: Route
     encode: Encode
     truncates: bool  # has the format a form for a Truncate?
+    others: frozenset[int] = frozenset()  # columns that are no JSON texts in it
     meter: TableMeter = field(default_factory=lambda: TableMeter(""))
 
 
@@ -68,7 +72,8 @@ class Aims:
         encoder = self._make_encoder(table, context)
         encode = whole_rows(encoder.encode) if self._rules.strict else encoder.encode
         meter = self._rules.meter.tables.of(table.full_name)
-        return Aim(route, encode, encoder.truncates, meter)
+        others = frozenset(range(len(table.columns))).difference(texts_of(encoder))
+        return Aim(route, encode, encoder.truncates, others, meter)
 
     def sends_truncate(self, op: ReplicationOp, aim: Aim) -> bool:
         """Tell whether a Truncate goes on; raise HistoryError where it stops the sink.

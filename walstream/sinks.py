@@ -34,7 +34,7 @@ from walstream.options import Options
 from walstream.ports import NamedSink, Positions
 from walstream.postgres.catalog import TableFacts
 from walstream.routers import Routers
-from walstream.sink_rules import SinkRules
+from walstream.sink_rules import FROZEN_AFTER_MS, SinkRules
 from walstream.verbose_sink import VerboseSink
 
 _log = structlog.get_logger()
@@ -61,11 +61,13 @@ class SinkSet:
             isinstance(found, PostgresSource | PackageSource) and found.verbose
         )
         self._stopping = stopping
+        self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
         self._seen_topics = seen_topics
         self._positions = positions
         self._options = options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
+        self._memory = config.memory // len(found.sinks)  # of each sink
         self._queue = queue_within(config.memory, len(found.sinks))
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ class SinkSet:
             context=self._routers.context(name, origin),
             strict=config.strict,
             meter=self.meter.sink(name),
+            frozen_after_ms=self.frozen_after_ms,
         )
         if isinstance(config, LogSink):
             return DrySink(rules, router, says=True, values=config.values)
@@ -179,7 +182,10 @@ class SinkSet:
         """Put in front of a sink what else was configured: nothing is the usual."""
         if config.handlers:
             batching = Batching(
-                config.batch_rows, config.batch_interval, self._stopping
+                config.batch_rows,
+                self._memory,
+                config.batch_interval,
+                self._stopping,
             )
             sink = HandledSink(sink, Chain(handler_specs(config)), batching)
         if config.verbose:

@@ -110,13 +110,20 @@ class SourceState:
             return ""
         return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
 
+    @property
+    def synchronous(self) -> str:
+        """Say that commits wait for it; "" where they do not, or may."""
+        if self.health is None or self.source.allow_synchronous:
+            return ""
+        return self.health.synchronous
+
     def problems(self, state: str) -> Iterator[str]:
         """Say why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         for problem in (self.kept.problem, self.unreachable):
             if problem is not None:
                 yield str(problem.args[0])
-        yield from filter(None, (self.slot_problem, self.alarm))
+        yield from filter(None, (self.slot_problem, self.alarm, self.synchronous))
         yield from parked_problems(self.told)
 
 

@@ -16,6 +16,11 @@ STARTING_S: Final = 20.0
 HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _OF_SINKS: Final = frozenset({"waiting", "records"})
+_WAITS: Final = {
+    False: "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s",
+    True: "sink {!r} waits for a handler, which cannot go on for {:.0f} s: the log says"
+    " why",
+}
 
 Told = Mapping[str, Any]
 
@@ -56,15 +61,15 @@ class StallWatch:
                 del self._still[what, name]  # detached: it comes back another one
         for name, sink in sinks.items():
             waiting = bool(sink.get("waiting"))
-            away_s = self._for_s(now, "waiting", name, waiting)
+            handler = bool(sink.get("handler_waits"))
+            away_s = self._for_s(now, "waiting", name, (waiting, handler))
             if waiting and away_s >= AWAY_S:
-                yield (
-                    f"sink {name!r} waits for Kafka: its brokers have not answered for"
-                    f" {away_s:.0f} s"
-                )
+                yield _WAITS[handler].format(name, away_s)
             in_flight = sink.get("in_flight") or 0
             seen = (sink.get("records"), bool(in_flight))
             stuck_s = self._for_s(now, "records", name, seen)
+            if handler:  # it holds what is under way: Kafka was given none of it
+                continue
             if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
                 yield (
                     f"sink {name!r} is stuck: {in_flight:,} records are under way, and"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from walstream.backfill.record import DOCUMENT as BACKFILL
+from walstream.beside.progress import DOCUMENT as BESIDE
 from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.finding import Finding, note, warning
 from walstream.lock import holder, unwritable
@@ -34,6 +35,7 @@ class Known:
     publications: Mapping[str, Any] | None = None
     topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
     backfill: Mapping[str, Any] | None = None  # what is left of one
+    beside: Mapping[str, Any] | None = None  # what is to be read beside the stream
     current_at: float | None = None  # what waits was committed after that, mostly
 
 
@@ -137,6 +139,7 @@ def _read(positions: LmdbPositions, slot: str) -> Known:
         publications=documents.get("publications"),
         topics=topics,
         backfill=documents.get(BACKFILL),
+        beside=documents.get(BESIDE),
         # a short run may not have heard how far the server was
         current_at=figures.get("current_at") or figures.get("at"),
     )

@@ -85,7 +85,7 @@ def _look_at(
     seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
     state, exit_code = seen.state()
     away = eyes.away(source, name, kept, told)
-    if seen.alarm or away:
+    if seen.alarm or seen.synchronous or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
     problems = [*seen.problems(state), *map(config.command, given_up)]
@@ -230,7 +230,11 @@ def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
     if health is None:
         return None
     return SlotStatus(
-        source.slot, health.retained_wal, health.wal_status, health.safe_wal_size
+        source.slot,
+        health.retained_wal,
+        health.wal_status,
+        health.safe_wal_size,
+        synchronous=bool(health.synchronous),
     )
 
 
@@ -269,6 +273,8 @@ def _sink(
         skipped=figures.get("skipped"),
         failed=figures.get("failed"),
         parked=figures.get("parked"),
+        sent=figures.get("records"),
+        errors=figures.get("errors"),
         tables=figures.get("tables", {}),
         risks=list(risks(sink).values()),
     )

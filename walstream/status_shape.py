@@ -34,6 +34,9 @@ class SinkStatus:
     skipped: int | None = None
     failed: int | None = None
     parked: int | None = None
+    # since this worker began: records that the target took, and how often it was away
+    sent: int | None = None
+    errors: int | None = None
     tables: dict[str, dict[str, int]] = field(default_factory=dict)  # the same by table
     risks: list[str] = field(default_factory=list)
 
@@ -44,6 +47,7 @@ class SlotStatus:
     retained_wal: int  # bytes
     wal_status: str | None
     safe_wal_size: int | None  # bytes until the server gives it up; null: no limit
+    synchronous: bool = False  # commits wait for who reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class TableBackfill:
     rows: int  # delivered
     state: str  # waiting | reading | done | error
     error: str  # why it does not go on, or ""
+    remark: str = ""  # how it goes: what it waits for, or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,12 @@ class StreamedSource:
         self._positions = positions
         self._options = options
         self._stop = stop
-        alarm = Alarm(source.slot, source.alarm_retained_wal, time.monotonic)
+        alarm = Alarm(
+            source.slot,
+            source.alarm_retained_wal,
+            time.monotonic,
+            may_be_synchronous=source.allow_synchronous,
+        )
         self._gauge = Gauge(alarm, positions.read("figures"))
         self._progress = Progress(positions)
         self._seen_topics: dict[str, set[str]] = {}

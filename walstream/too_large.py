@@ -19,6 +19,11 @@ RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at
 _log = structlog.get_logger()
 
 
+def widen(topic: str, advice: str) -> str:
+    """Say what lets a topic take a larger record."""
+    return advice or f"raise max.message.bytes of {topic!r}"
+
+
 @dataclass(frozen=True, slots=True)
 class TooLarge:
     """One of them."""
@@ -27,7 +32,8 @@ class TooLarge:
     key: bytes
     size: int  # bytes, with what is around key and value
     topic: str
-    limit: int  # max.message.bytes
+    limit: int
+    advice: str = ""  # what takes a larger one; "": max.message.bytes
 
     def document(self) -> bytes:
         """Write what goes to the parking topic in its place."""
@@ -58,7 +64,7 @@ class TooLarge:
             f"a record of table {op.table.full_name!r} at ({show(op.lsn)},"
             f" {op.seq_id}) has {self.size} bytes, topic {self.topic!r} takes"
             f" {self.limit}",
-            hint=f"raise max.message.bytes of {self.topic!r}, then: walstream run",
+            hint=f"{widen(self.topic, self.advice)}; then: walstream run",
         )
 
     def tell(self, sink: str, parking: str) -> None:

@@ -13,17 +13,18 @@ the op alone, so that a table backfilled again converges:
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 from psycopg.rows import tuple_row
 
-from consumer.handler import Transaction
-from consumer.mirror import position
+from consumer.handler import Fatal, Transaction
+from consumer.mirror.order import Order
 from consumer.mirror.rows import Row, Rows
-from consumer.mirror.shape import Shape, cascades, hazards, load
+from consumer.mirror.shape import Shape, load
+from consumer.mirror.target import refuse_cascades, warn
 from consumer.mirror.trouble import MirrorError, Patience, stop, translate
 from consumer.op import Op
 from walstream.op import Kind
@@ -63,7 +64,7 @@ class PostgresMirror:
         self._dsn = target_dsn
         self._wanted = _matcher(tables)
         self._patience = Patience(patience_s)
-        self._row_positions = row_positions
+        self._order = Order(wanted=row_positions)
         self._shapes: dict[str, Shape] = {}
         self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
@@ -79,10 +80,9 @@ class PostgresMirror:
             if self._started is not None:
                 return
             with psycopg.connect(self._dsn, autocommit=True) as connection:
-                if self._row_positions is not False:
-                    position.prepare(connection)
-                _refuse_cascades(connection, self._wanted)
-                _warn(connection, self._wanted)
+                self._order.prepare(connection)
+                refuse_cascades(connection, self._wanted)
+                warn(connection, self._wanted)
                 self._started = connection.execute(_SAME).fetchone()
 
     def handle_message(self, tx: Transaction, op: Op, /) -> None:
@@ -90,9 +90,7 @@ class PostgresMirror:
         try:
             if not self._checked:
                 self._check(tx)
-            told = op.record.headers or op.partitions
-            if told and self._row_positions is not False:
-                position.note_source(tx, op)
+            self._order.see_source(tx, op)
             if self._wanted(op.table.schema, op.table.name):
                 _APPLY[op.kind](self, self._rows(tx, op), op)
         except psycopg.Error as error:
@@ -101,6 +99,36 @@ class PostgresMirror:
             if raised is error:
                 raise
             raise raised from None
+
+    def begin_batch(self, tx: Transaction, ops: Sequence[Op]) -> None:
+        """Lock the positions of the rows that these ops write, all in one order.
+
+        Without it each op locks its own, and two batches may wait for each other.
+        """
+        if self._order.off or len(ops) <= 1:
+            return
+        if not self._checked:
+            self._check(tx)
+        try:
+            self._order.begin(tx, self._with_shapes(tx, ops))
+        except psycopg.Error:
+            self._shapes.clear()  # what they know may be rolled back with it
+            raise
+
+    def end_batch(self, tx: Transaction) -> None:
+        """Write the positions that the batch moved; its transaction is to commit."""
+        self._order.end(tx)
+
+    def _with_shapes(
+        self, tx: Transaction, ops: Sequence[Op]
+    ) -> Iterator[tuple[Op, Shape]]:
+        """Give the ops of tables that can be mirrored: the others stop on their own."""
+        for op in ops:
+            if self._wanted(op.table.schema, op.table.name) and not _servers_own(op):
+                try:
+                    yield op, self._shape(tx, op)
+                except Fatal:
+                    continue
 
     def _check(self, tx: Transaction) -> None:
         self.start()
@@ -114,7 +142,7 @@ class PostgresMirror:
         self._checked = True
 
     def _rows(self, tx: Transaction, op: Op) -> Rows:
-        if op.table.schema.startswith("pg_") or op.table.schema == _INFORMATION:
+        if _servers_own(op):
             raise stop(op, "the tables of the server itself are not mirrored")
         shape = self._shape(tx, op)
         if shape.deferred:  # else it refuses where nobody can tell which op it was
@@ -134,8 +162,7 @@ class PostgresMirror:
                 )
             if lacking := shape.missing(op.table.columns):
                 raise stop(op, *_lacks(shape, lacking))
-            if self._row_positions is not False:
-                shape.keyed_otherwise = position.kept(tx, name)
+            self._order.look(tx, shape, op)
             self._shapes[name] = shape
         return shape
 
@@ -152,7 +179,7 @@ class PostgresMirror:
                 f" or drop the row filter; then walstream backfill {table}",
             )
         row = dict(op.new.items())
-        if self._newest(rows, op, rows.shape.key_of(row)):
+        if self._order.newest(rows, op, rows.shape.key_of(row)):
             rows.upsert(row)
 
     def _update(self, rows: Rows, op: Op) -> None:
@@ -164,8 +191,8 @@ class PostgresMirror:
         new = rows.shape.key_of({**(old or {}), **row})
         if new is None:
             raise stop(op, *_KEYLESS)
-        if old is None or old == new:
-            if self._newest(rows, op, new) and not rows.update(new, row):
+        if old is None or self._order.same(rows, old, new):
+            if self._order.newest(rows, op, new) and not rows.update(new, row):
                 self._insert_missing(rows, op)
         else:
             self._move(rows, op, old, new)
@@ -179,9 +206,9 @@ class PostgresMirror:
 
     def _move(self, rows: Rows, op: Op, old: Row, new: Row) -> None:
         """Apply an Update that changed its key: a Delete and an Insert, at once."""
-        rows.shape.keyed_otherwise = True
-        was_newest = self._newest(rows, op, old)
-        is_newest = self._newest(rows, op, new)
+        self._order.key_moves(rows)
+        was_newest = self._order.newest(rows, op, old)
+        is_newest = self._order.newest(rows, op, new)
         if is_newest and was_newest and op.new.absent:
             if not rows.update(old, dict(op.new.items())):
                 self._insert_missing(rows, op)
@@ -212,13 +239,12 @@ class PostgresMirror:
             rows.delete_alike(dict(op.old.items()))
             return
         key = self._old_key(rows, op)
-        if key is not None and self._newest(rows, op, key):
+        if key is not None and self._order.newest(rows, op, key):
             rows.delete(key)
 
-    def _truncate(self, rows: Rows, op: Op) -> None:
+    def _truncate(self, rows: Rows, _: Op) -> None:
         rows.empty()
-        if self._row_positions is not False:
-            position.forget(rows.tx, op.table.full_name)
+        self._order.forget(rows)
 
     def _old_key(self, rows: Rows, op: Op) -> Row | None:
         """Find which row it was: another index than the target's key may tell."""
@@ -226,16 +252,6 @@ class PostgresMirror:
             return None
         old = dict(op.old.items())
         return rows.shape.key_of(old) or rows.key_alike(old)
-
-    def _newest(self, rows: Rows, op: Op, key: Row | None) -> bool:
-        """Tell whether no newer op wrote the row; keep this one's position."""
-        if self._row_positions is False or key is None:
-            return True
-        if not (self._row_positions or rows.shape.keyed_otherwise):
-            if position.same_key(op, key):
-                return True
-            rows.shape.keyed_otherwise = True
-        return position.note(rows.tx, op, key)
 
 
 _KEYLESS: Final = (
@@ -248,6 +264,10 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
     Kind.DELETE: PostgresMirror._delete,  # noqa: SLF001
     Kind.TRUNCATE: PostgresMirror._truncate,  # noqa: SLF001
 }
+
+
+def _servers_own(op: Op) -> bool:
+    return op.table.schema.startswith("pg_") or op.table.schema == _INFORMATION
 
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str, str], bool]:
@@ -279,35 +299,3 @@ def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:
         f"the target lacks {', '.join(columns)}",
         f"run ALTER TABLE {table} {adds};",
     )
-
-
-def _refuse_cascades(
-    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
-) -> None:
-    if drops := cascades(connection, wanted):
-        raise MirrorError(
-            "the target has foreign keys ON DELETE or ON UPDATE CASCADE, SET NULL or"
-            " SET DEFAULT: tables arrive out of step, and these would change or delete"
-            " rows that are newer",
-            hint="let the mirror's role sleep them: ALTER ROLE the_role"
-            " SET session_replication_role = replica; or drop them in the target, the"
-            " stream brings what they do in the source: " + " ".join(drops),
-        )
-
-
-def _warn(
-    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
-) -> None:
-    for hazard in hazards(connection):
-        if wanted(hazard.schema, hazard.table):
-            _log.warning(
-                "%s.%s has the %s %s: %s",
-                hazard.schema,
-                hazard.table,
-                hazard.kind,
-                hazard.name,
-                "it fires for mirrored changes, too"
-                if hazard.kind == "trigger"
-                else "partitions and tables arrive out of step, and it may refuse"
-                " a change for a while, or for good",
-            )

@@ -1,29 +1,31 @@
 """Which op wrote a row last, where that is not clear from the order of a partition.
 
 All ops of a row lie in one partition, in order, as long as the record's key is the
-row's key. With another `partition_key`, or with `split_key_updates = false`, they lie
-in several; then each row's position is kept beside it, and an older op takes no effect.
+row's key and each key has one spelling. With another `partition_key`, with
+`split_key_updates = false`, or where equal keys print otherwise, they lie in several;
+then each row's position is kept beside it, and an older op takes no effect.
 
 A position is (generation, lsn, seq_id). The generation counts the sources that a topic
 had, by the header `walstream-source`: another one's LSNs may start lower.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
 from typing import Any, Final
 
 import psycopg
 
+from consumer.mirror.store import GENERAL, LOCK, Store
 from consumer.op import Op
 
 Connection = psycopg.Connection[Any]
+Key = Mapping[str, str | None]
 
 _THERE: Final = """
 SELECT FROM pg_class WHERE oid = to_regclass('replication_mirror_row')
    AND to_regclass('replication_mirror_source') IS NOT NULL
 """
-# one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_mirror_row'))"
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS replication_mirror_row (
   relation text NOT NULL, key text NOT NULL, generation int8 NOT NULL,
@@ -32,19 +34,12 @@ CREATE TABLE IF NOT EXISTS replication_mirror_source (
   topic text NOT NULL, partition int4 NOT NULL, source text NOT NULL,
   generation int8 NOT NULL, PRIMARY KEY (topic, partition, source))
 """
-_NOTE: Final = """
-INSERT INTO replication_mirror_row AS r
-SELECT %(relation)s, %(key)s,
-       coalesce((SELECT max(generation) FROM replication_mirror_source
-                  WHERE topic = %(topic)s AND partition = %(partition)s), 0),
-       %(lsn)s, %(seq_id)s
-ON CONFLICT (relation, key) DO UPDATE
-   SET generation = EXCLUDED.generation, lsn = EXCLUDED.lsn, seq_id = EXCLUDED.seq_id
- WHERE (r.generation, r.lsn, r.seq_id)
-       < (EXCLUDED.generation, EXCLUDED.lsn, EXCLUDED.seq_id)
+# a row without a key: positions are kept for all ops of the table
+_MARK: Final = """
+INSERT INTO replication_mirror_row VALUES (%s, '', 0, 0, 0) ON CONFLICT DO NOTHING
 """
-_FORGET: Final = "DELETE FROM replication_mirror_row WHERE relation = %s"
-_ANY: Final = "SELECT FROM replication_mirror_row WHERE relation = %s LIMIT 1"
+_MARKED: Final = "SELECT FROM replication_mirror_row WHERE relation = %s AND key = ''"
+_FORGET: Final = "DELETE FROM replication_mirror_row WHERE relation = %s AND key <> ''"
 # the partitions of a topic meet the same source one after the other
 _SOURCE: Final = """
 INSERT INTO replication_mirror_source
@@ -73,7 +68,7 @@ def prepare(connection: Connection) -> None:
     if connection.execute(_THERE).rowcount > 0:
         return
     with connection.transaction():
-        connection.execute(_LOCK)
+        connection.execute(LOCK)
         connection.execute(_TABLES)
 
 
@@ -90,48 +85,80 @@ def note_source(connection: Connection, op: Op) -> None:
         connection.execute(_SHARE, {**_place(op), "partitions": op.partitions})
 
 
-def kept(connection: Connection, relation: str) -> bool:
-    """Tell whether positions were kept for rows of this table before."""
-    return connection.execute(_ANY, (relation,)).rowcount > 0
+def marked(connection: Connection, relation: str) -> bool:
+    """Tell whether all ops of this table are to keep positions."""
+    return connection.execute(_MARKED, (relation,)).rowcount > 0
 
 
-def note(connection: Connection, op: Op, key: Mapping[str, str | None]) -> bool:
+def mark(connection: Connection, relation: str) -> None:
+    """Have all ops of this table keep positions, those of other instances too."""
+    connection.execute(_MARK, (relation,))
+
+
+def key_texts(store: Store, relation: str, key: Key) -> tuple[str | None, ...]:
+    """Give the values of the store's columns for a row's key."""
+    values = tuple(key.values())
+    return (relation, json.dumps(values)) if store is GENERAL else values
+
+
+def note(connection: Connection, store: Store, op: Op, key: Key) -> bool:
     """Move the row's position to this op; False where a newer op wrote it.
 
     Holds the row's position locked until the transaction ends.
     """
-    parameters = {
-        **_place(op),
-        "relation": op.table.full_name,
-        "key": json.dumps(list(key.values())),
-        "lsn": op.lsn,
-        "seq_id": op.seq_id,
-    }
-    return connection.execute(_NOTE, parameters, prepare=True).rowcount > 0
+    record = op.record
+    where = (*key_texts(store, op.table.full_name, key), record.topic, record.partition)
+    done = connection.execute(store.note(), (*where, op.lsn, op.seq_id), prepare=True)
+    return done.rowcount > 0
 
 
-def forget(connection: Connection, relation: str) -> None:
+def forget(connection: Connection, store: Store, relation: str) -> None:
     """Forget a truncated table's rows: no older op of any partition will come."""
     connection.execute(_FORGET, (relation,))
+    if store is not GENERAL:
+        connection.execute(f"DELETE FROM {store.table}")  # noqa: S608 - ours
 
 
-def same_key(op: Op, key: Mapping[str, str | None]) -> bool:
-    """Tell whether the record's key decides the row: then one partition holds it all.
+class Decides(Enum):
+    """Whether the record's key decides the row: then one partition holds it all."""
 
-    A table without a row key has the table's name as key, and one partition, too.
+    YES = auto()
+    MAYBE = auto()  # another column has the same text, and may be the record's key
+    NO = auto()
+
+
+def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
+    """Tell what a record's own key says of its row's.
+
+    Without `ask` it is YES where it may be. A table without a row key has the table's
+    name as key, and one partition, too.
     """
     raw = op.record.key
     if raw is None:
-        return False
-    texts = list(key.values())
+        return Decides.NO
+    texts, name = list(key.values()), op.table.full_name
     try:
         found = json.loads(raw)
     except ValueError:
         found = None
-    return found in (texts, [op.table.full_name]) or raw in (
-        "".join(text or "" for text in texts).encode(),
-        op.table.full_name.encode(),
-    )
+    if found == texts:
+        coincides = ask and any(text in texts for text in _others(op, key))
+    elif raw == (joined := "".join(text or "" for text in texts)).encode():
+        # of a joined key any column may be a part; an empty one is, unseen
+        coincides = ask and any((text or "") in joined for text in _others(op, key))
+    elif found == [name] or raw == name.encode():
+        coincides = ask and (name in texts or name in _others(op, key))
+    else:
+        return Decides.NO
+    return Decides.MAYBE if coincides else Decides.YES
+
+
+def _others(op: Op, key: Key) -> Iterator[str | None]:
+    """Give the values of the columns that are no part of the row's key."""
+    for row in (op.new, op.old):
+        for column, text in row.items():
+            if column not in key:
+                yield text
 
 
 def _place(op: Op) -> dict[str, object]:

@@ -44,6 +44,14 @@ class Rows:
         query = self._query("has", (), lambda: statement.has_key(self.shape))
         return self._run(query, list(key.values()))
 
+    def same_key(self, one: Row, other: Row) -> bool:
+        """Tell whether two spellings are one key."""
+        query = self._query("same", (), lambda: statement.same_key(self.shape))
+        texts = [row[name] for name in self.shape.key for row in (one, other)]
+        with self.tx.cursor(row_factory=tuple_row) as cursor:
+            found = cursor.execute(query, texts, prepare=True).fetchone()
+        return bool(found and found[0])
+
     def key_alike(self, old: Row) -> Row | None:
         """Find the key of a row that looks like this, and lock it."""
         where, parameters = self._alike(old)
@@ -87,7 +95,10 @@ class Rows:
             for name in self._writable(row)
             if name not in self.shape.always
             and not (
-                isinstance(key, Mapping) and name in key and key[name] == row[name]
+                isinstance(key, Mapping)
+                and name in key
+                and key[name] == row[name]
+                and name not in self.shape.respelt
             )
         )
 

@@ -11,10 +11,22 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import tuple_row
 
+from consumer.mirror.store import GENERAL, KeyType, Store
+
 Connection = psycopg.Connection[Any]
 
 _COLUMNS: Final = """
 SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
+       (SELECT bool_or(t.oid::int8 = ANY(%s) OR t.typtype = 'e') FROM (
+          WITH RECURSIVE base (type) AS (
+            SELECT a.atttypid UNION ALL
+            SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
+             WHERE d.typtype = 'd')
+          SELECT type FROM base) AS chain JOIN pg_type t ON t.oid = chain.type)
+       AND coalesce(l.collisdeterministic, true),
+       format_type(a.atttypid, a.atttypmod),
+       coalesce(
+         ' COLLATE ' || quote_ident(m.nspname) || '.' || quote_ident(l.collname), ''),
        c.relkind = 'p',
        EXISTS (SELECT FROM pg_constraint r WHERE r.confrelid = c.oid
                 AND r.contype = 'f' AND r.conrelid <> c.oid),
@@ -23,14 +35,35 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_collation l ON l.oid = a.attcollation
+  LEFT JOIN pg_namespace m ON m.oid = l.collnamespace AND l.collname <> 'default'
  WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
  ORDER BY a.attnum
 """
+# Types whose equal values print alike; an enumeration's do, too. Of any other type one
+# key may come in several spellings: citext, numeric (1.0 and 1.00), float8 (-0 and 0),
+# interval, jsonb, char(n) when it grew, and what holds such ones.
+_SPELT_ONE_WAY: Final = [
+    *(16, 17, 18, 19),  # bool, bytea, "char", name
+    *(20, 21, 23, 26),  # int8, int2, int4, oid
+    *(25, 1043),  # text, varchar: of a deterministic collation
+    *(1082, 1083, 1114, 1184, 1266),  # date, time, timestamp, timestamptz, timetz
+    *(650, 774, 829, 869, 2950, 3220),  # cidr, macaddr8, macaddr, inet, uuid, pg_lsn
+]
 # A deferrable index arbitrates no ON CONFLICT; the primary key comes before another.
 _KEY: Final = """
 SELECT ARRAY(
          SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (num, place)
            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num
+          WHERE k.place <= i.indnkeyatts ORDER BY k.num),
+       ARRAY(  -- of citext in a schema that the search_path lacks, = would be text's
+         SELECT format('OPERATOR(%%I.%%s)', n.nspname, o.oprname)
+           FROM unnest(i.indkey, i.indclass) WITH ORDINALITY AS k (num, class, place)
+           JOIN pg_opclass f ON f.oid = k.class
+           JOIN pg_amop m ON m.amopfamily = f.opcfamily AND m.amopstrategy = 3
+            AND m.amoplefttype = f.opcintype AND m.amoprighttype = f.opcintype
+           JOIN pg_operator o ON o.oid = m.amopopr
+           JOIN pg_namespace n ON n.oid = o.oprnamespace
           WHERE k.place <= i.indnkeyatts ORDER BY k.num)
   FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -95,10 +128,15 @@ class Shape:
     generated: frozenset[str] = frozenset()
     always: frozenset[str] = frozenset()  # GENERATED ALWAYS AS IDENTITY
     indexed: frozenset[str] = frozenset()  # columns whose type an index may answer for
+    respelt: frozenset[str] = frozenset()  # of the key: equal values may differ in text
+    key_types: tuple[KeyType, ...] = ()  # where any is respelt
     partitioned: bool = False
     referenced: bool = False  # by another table's foreign key
     deferred: bool = False  # a constraint would wait for the end of the transaction
     keyed_otherwise: bool = False  # records have keys that are not the row's key
+    # topics of which a record showed that its key is the row's
+    proved: set[str] = field(default_factory=set)
+    store: Store = GENERAL  # of its rows' positions
     statements: dict[object, str] = field(default_factory=dict)
     fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
 
@@ -135,23 +173,38 @@ class Hazard:
 def load(connection: Connection, schema: str, name: str) -> Shape | None:
     """Read a table's shape; None where there is no such table."""
     with connection.cursor(row_factory=tuple_row) as cursor:
-        found = cursor.execute(_COLUMNS, (schema, name)).fetchall()
+        asked = (_SPELT_ONE_WAY, schema, name)
+        found = cursor.execute(_COLUMNS, asked).fetchall()
         if not found:
             return None
         key = cursor.execute(_KEY, (schema, name)).fetchone()
     columns = [row for row in found if row[0] is not None]
+    names, operators = key or ((), ())
+    respelt = {row[0] for row in columns if row[0] in names and not row[4]}
+    types = {row[0]: row[5:7] for row in columns}
     return Shape(
         schema=schema,
         name=name,
         columns=tuple(row[0] for row in columns),
-        key=tuple(key[0]) if key else (),
+        key=tuple(names),
         generated=frozenset(row[0] for row in columns if row[1]),
         always=frozenset(row[0] for row in columns if row[2]),
         indexed=frozenset(row[0] for row in columns if row[3] in _INDEXED_OIDS),
-        partitioned=found[0][4],
-        referenced=found[0][5],
-        deferred=found[0][6],
+        respelt=frozenset(respelt),
+        key_types=tuple(
+            KeyType(types[column][0], types[column][1], _shortest(operator))
+            for column, operator in zip(names, operators, strict=True)
+        )
+        if respelt
+        else (),
+        partitioned=found[0][7],
+        referenced=found[0][8],
+        deferred=found[0][9],
     )
+
+
+def _shortest(operator: str) -> str:
+    return "=" if operator == "OPERATOR(pg_catalog.=)" else operator
 
 
 def hazards(connection: Connection) -> Iterable[Hazard]:

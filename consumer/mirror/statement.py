@@ -12,6 +12,7 @@ from typing import Final
 from psycopg import sql
 
 from consumer.mirror.shape import Shape
+from consumer.mirror.store import cast
 
 Where = tuple[tuple[str, bool], ...]
 """The columns that describe a row, and whether each is NULL."""
@@ -35,7 +36,8 @@ def upsert(shape: Shape, columns: Sequence[str]) -> str:
         sets = [
             f"{_name(column)} = EXCLUDED.{_name(column)}"
             for column in columns
-            if column not in shape.key and column not in shape.always
+            if (column not in shape.key or column in shape.respelt)
+            and column not in shape.always
         ]
         action = f"UPDATE SET {', '.join(sets)}" if sets else "NOTHING"
         conflict = f" ON CONFLICT ({_names(shape.key)}) DO {action}"
@@ -59,6 +61,15 @@ def delete_by_key(shape: Shape) -> str:
 def has_key(shape: Shape) -> str:
     """SELECT whether a row has this key."""
     return f"SELECT FROM {_table(shape)} WHERE {_by_key(shape)}"
+
+
+def same_key(shape: Shape) -> str:
+    """SELECT whether two keys are one; the values of a column stand side by side."""
+    same = (
+        f"{cast('%s', kind)} {kind.operator} {cast('%s', kind)}"
+        for kind in shape.key_types
+    )
+    return f"SELECT {' AND '.join(same)}"
 
 
 def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
@@ -125,7 +136,12 @@ def matching(
 
 
 def _by_key(shape: Shape) -> str:
-    return " AND ".join(f"{_name(column)} = %s" for column in shape.key)
+    if not shape.key_types:
+        return " AND ".join(f"{_name(column)} = %s" for column in shape.key)
+    return " AND ".join(
+        f"{_name(column)} {kind.operator} {cast('%s', kind)}"
+        for column, kind in zip(shape.key, shape.key_types, strict=True)
+    )
 
 
 def _sets(columns: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.names import Name, OracleSlot, assert_rewind_and_continue
 from tests.producing import Feed
 from tests.reading import Reader, Record, TopicAdmin
 from tests.running import Walstream
+from tests.verbs import as_json
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.fault
@@ -180,3 +182,66 @@ def test_kafka_away_on_either_side_is_waited_for(
         assert chain.terminate() == 0, chain.text
         assert time.monotonic() - chain_ends < 15
     assert_rewind_and_continue(reader.records)
+
+
+def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
+    kafka: KafkaServer, tmp_path: Path
+) -> None:
+    """Its producer lingers, so that all it was given is still here when it freezes."""
+    prefix = f"thawed_{secrets.token_hex(6)}."
+    topic = f"{prefix}up"
+    TopicAdmin(kafka.bootstrap).create(topic, 1)
+    feed = Feed(kafka.bootstrap, topic)
+
+    def member(name: str, **sink: object) -> Chain:
+        return Chain(
+            kafka.bootstrap,
+            kafka.bootstrap,
+            tmp_path / name,
+            prefix,
+            topics=[topic],
+            group=f"{prefix}group",
+            source={"consumer": _CONSUMER},
+            sink=sink,
+        )
+
+    lingering = {"bootstrap.servers": kafka.bootstrap, "linger.ms": "4000"}
+    first = member("first", producer=lingering, verbose=True)
+    second = member("second")
+    with (
+        first,
+        Reader(kafka.bootstrap, f"{prefix}copy.") as copied,
+        ExitStack() as ends,
+    ):
+        first.until("partition assigned")
+        for number in range(500):
+            feed.insert(number, 0)
+        feed.flush()
+        wait_until(lambda: len(first.said("record")) >= 500, 20, "all was given")
+        frozen = [psutil.Process(first.pid), *psutil.Process(first.pid).children()]
+        for process in frozen:
+            process.suspend()
+        assert all(one.status() == psutil.STATUS_STOPPED for one in frozen)
+        assert not copied.read(), "it froze too late"
+
+        ends.enter_context(second).until("partition assigned")
+        copied.count(500)
+        for number in range(500, 520):
+            feed.insert(number, 0)
+        feed.flush()
+        copied.count(520)
+
+        for process in frozen:
+            process.resume()
+        first.until("begins again", 30)
+        wait_until(lambda: in_flight(first) == 0, 20, "nothing is under way")
+        late = copied.read()[520:]
+        print(f"{len(late)} records came late")  # noqa: T201 - how wide the window is
+        assert not late
+
+
+def in_flight(chain: Chain) -> int:
+    """Ask a running member for the records that it has under way."""
+    told = as_json(chain.configuration, "status", "status")
+    (source,) = told["sources"]
+    return sum(sink["in_flight"] or 0 for sink in source["sinks"])

@@ -1,16 +1,24 @@
-"""Memory is bounded, whatever the size of a transaction or the length of an outage."""
+"""Memory is bounded, whatever the size of a transaction or the length of an outage.
 
+One value that is large costs what its copies take, and their number is bounded.
+"""
+
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.fix_postgres import PostgresServer, temporary_database
-from tests.fix_walstream import Runs, streamed
+from tests.fix_walstream import Runs, Stream, streamed
 from tests.names import distinct
 from tests.reading import Reader
-from tests.rss import PeakRss
+from tests.rss import PeakRss, forget_peaks, peaks
 from tests.waiting import wait_until
 from walstream.lsn import parse
 
@@ -108,3 +116,127 @@ def outage(
         assert rss.samples > 20
         assert rss.peak <= _LIMIT, f"{rss.peak / 1e6:.0f} MB"
         print(f"{rows} rows, peak {rss.peak / 1e6:.0f} MB")  # noqa: T201 - a figure
+
+
+_LARGEST = 1_000_000_000
+_BROKER = {
+    "socket.request.max.bytes": str(_LARGEST),
+    "message.max.bytes": str(_LARGEST),
+    "replica.fetch.max.bytes": str(_LARGEST),
+}
+_SENT = 4.0  # copies of a value, at most
+_PARKED = 2.5
+_PARKING = "parked.large"
+_TEXTS = {
+    "ascii": "",
+    "cyrillic": "абвгдежзийклмноп",
+    "emoji": "😀😁😂😃😄😅😆😇😈😉😊😋😌😍😎😏",
+    # one character of four bytes: as a str, every other takes four bytes too
+    "mixed": "😀",
+}
+
+
+def text_of(kind: str, size: int) -> str:
+    """Write so many bytes of random text, which no compression makes small."""
+    digits = "0123456789abcdef"
+    if kind == "mixed":
+        return _TEXTS["mixed"] + os.urandom(size // 2 - 2).hex()
+    if kind == "ascii":
+        return os.urandom(size // 2).hex()
+    letters = str(_TEXTS[kind])
+    count = size // len(letters[0].encode())
+    return os.urandom(count // 2).hex().translate(str.maketrans(digits, letters))
+
+
+@pytest.mark.parametrize("kind", ["ascii", "cyrillic", "mixed"])
+def test_a_large_value_costs_at_most_four_times_its_size(
+    own_kafka: OwnKafka, newest_postgres: PostgresServer, tmp_path: Path, kind: str
+) -> None:
+    sent(newest_postgres, own_kafka, tmp_path, text_of(kind, 50_000_000))
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("size", [112_000_000, 200_000_000])
+@pytest.mark.parametrize("kind", sorted(_TEXTS))
+def test_a_huge_value_costs_at_most_four_times_its_size(
+    own_kafka: OwnKafka,
+    newest_postgres: PostgresServer,
+    tmp_path: Path,
+    kind: str,
+    size: int,
+) -> None:
+    sent(newest_postgres, own_kafka, tmp_path, text_of(kind, size))
+
+
+def sent(server: PostgresServer, own_kafka: OwnKafka, folder: Path, text: str) -> None:
+    """Send one row, and measure; the text that arrived is the one that was written."""
+    size = len(text.encode())
+    limit = {"max.message.bytes": str(_LARGEST)}
+    broker = own_kafka(_BROKER, heap="4g")
+    with streamed(
+        server, broker, folder, before=_TABLE, sink={"topic_config": limit}
+    ) as stream:
+        with measured(stream, size, _SENT):
+            stream.database.execute("INSERT INTO t VALUES (1, %s)", text)
+            wait_until(lambda: stream.reader.ends() == 2, 120, "it arrives")
+        _, record = stream.reader.count(2, 120)
+        assert record.op.new == ["1", text]
+        assert stream.walstream.terminate() == 0
+
+
+@pytest.mark.parametrize("kind", ["ascii", "mixed"])
+def test_a_large_value_that_is_parked_costs_less_than_three_times_its_size(
+    own_kafka: OwnKafka, newest_postgres: PostgresServer, tmp_path: Path, kind: str
+) -> None:
+    parked(newest_postgres, own_kafka, tmp_path, text_of(kind, 50_000_000))
+
+
+@pytest.mark.fault_long
+@pytest.mark.parametrize("size", [112_000_000, 200_000_000])
+@pytest.mark.parametrize("kind", sorted(_TEXTS))
+def test_a_huge_value_that_is_parked_costs_less_than_three_times_its_size(
+    own_kafka: OwnKafka,
+    newest_postgres: PostgresServer,
+    tmp_path: Path,
+    kind: str,
+    size: int,
+) -> None:
+    parked(newest_postgres, own_kafka, tmp_path, text_of(kind, size))
+
+
+def parked(
+    server: PostgresServer, own_kafka: OwnKafka, folder: Path, text: str
+) -> None:
+    """Park one row, and measure; what is left of it names its size."""
+    broker = own_kafka()
+    with streamed(
+        server,
+        broker,
+        folder,
+        before=_TABLE,
+        prefix="parked.",
+        sink={"on_too_large": _PARKING},
+        decode=orjson.loads,
+    ) as stream:
+        size = len(text.encode())
+        with measured(stream, size, _PARKED):
+            stream.database.execute("INSERT INTO t VALUES (1, %s)", text)
+            stream.reader.until(lambda records: len(records) == 2, 120)
+        (record,) = [one for one in stream.reader.records if one.topic == _PARKING]
+        said: Any = record.op
+        assert said["key"] == '["1"]'
+        assert said["size"] > size
+        assert stream.walstream.terminate() == 0
+
+
+@contextmanager
+def measured(stream: Stream, size: int, most: float) -> Iterator[None]:
+    """Compare the peak over all processes with what they took when idle."""
+    stream.database.execute("INSERT INTO t VALUES (0, 'small')")
+    wait_until(lambda: stream.reader.ends() == 1, 30, "the first row arrives")
+    idle = forget_peaks(stream.walstream.pid)
+    yield
+    cost = (peaks(stream.walstream.pid) - idle) / size
+    print(f"{size / 1e6:.0f} MB cost {cost:.2f} times as much")  # noqa: T201
+    assert cost > 1.0  # it was measured
+    assert cost <= most, f"{cost:.2f} times its size"

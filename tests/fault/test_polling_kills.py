@@ -24,7 +24,7 @@ from walstream.formats.row import PolledRow, row_hash
 from walstream.local import LocalMariadb
 
 pytestmark = pytest.mark.fault
-LIMIT: Final = 1000  # rows of a poll: what a kill may repeat
+LIMIT: Final = 12_000  # rows of a poll, by Spark: what a kill may repeat
 CATCH_UP: Final = 3 * LIMIT  # rows
 LONGEST_S: Final = 90.0
 JVM, DRIVER, DAEMON = "org.apache.spark", "walstream.driver", "pyspark.daemon"

@@ -1,9 +1,10 @@
-"""A polled database that is away, and a stop amid a long catch-up."""
+"""A polled database that is away, a stop amid a long catch-up, rows that kill."""
 
 # ruff: noqa: S608 - SQL of constants
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +14,15 @@ from tests.fix_kafka import KafkaServer
 from tests.fix_mariadb import Mariadb, MariadbServer, OwnMariadb
 from tests.polled import SOURCE, Polled, keys_of
 from tests.reading import Reader
+from tests.sqlite import execute, file_of
 from tests.waiting import wait_until
 from walstream import control
 from walstream.local import LocalMariadb
 from walstream.positions import LmdbPositions
 
 pytestmark = pytest.mark.fault
-ROWS: Final = 20_000
-LIMIT: Final = 1000
+LIMIT: Final = 12_000  # rows of a poll: more than are read without Spark
+ROWS: Final = 10 * LIMIT
 MANY: Final = 220_000  # more than a range
 LONGEST_S: Final = 90.0
 
@@ -55,12 +57,11 @@ def shop(server: LocalMariadb) -> Mariadb:
     return database
 
 
-def delivered(polling: Polled) -> int:
-    """Give the position that was stored."""
+def delivered(polling: Polled, table: str = "t") -> int:
+    """Give the position that was stored; 0 before there is one."""
     with LmdbPositions.beside(polling.state) as positions:
-        document = positions and positions.read("poll/t")
-    assert document
-    return int(document["key"])
+        document = positions and positions.read(f"poll/{table}")
+    return int((document or {}).get("key") or 0)
 
 
 def state(polling: Polled) -> str:
@@ -81,13 +82,13 @@ def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
 ) -> None:
     server = own_mariadb()
     database = shop(server)
-    write(database, 1, 10)
+    write(database, 1, LIMIT)
     server.stop()
     polling = polled(server)
     with polling.reader() as reader:
         polling.start().until("trying again")
         server.start()
-        reader.count(10, LONGEST_S)
+        reader.count(LIMIT, LONGEST_S)
         (said,) = polling.said("trying again")
         assert f"{server.host}:{server.port}" in said["error"]
         assert server.password not in polling.text
@@ -97,11 +98,11 @@ def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
         wait_until(lambda: state(polling) == "waiting", 30, "it notices")
         time.sleep(away_s)
         server.start()
-        write(database, 11, 20)
-        reader.count(20, LONGEST_S)
+        write(database, LIMIT + 1, LIMIT + 10)
+        reader.count(LIMIT + 10, LONGEST_S)
         assert polling.processes("walstream.driver") == [spark]
 
-        write(database, 21, ROWS)
+        write(database, LIMIT + 11, ROWS)
         stop_amid_rows(polling, reader)
         assert polling.said("drained")
         position = delivered(polling)
@@ -129,3 +130,44 @@ def test_a_range_that_a_stop_cuts_short_is_told_and_comes_again(
         repeats = len(reader.records) - MANY
         assert set(keys_of(reader)) == set(range(1, MANY + 1))
         assert 0 < repeats <= 200_000
+
+
+def test_rows_that_kill_their_reader_keep_their_table_alone_waiting(
+    kafka: KafkaServer, topic_prefix: str, tmp_path: Path
+) -> None:
+    """Spark's Python workers are killed as long as they read; few rows need none."""
+    file = file_of(tmp_path)
+    execute(
+        file,
+        "CREATE TABLE few (id INTEGER PRIMARY KEY);"
+        "CREATE TABLE many (id INTEGER PRIMARY KEY);"
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+        f" WHERE i < {LIMIT}) INSERT INTO many SELECT i FROM n;",
+    )
+    polling = Polled(
+        *(f"sqlite:///{file}", kafka.bootstrap, tmp_path, topic_prefix),
+        tables={"few": {}, "many": {}},
+    )
+    with closing(polling), polling.reader() as reader:
+        polling.start()
+        killed = 0
+        deadline = time.monotonic() + LONGEST_S
+        while not polling.said("a table is not polled"):
+            assert time.monotonic() < deadline, polling.text
+            daemons = polling.processes("pyspark.daemon")
+            parents = {one.pid for one in daemons}
+            for one in daemons:
+                if one.ppid() in parents:
+                    one.kill()
+                    killed += 1
+            time.sleep(0.01)
+        assert killed
+        (said, *_) = polling.said("a table is not polled")
+        assert said["table"] == "many"
+        execute(file, "INSERT INTO few VALUES (1)")
+        wait_until(lambda: delivered(polling, "few") == 1, LONGEST_S, "few goes on")
+        assert state(polling) == "polling"
+        reader.count(LIMIT + 1, LONGEST_S)
+        assert len(polling.said("polling")) == 1
+        assert polling.said("the table is polled again")
+        assert polling.terminate() == 0

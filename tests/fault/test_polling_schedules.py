@@ -28,7 +28,6 @@ from walstream.polling.reader import TableReader
 from walstream.spark.chunk import ChunkDone
 from walstream.spark.poll import Ahead, Range, RangeDone
 from walstream.sql.engine import Database
-from walstream.sql.marks import Marks
 from walstream.sql.shape import Shape, Wish
 from walstream.sql.table import look
 from walstream.testing import MemoryPositions
@@ -110,7 +109,7 @@ def polls(
     poller = Poller(
         Rules(table, limit=limit),
         Progress(MemoryPositions(), table, Bounds(timeout_s, 100_000)),
-        Place(database, shape, Marks(shape)).connect,
+        Place(database, Wish(table, "id")).connect,
         run,
     )
     made.append(Polls(poller, TableReader(database, shape)))

@@ -16,7 +16,7 @@ import psutil
 import pyspark
 import pytest
 
-from tests.backfilling import agree, filled, load, settled
+from tests.backfilling import agree, filled, held, load, settled
 from tests.fix_postgres import Database
 from tests.fix_walstream import Runs
 from tests.reading import Reader
@@ -99,10 +99,16 @@ def test_rows_of_before_and_changes_of_meanwhile_are_the_table(
 def test_killed_amid_rows_it_ends_at_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
+    # so many chunks that both executors have more than one: a reader sees whole ones
+    database.execute(
+        "INSERT INTO load SELECT -100000 - i, i, repeat(md5(i::text), 60)"
+        " FROM generate_series(1, 40000) AS i"
+    )
     with load(database, seed=2) as writing:
         walstream.start()
-        reader.until(lambda records: records, 90)
-        walstream.kill()
+        with held(database, "load"):
+            reader.until(lambda records: records, 90)
+            walstream.kill()
         writing.wait_for_more()
         walstream.start().until("backfill ended", 120).streaming()
         writing.wait_for_more()

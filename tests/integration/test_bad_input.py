@@ -276,6 +276,11 @@ def test_a_slot_that_is_not_ours_is_left_alone(database: Database, runs: Runs) -
     walstream.start("--adopt-slot").ends_with(3, "is a physical slot")
     drop_slot(database)
 
+    two_phase = "SELECT pg_create_logical_replication_slot(%s, %s, false, true)"
+    database.fetch(two_phase, database.name, "pgoutput")
+    walstream.start("--adopt-slot").ends_with(3, "has two_phase on", "another `slot`")
+    drop_slot(database)
+
     home = Database(database.server)
     make_slot(home, name=database.name)
     walstream.start("--adopt-slot").ends_with(3, "belongs to the database 'postgres'")

@@ -10,6 +10,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
 from tests.running import Walstream
+from tests.waiting import wait_until
 from walstream.lsn import show
 
 
@@ -114,6 +115,31 @@ def test_a_deleted_topic_stops_the_stream_and_nothing_is_confirmed(
     insert(database, 2)
     walstream.ends_with(3, topic, "walstream run", timeout_s=90)
     assert database.fetch(f"{behind} AND slot_name = %s", before, database.name)
+
+
+@pytest.mark.fault_long
+def test_the_topic_of_a_dropped_table_is_forgotten_until_the_table_is_back(
+    database: Database, runs: Runs, reader: Reader, admin: TopicAdmin, topic: str
+) -> None:
+    database.execute("CREATE TABLE gone (id int PRIMARY KEY)")
+    walstream = runs(database.dsn).start().streaming()
+    insert(database, 1)
+    database.execute("INSERT INTO gone VALUES (1)")
+    reader.count(2)
+    walstream.terminate()
+    walstream.start().streaming()  # nothing was sent to it since
+    database.execute("DROP TABLE gone")
+    admin.delete(topic.replace("public.t", "public.gone"))
+    walstream.until("it is forgotten", 90)
+    insert(database, 2)
+    database.execute("CREATE TABLE gone (id int PRIMARY KEY)")
+    published = "SELECT FROM pg_publication_tables WHERE tablename = 'gone'"
+    wait_until(lambda: database.fetch(published), 90, "it is captured again")
+    database.execute("INSERT INTO gone VALUES (2)")
+    with Reader(runs.bootstrap, runs.prefix) as fresh:  # the topic is another one
+        fresh.until(lambda records: len({r.topic + r.new["id"] for r in records}) == 3)
+    assert walstream.said("is there again")
+    assert walstream.running
 
 
 def test_a_topic_that_was_deleted_while_stopped_is_told(

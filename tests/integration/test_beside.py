@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -139,7 +139,7 @@ def until_followed(running: Running, source: Database, target: Database) -> None
             raise running.error
         return all(stored(target, table) == stored(source, table) for table in TABLES)
 
-    wait_until(same, 30, "the follower has both tables")
+    wait_until(same, 90, "the follower has both tables")
 
 
 def test_a_table_added_under_load_is_whole_for_every_reader(
@@ -223,6 +223,85 @@ def test_a_slow_synchronous_standby_lets_no_stale_row_win(
             until_done(walstream, "public.late", "public.early")
         load.more(20)
     check(reader, database)
+
+
+@contextmanager
+def never_alone(database: Database, turn: Callable[[], int]) -> Iterator[None]:
+    """Have a transaction run at each moment; each lasts for a turn of something."""
+    ended = threading.Event()
+
+    def stay(first: int) -> None:
+        with connect(database.dsn) as session:
+            while not ended.is_set():
+                began = turn()
+                session.execute("BEGIN; INSERT INTO elsewhere DEFAULT VALUES")
+                while turn() < began + 2 and not ended.wait(0.05):
+                    pass
+                session.execute("COMMIT")
+                while turn() % 2 != first and not ended.wait(0.01):
+                    pass
+
+    threads = [threading.Thread(target=stay, args=(first,)) for first in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.fault_long
+def test_a_table_busier_than_may_be_held_ends_while_transactions_last(
+    newest_postgres: PostgresServer, runs: Runs
+) -> None:
+    rounds = 0
+    ended = threading.Event()
+    with temporary_database(newest_postgres) as database:
+        database.execute(
+            "CREATE TABLE early (id int PRIMARY KEY);"
+            "CREATE TABLE elsewhere (id int GENERATED ALWAYS AS IDENTITY);"
+            "CREATE TABLE busy (id int PRIMARY KEY, n int) WITH (fillfactor = 50);"
+            "INSERT INTO busy SELECT i, 0 FROM generate_series(1, 120000) AS i;"
+            "CREATE PUBLICATION walstream FOR TABLE early"
+        )
+        walstream = started(runs, database.dsn)
+
+        def update() -> None:
+            nonlocal rounds
+            behind = (
+                "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)"
+                " > 16000000 FROM pg_replication_slots WHERE slot_name = %s"
+            )
+            with connect(database.dsn) as session:
+                while not ended.is_set():
+                    for part in range(12):
+                        # as fast as the stream can follow
+                        while session.execute(behind, (walstream.slot,)).fetchone() == (
+                            True,
+                        ) and not ended.wait(0.05):
+                            pass
+                        session.execute(
+                            "UPDATE busy SET n = n + 1 WHERE id > %s AND id <= %s",
+                            (part * 10_000, (part + 1) * 10_000),
+                        )
+                    rounds += 1  # more rows than the watch of a chunk may hold
+
+        updating = threading.Thread(target=update)
+        updating.start()
+        try:
+            with never_alone(database, lambda: rounds):
+                database.execute("ALTER PUBLICATION walstream ADD TABLE busy")
+                ask(walstream, "busy")
+                until_done(walstream, "public.busy", timeout_s=420)
+                assert rounds > 2
+        finally:
+            ended.set()
+            updating.join()
+        (said,) = walstream.said("table backfilled")
+        assert said["rows"] > 0
+        assert walstream.terminate(90) == 0
 
 
 def test_replace_repairs_what_a_gap_left(
@@ -312,7 +391,7 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     assert walstream.terminate() == 0
     assert ask(walstream, "early") == Asked(["public.early"], False, {})
     assert status(walstream)["sources"][0]["beside"] == {
-        "public.early": {"rows": 0, "state": "waiting", "error": ""}
+        "public.early": {"rows": 0, "state": "waiting", "error": "", "remark": ""}
     }
     walstream.start().streaming()
     until_done(walstream, "public.early")

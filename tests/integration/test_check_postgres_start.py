@@ -92,14 +92,14 @@ def test_what_is_lost_is_reset_as_printed(
     assert not stops(look_as(stopped))
 
 
-def test_a_table_taken_out_is_a_loss_only_while_it_is_wanted(rested: Walstream) -> None:
-    with psycopg.connect(rested.dsn, autocommit=True) as connection:
+def test_a_table_taken_out_is_a_loss_only_while_it_is_wanted(
+    stopped: Walstream,
+) -> None:
+    with psycopg.connect(stopped.dsn, autocommit=True) as connection:
         connection.execute("ALTER PUBLICATION walstream DROP TABLE t")
-        try:
-            one(look_as(rested), "publication-lost", Severity.STOP, 3)
-            meant = look_as(rested, tables=["public.other"])
-        finally:
-            connection.execute("ALTER PUBLICATION walstream ADD TABLE t")
+        one(look_as(stopped), "publication-lost", Severity.STOP, 3)
+        meant = look_as(stopped, tables=["public.other"])
+        connection.execute("ALTER PUBLICATION walstream ADD TABLE t")
     assert not stops(meant)
     assert one(meant, "taken-out", Severity.NOTE).subject == "table public.t"
 
@@ -162,3 +162,14 @@ def test_a_slot_that_is_not_ours_is_left_alone(database: Database) -> None:
         assert "another `slot`" in finding.repair.then
     # as is printed: another one
     assert not of(look(database.dsn, slot="another"), "history")
+
+
+def test_a_slot_that_gives_out_what_is_prepared_is_named(database: Database) -> None:
+    database.execute(
+        "SELECT pg_create_logical_replication_slot(current_database()::name,"
+        " 'pgoutput', false, true)"
+    )
+    found = look(database.dsn, slot=database.name, adopt_slot=True)
+    finding = one(found, "history", Severity.STOP, 3)
+    assert "two_phase" in finding.what
+    assert "another `slot`" in finding.repair.then

@@ -32,11 +32,12 @@ from consumer.lock import lock_key
 from tests.consuming import Setting, apply
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import backfilled, insert, truncate
+from tests.producing import ITEM, backfilled, insert, truncate
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
 from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
+from walstream.op import ReplicationOp, Table
 
 
 @pytest.fixture
@@ -511,6 +512,42 @@ def test_truncates_of_long_ago_are_forgotten(
         setting.until(11)
 
 
+def test_a_replay_of_long_ago_runs_no_backfills_truncate_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was replaced, then TRUNCATEs of another in the same topic."""
+    monkeypatch.setattr("consumer.barrier._KEPT", 1)
+    feed = setting.make(partitions=2)
+    other = Table("public", "other", ("id",))
+    emptied = ReplicationOp(
+        Kind.TRUNCATE, ITEM, 900, 1 << 32, partitions=2, snapshot=True
+    )
+    lsns = [feed.next_lsn() for _ in range(3)]
+    for partition in range(2):
+        feed.send(emptied, partition)
+        feed.send(backfilled(900, 2 + partition, 0, [str(partition), "1"]), partition)
+        for lsn in lsns:
+            feed.send(truncate(lsn, 2, other), partition)
+    feed.flush()
+
+    def handle(tx: Transaction, op: Op) -> None:
+        if op.table.name == "item":
+            apply(tx, op)
+
+    with setting.running(handle):
+        setting.until(3)
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    feed.insert(9)
+    feed.flush()
+    with setting.running(handle):
+        setting.until(4)
+    assert setting.database.fetch("SELECT id FROM item ORDER BY id") == [
+        (0,),
+        (1,),
+        (9,),
+    ]
+
+
 def test_a_lock_that_somebody_keeps_is_told(
     setting: Setting,
     monkeypatch: pytest.MonkeyPatch,
@@ -591,6 +628,22 @@ def test_a_role_that_may_not_create_the_tables_is_told(setting: Setting) -> None
     with setting.running() as running:
         error = running.fails(PermissionLacking)
     assert "GRANT CREATE" in error.hint
+
+
+def test_a_database_that_is_away_at_the_start_is_waited_for(
+    setting: Setting, caplog: pytest.LogCaptureFixture
+) -> None:
+    feed = setting.make()
+    feed.insert(0)
+    feed.flush()
+    name, home = setting.database.name, Database(setting.database.server)
+    home.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    with setting.running() as running:
+        wait_until(
+            lambda: running.error or "cannot be reached" in caplog.text, 20, "it tries"
+        )
+        home.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        setting.until(1)
 
 
 def test_texts_are_sent_as_utf_8(

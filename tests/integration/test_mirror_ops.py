@@ -126,10 +126,11 @@ def test_one_update_that_moves_the_key_moves_the_row(
 ) -> None:
     target = Target(database)
     columns = ("id", "n", "note")
-    target.apply(insert(row("1")), update(row("2", "5"), old, columns=columns))
+    moved = update(row("2", "5"), old, columns=columns, seq_id=1)
+    target.apply(insert(row("1")), moved)
     assert [(r[0], int(r[1])) for r in target.rows()] == [(2, 5)]
     target.apply(
-        update({"id": "3", "n": "6"}, {"id": "2"}, columns=columns, seq_id=1),
+        update({"id": "3", "n": "6"}, {"id": "2"}, columns=columns, seq_id=2),
     )
     assert [(r[0], int(r[1]), r[2]) for r in target.rows()] == [(3, 6, "x")]
 
@@ -258,7 +259,7 @@ def test_a_missing_column_stops_with_what_adds_it(database: Database) -> None:
     with target.stops('ALTER TABLE "public"."t" ADD COLUMN "More"'):
         target.apply(insert(wider))
     database.execute('ALTER TABLE t ADD COLUMN "More" int')
-    target.apply(insert(wider))
+    target.apply(insert(wider, lsn=2))
     assert [r[3] for r in target.rows()] == [1]
 
 
@@ -355,7 +356,7 @@ def test_a_truncate_forgets_the_rows_positions(database: Database) -> None:
 
 def test_ordinary_keys_keep_no_positions(database: Database) -> None:
     target = Target(database)
-    target.apply(insert(row("1")), update(row("1", "2")), delete(row("1")))
+    target.apply(insert(row("3")), update(row("3", "2")), delete(row("3")))
     assert database.fetch("TABLE replication_mirror_row") == []
 
 

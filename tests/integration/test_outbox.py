@@ -1,5 +1,6 @@
 """A quiet stream's records go at once; those of a stream that goes on fill batches."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
 from walstream.counted import Counted
+from walstream.errors import WalstreamError
 from walstream.kafka.outbox import Outbox
 from walstream.kafka.producer import producer_properties
 
@@ -85,3 +87,43 @@ def test_an_operators_linger_holds(kafka: KafkaServer, topic: str) -> None:
         for _ in range(1000):
             assert box.serve()
         assert counted.undelivered == 1
+
+
+def test_nothing_is_produced_behind_a_large_record_before_it_is_delivered(
+    kafka: KafkaServer, topic: str
+) -> None:
+    counted, after = Counted(), Counted()
+    with outbox(kafka, hurries=True) as box:
+        now = int(time.time() * 1000)
+        box.put_alone(topic, bytes(900_000), b"k", 0, now, counted)
+        put(box, topic, after)
+        assert not box.has_room
+        sent = []
+
+        def served() -> bool:
+            roomy = box.serve()
+            sent.append((counted.undelivered, after.undelivered))
+            return roomy and not after.undelivered
+
+        wait_until(served, 30, "both are delivered")
+    assert (1, 0) not in sent
+    assert counted.undelivered == 0
+
+
+def test_a_large_record_that_is_refused_stops_the_producer(
+    kafka: KafkaServer, topic: str
+) -> None:
+    counted = Counted()
+    with outbox(kafka, hurries=True) as box:
+        now = int(time.time() * 1000)
+        box.put_alone(topic, os.urandom(2 << 20), b"k", 0, now, counted)
+
+        def fails() -> bool:
+            try:
+                box.serve()
+            except WalstreamError:
+                return True
+            return False
+
+        wait_until(fails, 30, "it is refused")
+    assert counted.undelivered == 1

@@ -155,9 +155,11 @@ def test_a_poll_without_an_instance_goes_on_where_the_last_one_ended(
         f"sqlite:///{file}", kafka.bootstrap, tmp_path, topic_prefix, tables={"t": {}}
     )
     with closing(polled), polled.reader() as reader:
-        assert "Spark starts" in polled.once("-v").stderr
+        first = polled.once("-v").stderr
+        assert "polled" in first
+        assert "Spark starts" not in first  # not for a row
         reader.count(1)
-        assert "Spark starts" not in polled.once("-v").stderr
+        polled.once("-v")
         reader.count(1)
         lock = polled.state / "spark.lock"
         with lock.open("a") as held:

@@ -1,13 +1,18 @@
 """`walstream slots`: what each slot holds, whose it is, and dropping one."""
 
 import contextlib
+import os
 import re
+import resource
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from secrets import token_hex
 
 import jsonschema
+import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -25,6 +30,7 @@ from tests.waiting import wait_until
 from walstream.config import load
 from walstream.errors import ConfigError
 from walstream.postgres.connection import Connection, connect
+from walstream.postgres.slot import Patience, Wish, create
 from walstream.postgres.slots import SlotFacts
 from walstream.slots import SCHEMA, Loss, Where, look
 from walstream.slots import drop as drop_slot
@@ -325,3 +331,32 @@ def test_a_lost_slot_says_so_and_holds_nothing(own_postgres: OwnPostgres) -> Non
     said = " ".join(text.split())
     assert "1 slot holds 0 B" in said
     assert "cannot be read any more, wal_removed" in said
+
+
+def test_a_slot_is_made_above_descriptor_1023(newest: Database) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, limits[1]))
+    name = f"high_{newest.name}"
+    try:
+        with (
+            contextlib.ExitStack() as taken,
+            psycopg.connect(newest.dsn) as open_one,
+            ThreadPoolExecutor(1) as thread,
+        ):
+            open_one.execute("SELECT pg_current_xact_id()")  # what the slot waits for
+            for _ in range(1100):
+                taken.enter_context(Path(os.devnull).open("rb"))
+            making = thread.submit(
+                create,
+                newest.dsn,
+                Wish(name, temporary=True),
+                Patience(threading.Event(), lambda _: None),
+            )
+            # it waits on its socket by now, or failed
+            assert not wait([making], 2).done
+            open_one.rollback()
+            made = making.result(30)
+            assert made.connection.pgconn.socket > 1023
+            made.connection.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

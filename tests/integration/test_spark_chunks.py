@@ -22,6 +22,7 @@ from walstream.spark.chunk import (
     Chunk,
     ChunkDone,
     ChunkFailed,
+    ChunkPostponed,
     SnapshotGone,
     TableRewritten,
 )
@@ -287,11 +288,13 @@ def test_a_chunk_that_fails_each_time_is_named_with_its_cause(
             run(spark, planned, failing, done.append)
         nowhere = make_conninfo(database.dsn, host="127.0.0.1", port="1")
         away = replace(task.database, dsn=nowhere)
-        with pytest.raises(ChunkFailed) as failed:
-            run(spark, planned[1:2], replace(task, database=away), done.append)
+        put_back: list[Any] = []
+        run(spark, planned[1:2], replace(task, database=away), put_back.append)
     assert str(unknown.value).startswith('chunk 2: table "public.orders", pages ')
     assert str(unknown.value).endswith(": OSError: a library's words")
-    said = str(failed.value)
+    (postponed,) = put_back
+    assert isinstance(postponed, ChunkPostponed)
+    said = str(postponed.error)
     assert said.startswith('chunk 2: table "public.orders", pages ')
     assert "connecting to PostgreSQL" in said
 
@@ -371,8 +374,16 @@ def test_secrets_show_nowhere(
                 seen.extend(arguments())
 
             run(own_spark.spark, planned, task, look)
-            with pytest.raises(ChunkFailed) as failed:
-                run(own_spark.spark, planned[:1], replace(task, database=gone), look)
+            put_back: list[ChunkPostponed] = []
+            away = replace(task, database=gone)
+            run(own_spark.spark, planned[:1], away, put_back.append)
+            failed = str(put_back[0].error)
+
+            def failing(chunk: Chunk) -> Any:
+                raise ChunkFailed(str(away(chunk).error.args[0]))  # type: ignore[union-attr]
+
+            with pytest.raises(ChunkFailed):
+                run(own_spark.spark, planned[:1], failing, look)
     finally:
         database.execute(f"DROP ROLE {role}")
     assert any("pyspark.daemon" in text for text in seen)
@@ -384,7 +395,7 @@ def test_secrets_show_nowhere(
     ]
     assert any("walstream: public.orders" in text for text in written)
     assert any("ChunkFailed: chunk 1" in text for text in written)
-    for text in (*seen, *options, *written, str(failed.value), repr(task)):
+    for text in (*seen, *options, *written, failed, repr(task)):
         assert secret not in text
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 import logging
 from collections.abc import Iterator
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ MOMENT = dt.datetime(2026, 7, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - as it is sto
 LONG = "12345678901234567890123456789012345.123456789012345678901234567890"
 ZERO_DATE, ZERO_MOMENT = "0000-00-00", "0000-00-00 00:00:00.000000"
 POINT = bytes.fromhex("000000000101000000000000000000f03f0000000000000040")
+
+DRIVERS = {"pymysql": "pymysql", "mysqldb": "MySQLdb", "mysqlconnector": "mysql"}
 
 # type, what is inserted, what is read
 VALUES: list[tuple[str, str, object]] = [
@@ -94,6 +97,34 @@ def test_every_type_is_read_as_the_value_that_it_holds(
     assert row == {"id": 1, **wanted}
     for name, value in wanted.items():
         assert type(row[name]) is type(value)
+
+
+def test_a_date_that_is_none_is_its_text_with_each_driver_that_is_installed(
+    mariadb_database: Mariadb,
+) -> None:
+    """PyMySQL is; mysqlclient and mysql-connector hand out None for such a date."""
+    mariadb_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, d date, m datetime(6), s timestamp NULL)"
+    )
+    with mariadb_database.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
+        moment = "'2026-07-02 03:04:05.123456'"
+        cursor.execute(
+            "INSERT INTO t VALUES (1, '0000-00-00', '0000-00-00', '0000-00-00'),"  # noqa: S608 - our own
+            f" (2, '2026-02-00', '2026-02-00 01:02:03', NULL),"
+            f" (3, '2026-07-02', {moment}, {moment})"
+        )
+        connection.commit()
+    whole = MOMENT.replace(microsecond=0)
+    wanted = [
+        {"id": 1, "d": ZERO_DATE, "m": ZERO_MOMENT, "s": "0000-00-00 00:00:00"},
+        {"id": 2, "d": "2026-02-00", "m": "2026-02-00 01:02:03.000000", "s": None},
+        {"id": 3, "d": MOMENT.date(), "m": MOMENT, "s": whole},
+    ]
+    for driver, module in DRIVERS.items():
+        if find_spec(module) is not None:
+            url = mariadb_database.url.replace("+pymysql", f"+{driver}")
+            assert read(url, "t").rows == wanted, driver
 
 
 def test_instant_is_read_in_utc_whatever_the_server_says(
@@ -194,7 +225,7 @@ def test_keys_beyond_a_signed_bigint_are_read(mariadb_database: Mariadb) -> None
         assert ahead(connection, shape, 5, 2) == 1 << 63
         blocks = list(rows(connection, shape, (1 << 63) - 1, HIGHEST))
         assert blocks == [[(1 << 63,), (HIGHEST - 1,), (HIGHEST,)]]
-        assert present(connection, shape, [(1, 9), (1 << 63, HIGHEST)]) == [
+        assert present(connection, shape, [(1, 9), (1 << 63, HIGHEST)], 9) == [
             5,
             *keys[3:],
         ]

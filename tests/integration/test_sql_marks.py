@@ -402,7 +402,9 @@ class Ledger:
             missing = set(range(self.high + 1, new[-1])) - set(new)
             self.gaps |= dict.fromkeys(missing, mark.next)
             self.high = new[-1]
-        found = present(connection, self.shape, ((key, key) for key in self.gaps))
+        found = present(
+            connection, self.shape, [(key, key) for key in self.gaps], 10_000
+        )
         self.seen += [*new, *found]
         self.gaps = {
             key: noted

@@ -9,6 +9,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.operator import Operator
 from tests.reading import Reader
+from tests.verbs import verb
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_every_table_is_mapped_and_full_before_a_run_and_in_it(
     database: Database, runs: Runs, reader: Reader, tmp_path: Path
 ) -> None:
     topics = {"*.t": {"name": f"{runs.prefix}mapped"}}
-    strict = {"strict": True, "topics": topics}
+    strict = {"strict": True, "on_truncate": "stop", "topics": topics}
     walstream = runs(database.dsn, sink=strict)
     operator = Operator(tmp_path / "operator")
     report = operator.check(walstream)
@@ -58,3 +59,39 @@ def test_every_table_is_mapped_and_full_before_a_run_and_in_it(
     database.execute("UPDATE t SET v = 'z'")
     walstream.ends_with(3, "'public.t'", "strict = false lets this one pass")
     reader.count(2)
+
+
+def test_rows_come_to_its_readers_in_the_order_of_their_positions(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(
+        "DROP TABLE other; ALTER TABLE t REPLICA IDENTITY FULL;"
+        "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 3000) i"
+    )
+    strict = {
+        "strict": True,
+        "on_truncate": "stop",
+        "topics": {"*.t": {"name": f"{runs.prefix}mapped"}},
+    }
+    walstream = runs(database.dsn, sink=strict, source={"tables": ["public.t"]})
+    walstream.start().streaming_said()
+    emptied = verb(walstream.configuration, "backfill", "public.t", "--replace")
+    assert emptied.returncode == 2
+    assert "--replace sends a Truncate to sinks.kafka" in emptied.stderr
+
+    asked = verb(walstream.configuration, "backfill", "public.t", "--wait")
+    assert asked.returncode == 0, asked.stderr
+    found = reader.count(3000)
+    positions: dict[int, list[tuple[int, int]]] = {}
+    for record in found:
+        positions.setdefault(record.partition, []).append(record.name)
+    assert all(sorted(set(one)) == one for one in positions.values())
+
+    assert walstream.terminate() == 0
+    by_spark = verb(walstream.configuration, "backfill", "public.t")
+    assert by_spark.returncode == 2
+    assert "Spark sends rows in any order" in by_spark.stderr
+
+    database.execute("TRUNCATE t")
+    walstream.start().ends_with(3, "on_truncate is 'stop'")
+    assert len(reader.read()) == 3000

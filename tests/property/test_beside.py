@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from tests.beside_model import (
     KEYS,
     NAME,
-    TABLE,
     Folded,
     Server,
-    ServerReader,
     Stream,
     by_position,
     in_order,
     once,
 )
 from walstream.beside.chunk import Chunk
-from walstream.beside.run import Run
+from walstream.beside.past import Past
+from walstream.beside.run import Limits, Run
 from walstream.beside.visibility import Visibility
 from walstream.beside.window import Window
 from walstream.op import Kind, ReplicationOp, Table
@@ -55,6 +54,14 @@ class Fate:
         self._writes[5] = min(self._writes[5], self._random.choice((0, 0, 1)))
         self._weights[5] = self._random.choice((0, 1))
         self._weights[9] = self._random.choice((0, 0, 0.3))
+
+        # what may be held: all of it, as a rule; or so little that it is too much
+        other = random.Random(~seed)  # noqa: S311 - likewise
+        self.limits = Limits(
+            entries=other.choice((1, 2, 100)),
+            passed=other.choice((0, 2, 100)),
+            most_passed=other.choice((2, 4, 100)),
+        )
 
     def act(self, server: Server, stream: Stream, most: int) -> None:
         for _ in range(self._random.randint(0, most)):
@@ -103,7 +110,7 @@ def added(seed: int) -> tuple[Server, Stream]:
     """Publish a table at some moment, and ask for it."""
     fate = Fate(seed)
     server = Server(published=False)
-    stream = Stream(server, MemoryPositions())
+    stream = Stream(server, MemoryPositions(), fate.limits)
     server.fill(KEYS[:3])
     fate.act(server, stream, 30)
     server.published = True
@@ -120,7 +127,7 @@ def replaced(seed: int) -> tuple[Server, Stream]:
     stream = Stream(server, MemoryPositions())
     fate.act(server, stream, 60)
     fate.act(server, Stream(server, MemoryPositions()), 30)
-    follower = Stream(server, MemoryPositions())
+    follower = Stream(server, MemoryPositions(), fate.limits)
     follower.go_on_behind(stream.topic)
     fate.act(server, follower, 20)
     follower.progress.ask([NAME], replace=True)
@@ -169,9 +176,20 @@ def test_a_snapshot_row_stands_where_its_name_says(seed: int) -> None:
                 assert known == message.op
 
 
-def _noted_but_truncates(window: Window, op: ReplicationOp) -> None:
+def _noted_but_truncates(run: Run, op: ReplicationOp) -> None:
     if op.kind is not Kind.TRUNCATE:
-        NOTE(window, op)
+        NOTE(run, op)
+
+
+def _noted_when_it_is_there(run: Run, op: ReplicationOp) -> None:
+    asked, run._asked = run._asked, None  # noqa: SLF001 - as if nothing were asked for
+    NOTE(run, op)
+    run._asked = asked  # noqa: SLF001 - likewise
+
+
+def _focused_on_all(window: Window, chunk: Chunk) -> None:
+    FOCUS(window, chunk)
+    window._entries.clear()  # noqa: SLF001 - what was said until it was there
 
 
 def _unfilled(
@@ -181,17 +199,31 @@ def _unfilled(
     return ((index, chunk.table, chunk.rows[index]) for index in known)
 
 
-NOTE: Final = Window.note
+NOTE: Final = Run.note
+FOCUS: Final = Window.focus
 ROWS: Final = Window.rows
 BROKEN: Final[dict[str, tuple[type, str, Callable[..., Any]]]] = {
-    "nobody waits": (Run, "_waited", lambda _: True),
+    "nobody waits": (Past, "ready", lambda _: True),
+    "who passed need not be seen": (Past, "is_seen", lambda *_: True),
+    "who passed is known only since the table was waited for": (
+        Past,
+        "note",
+        lambda past, xid: (
+            past._passed.add(xid) if past._base is not None else None  # noqa: SLF001
+        ),
+    ),
+    "what is said while a chunk is read is not noted": (
+        Run,
+        "note",
+        _noted_when_it_is_there,
+    ),
     "who waits trusts a snapshot's list": (
         Server,
         "pass_by",
         lambda server: server._completed,  # noqa: SLF001 - as if no number were taken
     ),
     "nothing is noted": (Window, "note", lambda _, __: None),
-    "a Truncate is not noted": (Window, "note", _noted_but_truncates),
+    "a Truncate is not noted": (Run, "note", _noted_but_truncates),
     "a part of a row is not noted": (Window, "_partial", lambda *_: None),
     "a part of a row passes for the whole": (
         Window,
@@ -199,20 +231,21 @@ BROKEN: Final[dict[str, tuple[type, str, Callable[..., Any]]]] = {
         lambda window, key, op: window._whole(key, op.xid),  # noqa: SLF001
     ),
     "a row is not filled": (Window, "rows", _unfilled),
-    "what a chunk did not see is forgotten": (
+    "what a chunk did not see is forgotten": (Window, "focus", _focused_on_all),
+    "what fits no more is forgotten": (
         Window,
-        "prune",
-        lambda window, _: window._forget(),  # noqa: SLF001
+        "_give_up",
+        lambda window: window._entries.clear(),  # noqa: SLF001
+    ),
+    "who fits no more is forgotten": (
+        Past,
+        "begin",
+        lambda past: past._passed.clear(),  # noqa: SLF001
     ),
     "a transaction's 32 bits pass for its number": (
         Visibility,
         "sees",
         lambda seen, xid: xid < seen._xmax and xid not in seen._running,  # noqa: SLF001
-    ),
-    "a Truncate goes in before what was sent is passed": (
-        ServerReader,
-        "table",
-        lambda _, __: (TABLE, 0),
     ),
 }
 

@@ -45,14 +45,18 @@ class Pair:
     high: int = -20
     low_water: int | None = None
 
-    def note(self, present: set[int], length: int, mark: int | None) -> None:
+    def note(
+        self, present: set[int], length: int, mark: int | None, age: float = 0.0
+    ) -> None:
+        """Miss keys that were drawn before now, or before an earlier moment."""
+        since = max(0.0, self.now - age)
         low, self.high = self.high, self.high + length
         keys = sorted({low + 1 + key for key in present if key < length})
         gaps = missing(low, self.high, keys)
         for key in range(low + 1, self.high + 1):
             if key not in keys:
-                self.twin[key] = Key(self.now, mark)
-        self.ledger.note(gaps, self.now, mark)
+                self.twin[key] = Key(since, mark)
+        self.ledger.note(gaps, since, mark)
 
     def look(self, low_water: int | None, late: set[int]) -> None:
         was_full = self.ledger.full
@@ -101,10 +105,14 @@ class Pair:
 marks = st.none() | st.integers(0, 5)
 some_keys = st.sets(st.integers(0, 12), max_size=8)
 steps = st.one_of(
-    st.tuples(st.just("note"), some_keys, st.integers(0, 12), marks),
+    st.tuples(
+        *(st.just("note"), some_keys, st.integers(0, 12), marks),
+        st.just(0.0) | st.floats(0, 250),
+    ),
     st.tuples(st.just("look"), st.sets(st.integers(-20, 40), max_size=6), marks),
     st.tuples(st.just("wait"), st.floats(-5, 90)),
     st.tuples(st.just("restart")),
+    st.tuples(st.just("clear")),
     st.tuples(st.just("rewind"), st.integers(-20, 40)),
 )
 
@@ -116,10 +124,13 @@ def test_the_ledger_does_what_a_set_of_keys_does(
     pair = Pair(GapLedger(TIMEOUT, most), most)
     for step in schedule:
         match step:
-            case ("note", set(present), int(length), None | int() as mark):
-                pair.note(present, length, mark)
+            case ("note", set(present), int(length), mark, float(age)):
+                pair.note(present, length, mark, age)  # type: ignore[arg-type]
             case ("look", set(late), None | int() as low_water):
                 pair.look(low_water, late)
+            case ("clear",):
+                pair.ledger.clear()
+                pair.twin.clear()
             case ("wait", float(seconds)):
                 pair.now += seconds
             case ("restart",):

@@ -87,11 +87,15 @@ class Polling:
             self._poller = self._made()
 
 
-def lost(seed: int, steps: int, rules: Rules, bounds: Bounds) -> set[int]:
+def lost(
+    seed: int, steps: int, rules: Rules, bounds: Bounds, *, marks: bool = True
+) -> set[int]:
     """Run one schedule to its end; give the committed keys that were not sent."""
     dice = random.Random(seed)  # noqa: S311 - no secret
     transactions = Transactions()
     table = transactions.table
+    if not marks:
+        table.mark = lambda: None  # type: ignore[assignment,method-assign,return-value]
     polling = Polling(table, rules, bounds)
     for _ in range(steps):
         match dice.randrange(8):
@@ -108,7 +112,7 @@ def lost(seed: int, steps: int, rules: Rules, bounds: Bounds) -> set[int]:
         polling.poll()
     polling.crash_after = None
     for _ in range(300):
-        table.at += HOUR_S / 4
+        table.at += bounds.timeout_s / 4
         polling.poll()
     return table.keys - set(table.sent)
 
@@ -125,6 +129,21 @@ def test_every_committed_row_is_sent(
 ) -> None:
     rules = Rules("t", limit=limit)
     assert not lost(seed, steps, rules, Bounds(HOUR_S, most))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    steps=st.integers(1, 80),
+    limit=st.sampled_from([0, 1, 3]),
+    most=st.sampled_from([2, 10, 1000]),
+)
+def test_without_a_low_water_mark_too_where_none_is_open_for_longer_than_the_timeout(
+    seed: int, steps: int, limit: int, most: int
+) -> None:
+    rules = Rules("t", limit=limit)
+    longer = Bounds(1e6, most)  # than any schedule
+    assert not lost(seed, steps, rules, longer, marks=False)
 
 
 def test_without_the_ledger_rows_are_lost() -> None:

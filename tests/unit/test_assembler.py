@@ -4,7 +4,7 @@ import pytest
 
 from walstream.assembler import Assembler
 from walstream.column_type import ARRAY
-from walstream.errors import WalstreamError
+from walstream.errors import HistoryError, WalstreamError
 from walstream.keys import KeyHistory, KeySet
 from walstream.op import Kind, ReplicationOp
 from walstream.pgoutput import (
@@ -38,11 +38,10 @@ def begun(
     history: KeyHistory = NO_KEYS,
     *,
     lsn: int = 100,
-    whole: bool = True,
 ) -> Assembler:
     assembler = Assembler(0)
     assembler.begin(Begin(lsn, commit_time=7, xid=5))
-    assembler.describe(table, history, old_rows_whole=whole)
+    assembler.describe(table, history)
     return assembler
 
 
@@ -224,11 +223,42 @@ def test_null_of_a_whole_old_row_is_a_null() -> None:
     assert not op.absent
 
 
+def root_with(
+    *leaves: Relation, root: Relation, history: KeyHistory = NO_KEYS
+) -> Assembler:
+    """Describe a partition root as pgoutput does: with each leaf, before its first row.
+
+    The first row of each is an insert.
+    """
+    assembler = Assembler(0)
+    assembler.begin(Begin(100, commit_time=7, xid=5))
+    for leaf in leaves:
+        meet(assembler, root, leaf, history)
+    assembler.begin(Begin(110, commit_time=7, xid=5))
+    return assembler
+
+
+def meet(
+    assembler: Assembler,
+    root: Relation,
+    leaf: Relation,
+    history: KeyHistory = NO_KEYS,
+) -> None:
+    assembler.describe(root, history)
+    assembler.describe(leaf, NO_KEYS)
+    assembler.row(insert(*["0"] * len(root.columns)), 0)
+
+
+ID = KeyHistory([KeySet(0, ("id",))])
+FULL_ROOT = relation("id", "n", "v", identity="f")
+FULL_LEAF = relation("id", "n", "v", identity="f", oid=8, name="t_full")
+KEY_LEAF = relation("id*", "n", "v", oid=9, name="t_key")
+OTHER_LEAF = relation("id", "n*", "v", identity="i", oid=10, name="t_other")
+
+
 def test_null_of_a_partition_roots_old_row_is_not_believed() -> None:
     """A root's FULL does not reach its leaves: see partitioned_false_null.sql."""
-    history = KeyHistory([KeySet(0, ("id",))])
-    table = relation("id", "n", "v", identity="f")
-    assembler = begun(table, history, whole=False)
+    assembler = root_with(FULL_LEAF, KEY_LEAF, root=FULL_ROOT, history=ID)
     deleted = assembler.row(Delete(1, ["1", None, "x"], old_whole=True), 0)
     assert deleted.old == ["1", OMITTED, "x"]
     assert deleted.absent
@@ -240,12 +270,145 @@ def test_null_of_a_partition_roots_old_row_is_not_believed() -> None:
     assert changed.absent
 
 
+def test_null_of_a_root_whose_leaves_are_all_full_is_one() -> None:
+    assembler = root_with(FULL_LEAF, root=FULL_ROOT, history=ID)
+    assert assembler.row(Delete(1, ["1", None, "x"], old_whole=True), 0).old == [
+        "1",
+        None,
+        "x",
+    ]
+
+
+def test_old_rows_are_believed_from_the_leafs_next_description_on() -> None:
+    """The ALTER of a leaf counts where the stream tells it, backlog or not."""
+    assembler = root_with(KEY_LEAF, root=FULL_ROOT, history=ID)
+    before = assembler.row(Delete(1, ["1", None, None], old_whole=True), 0)
+    whole = relation("id", "n", "v", identity="f", oid=9, name="t_key")
+    meet(assembler, FULL_ROOT, whole, ID)
+    after = assembler.row(Delete(1, ["1", None, None], old_whole=True), 0)
+    assert before.old == ["1", OMITTED, OMITTED]
+    assert after.old == ["1", None, None]
+
+
 def test_untrusted_old_row_stays_so_behind_a_key_boundary() -> None:
     history = KeyHistory([KeySet(0, ("id",)), KeySet(200, ("n",))])
-    assembler = begun(relation("id", "n", identity="f"), history, whole=False)
+    leaf = relation("id*", "n*", oid=9, name="t_key")
+    root = relation("id", "n", "v", identity="f")
+    assembler = root_with(leaf, root=root, history=history)
     assembler.begin(Begin(200, 0, 1))
-    op = assembler.row(Delete(1, ["1", None], old_whole=True), 0)
-    assert op.old == ["1", OMITTED]
+    op = assembler.row(Delete(1, ["1", "2", None], old_whole=True), 0)
+    assert op.old == ["1", "2", OMITTED]
+
+
+ROOT = relation("id*", "n", "v")
+
+
+@pytest.mark.parametrize(
+    ("root", "history", "message"),
+    [
+        (ROOT, NO_KEYS, Delete(1, [None, "a", None], old_whole=False)),
+        (ROOT, NO_KEYS, update([None, "a", None], ["1", "b", "x"])),
+        (ROOT, NO_KEYS, update(None, ["2", "a", "x"])),
+        (FULL_ROOT, ID, Delete(1, [None, "a", None], old_whole=True)),
+        (FULL_ROOT, ID, update([None, "a", None], ["1", "b", "x"], whole=True)),
+        (FULL_ROOT, ID, update(None, ["2", "a", "x"])),
+    ],
+)
+def test_a_leaf_whose_identity_lacks_the_roots_key_stops(
+    root: Relation, history: KeyHistory, message: Update | Delete
+) -> None:
+    assembler = root_with(OTHER_LEAF, root=root, history=history)
+    assembler.row(insert("1", "a", "x"), 0)
+    with pytest.raises(HistoryError, match=r"public\.t'") as error:
+        assembler.row(message, 0)
+    assert "0/6E, 1" in str(error.value)
+    assert "'id'" in str(error.value)
+    assert (
+        error.value.repair.sql
+        == 'ALTER TABLE "public"."t_other" REPLICA IDENTITY FULL;'
+    )
+
+
+def test_a_null_in_an_identity_column_stops_without_any_leaf() -> None:
+    assembler = begun(ROOT)
+    with pytest.raises(HistoryError, match="'id' of its key was not sent"):
+        assembler.row(Delete(1, [None, "a", None], old_whole=False), 0)
+
+
+def test_a_leaf_without_identity_has_inserts_alone_and_stops_nothing() -> None:
+    leaf = relation("id", "n", "v", identity="n", oid=9, name="t_insert")
+    assembler = root_with(leaf, KEY_LEAF, root=ROOT)
+    assert assembler.row(update(None, ["2", "a", "x"]), 0).new == ["2", "a", "x"]
+
+
+def test_tables_that_are_truncated_together_are_no_root_and_leaf() -> None:
+    assembler = Assembler(0)
+    assembler.begin(Begin(100, 0, 1))
+    assembler.describe(FULL_ROOT, ID)
+    assembler.describe(OTHER_LEAF, NO_KEYS)
+    assembler.truncate(Truncate(0, (1, 10)), 0)
+    assert assembler.row(Delete(1, ["1", None, "x"], old_whole=True), 0).old == [
+        "1",
+        None,
+        "x",
+    ]
+
+
+def test_a_partition_key_outside_of_the_identity_stops_what_could_change_it() -> None:
+    history = KeyHistory([KeySet(0, (), ("org",))])
+    assembler = begun(relation("id*", "org"), history)
+    assembler.row(insert("1", "a"), 0)
+    for message in (
+        Delete(1, ["1", None], old_whole=False),
+        update(None, ["1", "b"]),
+        update(["1", None], ["2", "b"]),
+    ):
+        with pytest.raises(HistoryError, match="'org'"):
+            assembler.row(message, 0)
+
+
+def test_a_nullable_partition_key_of_a_whole_old_row_may_be_null() -> None:
+    history = KeyHistory([KeySet(0, ("id",), ("org",))])
+    assembler = begun(relation("id", "org", identity="f"), history)
+    op = assembler.row(update(["1", None], ["1", "a"], whole=True), 0)
+    assert op.key_changed
+
+
+def test_a_renamed_primary_key_counts_from_its_first_row() -> None:
+    sets = [
+        KeySet(0, ("id",), (), ("id", "v"), 1),
+        KeySet(200, ("uid",), (), ("uid", "v"), 1),
+    ]
+    assembler = begun(relation("uid", "v", identity="f"), KeyHistory(sets))
+    op = assembler.row(update(["1", "x"], ["2", "x"], whole=True), 0)
+    assert op.table.key == (0,)
+    assert op.key_changed
+
+
+def test_a_row_whose_primary_key_nobody_knows_stops() -> None:
+    sets = [
+        KeySet(0, ("id",), (), ("id", "v"), 1),
+        KeySet(200, ("key",), (), ("key", "v"), 1),
+    ]
+    assembler = begun(relation("uid", "v", identity="f"), KeyHistory(sets))
+    with pytest.raises(HistoryError, match=r"'public\.t'") as error:
+        assembler.row(insert("1", "x"), 0)
+    assert "uid, v" in error.value.hint
+
+
+def test_an_equal_description_keeps_its_table() -> None:
+    """What sinks keep is by Table, and ANALYZE has each described again."""
+    assembler = begun(relation("id*", "v"))
+    first = assembler.row(insert("1", "x"), 0).table
+    for _ in range(3):
+        assert assembler.describe(relation("id*", "v"), NO_KEYS) is first
+    assert assembler.row(insert("1", "x"), 0).table is first
+    others = [
+        relation("id*", "v*"),
+        relation("id*", "w"),
+        relation("id*", "v", name="u"),
+    ]
+    assert all(assembler.describe(other, NO_KEYS) is not first for other in others)
 
 
 def test_truncate_is_one_op_a_table_in_the_messages_order() -> None:

@@ -23,6 +23,7 @@ class Target:
 
     name = "target"
     waiting = False
+    handler_waits = False
     in_flight = 0
 
     def __init__(self) -> None:
@@ -121,6 +122,19 @@ def test_no_more_than_a_batch_is_taken() -> None:
     assert rig.target.sent == ["a", "b"]
 
 
+def test_a_batch_is_full_when_its_texts_take_what_they_may() -> None:
+    rig = Rig(Batching(interval_s=60, size=1000))
+    assert rig.send("x" * 990)
+    assert not rig.send("y" * 20)
+    assert rig.sink.ready()  # it was due, and is gone
+    assert len(rig.target.sent) == 2
+    assert not rig.send("z" * 2000)  # taken all the same
+    assert rig.sink.ready()
+    assert len(rig.target.sent) == 3
+    assert rig.send("x" * 990)  # nothing is left over
+    assert len(rig.target.sent) == 3
+
+
 def test_ops_wait_for_others_as_long_as_was_said() -> None:
     rig = Rig(Batching(interval_s=5))
     rig.send("a")
@@ -157,6 +171,7 @@ def test_nothing_of_a_batch_is_sent_before_all_of_it_is_handled() -> None:
     rig.send("a", "nothing", "bad", "b", "c")
     assert not rig.sink.ready()
     assert rig.sink.waiting
+    assert rig.sink.handler_waits
     assert rig.target.sent == []
     assert not rig.send("d")  # it is taken, and waits behind
     SHY.clear()

@@ -1,12 +1,15 @@
 """A record's key, in each form, with the vectors of docs/formats.md."""
 
+from typing import Any
+
 import pytest
 
+from walstream.errors import HistoryError
 from walstream.formats.context import Origin
 from walstream.key_form import KEY_FORMS, KeyForm
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.partitioner import crc32, fnv1a
-from walstream.row import Row
+from walstream.row import OMITTED, UNCHANGED, NotSent, Row
 
 ORIGIN = Origin("127.0.0.1", "test")
 
@@ -53,6 +56,25 @@ def test_an_update_has_the_key_of_its_new_row() -> None:
 @pytest.mark.parametrize("name", ["concat", "pkey"])
 def test_a_null_adds_nothing_to_joined_texts(name: str) -> None:
     assert key(form(name, (0, 2)), ["1", "x", None]) == b"1"
+
+
+@pytest.mark.parametrize("absent", [OMITTED, UNCHANGED])
+@pytest.mark.parametrize("name", sorted(set(KEY_FORMS) - {"event"}))
+@pytest.mark.parametrize("indexes", [(0,), (1, 0)])
+def test_a_key_column_that_was_not_sent_is_told_and_never_written(
+    name: str, indexes: tuple[int, ...], absent: NotSent
+) -> None:
+    with pytest.raises(HistoryError, match=r"table 's\.t', delete at") as error:
+        key(form(name, indexes), [absent, "x", None], Kind.DELETE)
+    assert "['a']" in str(error.value)
+    assert "(0/1301, 0)" in str(error.value)
+    assert error.value.repair.sql == 'ALTER TABLE "s"."t" REPLICA IDENTITY FULL;'
+
+
+def test_a_value_that_a_handler_made_no_text_is_written_as_one() -> None:
+    row: list[Any] = [5, "x", None]
+    assert key(form("pkeyus", (0, 1)), row) == b"5_x"
+    assert key(form("json", (0, 1)), row) == b'[5,"x"]'
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Which columns decide a table's keys, and from which LSN on."""
 
+import pytest
+
 from walstream.keys import KeyHistory, KeySet
 
 FIRST = KeySet(0, primary_key=("id",))
@@ -60,7 +62,86 @@ def test_it_says_from_where_nothing_is_forgotten() -> None:
 
 
 def test_history_survives_being_stored() -> None:
-    history = KeyHistory([FIRST, KeySet(100, ("a", "b"), ("c",))])
+    kept = KeySet(100, ("a", "b"), ("c",), ("a", "b", "c"), 7)
+    history = KeyHistory([FIRST, kept])
     again = KeyHistory.from_json(history.to_json())
     assert again.to_json() == history.to_json()
-    assert again.at(100) == KeySet(100, ("a", "b"), ("c",))
+    assert again.at(100) == kept
+
+
+def test_a_history_of_an_earlier_version_is_read_by_its_lsns() -> None:
+    kept = {"from_lsn": 0, "primary_key": ["id"], "partition_key": []}
+    history = KeyHistory.from_json([kept])
+    assert history.change(KeySet(100, ("code",), (), ("id", "code"), 7))
+    assert history.primary_key(50, 7, ("id", "code")) == ("id",)
+    assert history.primary_key(100, 7, ("id", "code")) == ("code",)
+    assert history.primary_key(50, 7, ("x", "code")) == ("code",)
+
+
+OID = 7
+
+
+def known(lsn: int, columns: str, key: str, oid: int = OID) -> KeySet:
+    """Keep columns of one letter each."""
+    return KeySet(lsn, tuple(key), (), tuple(columns), oid)
+
+
+@pytest.mark.parametrize(
+    ("sets", "lsn", "columns", "key"),
+    [
+        pytest.param(["iv i", "uv u"], 50, "uv", "u", id="renamed, not yet looked at"),
+        pytest.param(["iv i", "uv u"], 50, "iv", "i", id="not yet renamed"),
+        pytest.param(["ic i", "ci c"], 50, "ci", "c", id="two swapped names"),
+        pytest.param(["iv i", "ivu u"], 50, "ivu", "u", id="another column is the key"),
+        pytest.param(["iv i", "v v"], 50, "v", "v", id="its column went"),
+        pytest.param(["iv i", "v "], 50, "v", "", id="it went with its column"),
+        pytest.param(["v ", "vi i"], 50, "vi", "i", id="gained with its column"),
+        pytest.param(["v ", "vic i"], 50, "vi", "i", id="gained, and a column since"),
+        pytest.param(["iv i", "iv v"], 50, "iv", "i", id="replaced: by LSN"),
+        pytest.param(["iv i", "iv v"], 100, "iv", "v", id="replaced: from there on"),
+        pytest.param(["iv i"], 50, "ivc i", "i", id="a column that came and went"),
+        pytest.param(["igv i"], 50, "iv", "i", id="generated columns are not sent"),
+        pytest.param(["iv i"], 50, "v", "", id="the key is not in the column list"),
+        pytest.param(["iv i", "kv k"], 50, "uv", None, id="renamed twice"),
+        pytest.param(["ic i", "ci c"], 50, "tc", None, id="in the midst of a swap"),
+        pytest.param(["iv i", "uw u"], 50, "uv", "u", id="renamed, then another"),
+    ],
+)
+def test_the_primary_key_is_that_of_the_rows_columns(
+    sets: list[str], lsn: int, columns: str, key: str | None
+) -> None:
+    kept = [
+        known(number * 100, one.split(" ")[0], one.split(" ")[1])
+        for number, one in enumerate(sets)
+    ]
+    found = KeyHistory(kept).primary_key(
+        lsn, OID, tuple(columns.split(" ", maxsplit=1)[0])
+    )
+    assert found == (None if key is None else tuple(key))
+
+
+def test_tables_of_one_name_are_told_by_their_oid() -> None:
+    history = KeyHistory([known(0, "ic", "i", oid=7), known(100, "ic", "c", oid=8)])
+    assert history.primary_key(50, 8, ("i", "c")) == ("c",)
+    assert history.primary_key(150, 7, ("i", "c")) == ("i",)
+    assert history.primary_key(150, 9, ("i", "c")) is None
+
+
+def test_a_table_that_is_gone_has_the_key_of_its_name_and_columns() -> None:
+    history = KeyHistory([known(0, "ic", "c", oid=8)])
+    assert history.meet_gone(known(100, "ic", "", oid=7))
+    assert history.meet_gone(known(100, "xy", "", oid=6))
+    assert not history.meet_gone(known(200, "ic", "", oid=7))
+    assert history.primary_key(50, 7, ("i", "c")) == ("c",)
+    assert history.primary_key(50, 6, ("x", "y")) == ()
+
+
+def test_columns_that_came_and_went_are_read_alike_when_they_come_again() -> None:
+    history = KeyHistory([known(0, "iv", "i")])
+    seen = known(100, "ivc", "")
+    assert history.settle(50, seen)
+    before = history.primary_key(50, OID, ("i", "v", "c"))
+    assert history.change(known(200, "ivc", "c"))
+    assert history.primary_key(50, OID, ("i", "v", "c")) == before == ("i",)
+    assert history.primary_key(200, OID, ("i", "v", "c")) == ("c",)
+    assert not history.settle(50, seen)

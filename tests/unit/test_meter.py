@@ -43,10 +43,22 @@ def test_polled_rows_go_on_with_each_thread_and_begin_with_none() -> None:
     for first, last in ((1000, 1010), (1005, 1006)):  # five were not stored
         meter.begin(first)
         meter.see(last)
-    meter.seconds.observe(0.2)
+    meter.polled(0.2, (0.0, 0.0, 0.0), well=True)
     report = meter.report()
     assert report["rows"] == 11
     assert sum(report["seconds"]["counts"]) == 1
+
+
+def test_a_polls_time_is_told_apart_by_what_it_went_into_and_how_it_ended() -> None:
+    meter = PollMeter()
+    meter.polled(0.1, (0.0, 0.0, 0.0), well=True)  # it found nothing
+    meter.polled(3.0, (2.0, 0.5, 0.25), well=True)
+    meter.polled(5.0, (0.0, 0.0, 0.0), well=False)
+    phases = meter.report()["phases"]
+    sums = {phase: one["sum"] for phase, one in phases["success"].items()}
+    assert sums == {"read": 2.0, "publish": 0.5, "store": 0.25}
+    assert sum(phases["success"]["read"]["counts"]) == 1
+    assert sum(phases["error"]["store"]["counts"]) == 1
 
 
 def test_a_transaction_delivered_whole_is_observed_once() -> None:

@@ -1,5 +1,6 @@
 """Documents on LMDB: all or none, never damaged unnoticed, never back."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -274,3 +275,60 @@ def test_reading_beside_changes_and_makes_nothing(tmp_path: Path) -> None:
     (tmp_path / "app" / "data.mdb").write_bytes(b"\xff" * 20_000)
     with pytest.raises(StateDamaged), LmdbPositions.beside(tmp_path / "app"):
         pass
+
+
+READER = """
+import lmdb, sys
+environment = lmdb.open(sys.argv[1], readonly=True, create=False)
+transaction = environment.begin()
+transaction.get(b"position")
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def kill_reader(folder: Path) -> None:
+    """Kill a process in the middle of reading."""
+    command = [sys.executable, "-c", READER, str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reading\n"
+        reader.kill()
+    assert reader.returncode == -signal.SIGKILL
+
+
+def pages(positions: LmdbPositions) -> int:
+    return int(positions._opened().info()["last_pgno"])  # noqa: SLF001 - LMDB's own
+
+
+def store_some(positions: LmdbPositions, times: int = 200) -> None:
+    for number in range(times):
+        positions.write({"figures": {"number": number}})
+
+
+def test_pages_are_used_again_when_a_reader_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LmdbPositions(tmp_path) as positions:
+        store_some(positions)
+        before = pages(positions)
+        kill_reader(tmp_path)
+        store_some(positions)  # within the minute
+        grown = pages(positions)
+        assert grown > before + 200  # the reader does hold its pages
+        monkeypatch.setattr("walstream.positions._READERS_EVERY_S", 0.0)
+        vars(positions)["_readers_at"] = 0.0  # a minute has passed
+        store_some(positions)
+        assert pages(positions) == grown
+
+
+def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.positions._MAP_SIZE", 1 << 20)
+    with LmdbPositions(tmp_path) as positions:
+        store_some(positions)
+        kill_reader(tmp_path)
+        store_some(positions, 600)  # more pages than the file may have
+        assert positions.read("figures") == {"number": 599}

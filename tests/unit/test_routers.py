@@ -117,7 +117,10 @@ def test_a_partitioned_table_is_altered_with_its_leaves(routers: Routers) -> Non
 
 def test_under_strict_every_table_is_full(tmp_path: Path) -> None:
     path = tmp_path / "walstream.toml"
-    path.write_text(TEXT.replace('topic = "two.{table}"', "strict = true"))
+    strict = 'strict = true\non_truncate = "stop"'
+    text = TEXT.replace('topic = "two.{table}"', strict)
+    text = text.replace("dsn =", 'backfill = "never"\ndsn =')
+    path.write_text(text)
     routers = Routers(load(path, {}), "app")
     assert not list(routers.problems([TABLE]))
     keyed = replace(

@@ -40,6 +40,14 @@ def test_brokers_that_do_not_answer_are_named_soon() -> None:
     assert text == "none"
 
 
+def test_a_handler_that_cannot_go_on_is_no_fault_of_kafkas() -> None:
+    held = told(sink={"waiting": True, "handler_waits": True, "in_flight": 500})
+    watch = StallWatch()
+    said = {text for second in range(30) for text in watch.look(float(second), held)}
+    assert any("waits for a handler" in text for text in said)
+    assert not any("Kafka" in text for text in said)
+
+
 def test_records_that_nobody_takes_are_said_and_named() -> None:
     stuck = told(sink={"in_flight": 7})
     watch = StallWatch()

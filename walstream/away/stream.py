@@ -33,8 +33,9 @@ from walstream.postgres import catalog, room
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
-from walstream.postgres.catalog import TableFacts
+from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.mending import Mending
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step, decide
 from walstream.sinks import SinkSet
@@ -83,8 +84,9 @@ class BorrowedKeys:
         for full_name in facts:
             self._borrow(full_name)
 
-    def learn_unknown(self, relation: Relation) -> None:
-        """Read what the source knows of a table that the catalog no longer has."""
+    def meet(self, relation: Relation, looked: Looked, place: Lsn) -> None:
+        """Read what the source knows of a relation."""
+        del looked, place
         self._borrow(f"{relation.namespace}.{relation.name}")
 
     def _borrow(self, full_name: str) -> None:
@@ -159,7 +161,12 @@ class AwaySink:
             config, name, positions, options, {}, stopping=self._stopping
         )
         self._gauge = Gauge(
-            Alarm(source.slot, source.alarm_retained_wal, time.monotonic),
+            Alarm(
+                source.slot,
+                source.alarm_retained_wal,
+                time.monotonic,
+                may_be_synchronous=source.allow_synchronous,
+            ),
             positions.read("figures"),
         )
         self._sinks.meter = self._gauge.meter
@@ -179,18 +186,24 @@ class AwaySink:
                 server, facts, slot_start = self._look(connection)
                 capture = self._capture()
                 captured = capture.captured(connection, facts)
+            self._sinks.frozen_after_ms = server.frozen_after_ms
             sinks = self._sinks.open(
                 server.origin, captured.values(), stack, names={self._sink}
             )
             self._gauge.follow(sinks)
-            return self._stream(server, facts, slot_start, capture, sinks)
+            return self._stream(server, slot_start, capture, sinks)
 
     def _look(
         self, connection: Connection
     ) -> tuple[Server, Mapping[str, TableFacts], Lsn]:
         """Compare the position with the copy; give where that is confirmed."""
         server = servers.look(connection)
-        servers.check(server, self._source.encoding, resuming=True)
+        servers.check(
+            server,
+            self._source.encoding,
+            resuming=True,
+            allow_synchronous=self._source.allow_synchronous,
+        )
         slot = slots.find(connection, self._slot)
         self._gauge.see(slots.health(connection, self._slot))
         stored = stored_of(self._positions, self._slot)
@@ -215,6 +228,8 @@ class AwaySink:
             self._source.publication,
             [],  # the source's own worker extends it
             keep=lambda found: self._positions.write({PUBLICATIONS: found}),
+            # what the sink's source reads anew, it does when the sink is back
+            mending=Mending(elsewhere=True),
         )
         capture.recall(self._positions.read(PUBLICATIONS))
         return capture
@@ -222,7 +237,6 @@ class AwaySink:
     def _stream(
         self,
         server: Server,
-        facts: Mapping[str, TableFacts],
         slot_start: Lsn,
         capture: Capture,
         sinks: Sequence[Sink],
@@ -237,7 +251,6 @@ class AwaySink:
             0,
             capture,
             BorrowedKeys(self._state),
-            facts,
             sinks,
         )
         flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)

@@ -7,6 +7,7 @@ from walstream.backfill import choosing, obstacles
 from walstream.backfill.choosing import Choice, Ground, choose
 from walstream.backfill.record import DOCUMENT, Record
 from walstream.config import Config, PostgresSource
+from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.positions import LmdbPositions
 from walstream.postgres.catalog import TableFacts
@@ -36,6 +37,30 @@ def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
             "which source is meant?", hint=f"--source NAME, one of: {known}"
         )
     return next(iter(sources.items()))
+
+
+def check_strict(
+    config: Config, name: str, source: PostgresSource, *, beside: bool, replace: bool
+) -> None:
+    """Raise ConfigError for what the readers of a strict sink cannot take.
+
+    They keep one position, and know no Truncate. Beside a stream rows come in the order
+    of theirs; Spark reads chunks side by side.
+    """
+    for sink in source.sinks:
+        found = config.sinks[sink]
+        if not (isinstance(found, RoutedSink) and found.strict):
+            continue
+        if replace:
+            raise ConfigError(
+                f"--replace sends a Truncate to sinks.{sink}, which is strict",
+                hint="leave --replace out: rows that readers have come once more",
+            )
+        if not beside:
+            raise ConfigError(
+                f"sinks.{sink} is strict, and Spark sends rows in any order",
+                hint=f"start walstream run, and ask again while {name!r} streams",
+            )
 
 
 class WithSpark:

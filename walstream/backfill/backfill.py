@@ -121,9 +121,15 @@ class Backfill:
         return self._record
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
-        """Give the document of a new backfill, to be stored with the position."""
+        """Give the document of a new backfill, to be stored with the position.
+
+        Without an `lsn` there is none: nothing will be streamed.
+        """
         before = self._record.elsewhere if self._record else None
-        self._record = Record(lsn, tuple(tables), elsewhere=before)
+        tables = tuple(tables)
+        # what is streamed from here on is in each later snapshot, too
+        begun = dict.fromkeys(tables) if lsn else {}
+        self._record = Record(lsn, tables, elsewhere=before, begun=begun)
         return {DOCUMENT: self._record.document}
 
     def want_again(self) -> None:
@@ -174,13 +180,18 @@ class Backfill:
         lsn = holder.point - 1
         for name in sorted(self.strange(around.facts)):
             _log.warning("table is gone: its rows are not sent", **{TABLE: name})
-        self._store(record.under(lsn, around.facts))
-        chunks = self._plan(holder, around)
-        record = self._record or record
+        wishes = self._wishes(record, around)
+        keys = {name: wish.key for name, wish in wishes.items()}
+        self._store(record.under(lsn, keys))
+        chunks = self._plan(holder, around, wishes)
         self._holder = holder
+        record = (self._record or record).beginning(
+            {name: keys[name] for name in dict.fromkeys(one.title for one in chunks)}
+        )
         if chunks and self._site.elsewhere:
             elsewhere = Elsewhere(holder.session, chunks[-1].number)
-            self._store(replace(record, elsewhere=elsewhere))
+            record = replace(record, elsewhere=elsewhere)
+        self._store(record)  # before the first row
         self._empty(record, chunks, around)
         job = self._job(holder, around, chunks)
         _log.info(
@@ -221,9 +232,11 @@ class Backfill:
             chunks=chunks,
             lock=str(site.lock),
         )
-        return Job(order, self, site.driver)
+        return Job(order, self, site.driver, around.empty)
 
-    def _plan(self, holder: Holder, around: Surroundings) -> list[Chunk]:
+    def _plan(
+        self, holder: Holder, around: Surroundings, wishes: Mapping[str, Wanted]
+    ) -> list[Chunk]:
         """Cut what is left into chunks; leave out what cannot be read any more."""
         record = self._record
         if record is None:
@@ -232,7 +245,7 @@ class Backfill:
         with under_snapshot(database, holder.name) as connection:
             planned = plan(
                 connection,
-                self._wishes(record.tables, around),
+                self._unless_stopped(wishes[name] for name in record.tables),
                 through=let_through(connection, around.publications),
                 first=len(record.replace) + 1,
             )
@@ -249,11 +262,16 @@ class Backfill:
                 self.given_up(name, text)
         return planned.chunks
 
-    def _wishes(self, tables: Iterable[str], around: Surroundings) -> Iterator[Wanted]:
-        for name in tables:
+    def _wishes(self, record: Record, around: Surroundings) -> dict[str, Wanted]:
+        """Say what is read of each table that is left, and there."""
+        there = {*around.facts, *record.others}
+        return {name: _wish(name, around) for name in record.tables if name in there}
+
+    def _unless_stopped(self, wishes: Iterable[Wanted]) -> Iterator[Wanted]:
+        for wish in wishes:
             if self._site.stop.requested:
                 raise Transient("stopped while the backfill was being planned")
-            yield _wish(name, around)
+            yield wish
 
     def _empty(
         self, record: Record, chunks: Sequence[Chunk], around: Surroundings

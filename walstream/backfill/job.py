@@ -1,13 +1,15 @@
 """The chunks of one snapshot, run to their end by a driver that may die.
 
 What was done under the snapshot is not done again under it. A table whose chunk failed
-as often as Spark tries is given up: the others go on, and so does the stream after.
+as often as Spark tries is given up: the others go on, and so does the stream after. One
+that met what passes is put back, and tried again for as long as that takes.
 """
 
 import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -19,14 +21,18 @@ from walstream.driver.client import Driver
 from walstream.driver.order import Failed, Finished
 from walstream.errors import Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, TABLE
+from walstream.op import Table
 from walstream.retry import Backoff
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, Void
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkPostponed, Void
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.1
 _TELL_EVERY_S: Final = 10.0
 _CHUNK: Final = re.compile(r"chunk (\d+): ")
 _log = structlog.get_logger()
+
+Empty = Callable[[Table, int, int], None]
+"""Have a table's readers empty it: (table, lsn, chunk number); delivered."""
 
 
 class Outcome(Protocol):
@@ -57,6 +63,7 @@ class Progress:
     rows: int = 0
     bytes: int = 0  # of keys and values, delivered
     size_done: int = 0
+    waits: str = ""  # why the last chunk that did not get through was put back
 
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
@@ -71,17 +78,22 @@ class Progress:
             "rows_per_s": self.rows / elapsed_s,
             "share": share,
             "left_s": elapsed_s * (1 - share) / share if share else None,
+            "waits": self.waits,
         }
 
 
 class Job:
     """One snapshot's chunks."""
 
-    def __init__(self, order: SnapshotOrder, outcome: Outcome, driver: str) -> None:
+    def __init__(
+        self, order: SnapshotOrder, outcome: Outcome, driver: str, empty: Empty
+    ) -> None:
         """`driver` is the address of who runs Spark."""
         self._order = order
         self._driver = driver
         self._outcome = outcome
+        self._empty = empty
+        self._next_number = max((one.number for one in order.chunks), default=0) + 1
         self._left = {chunk.number: chunk for chunk in order.chunks}
         self._of = Counter(map(_table, order.chunks))  # chunks left, by table
         self._rows: Counter[str] = Counter()
@@ -92,7 +104,10 @@ class Job:
             tables=len(self._of),
         )
         self._told = time.monotonic()
-        self._backoff = Backoff()
+        self._backoff = Backoff(longest_s=30.0)
+        self._put_back = 0  # chunks of this drive
+        self._driven = False
+        self._alone = {name for name, count in self._of.items() if count == 1}
 
     def run(self, stop: Stop) -> bool:
         """Run until all is done; False: a stop came first.
@@ -101,8 +116,11 @@ class Job:
         operator.
         """
         while self._left and not stop.requested:
+            self._put_back = 0
             failed = self._drive(stop)
             if failed is None:
+                if self._put_back:
+                    stop.event.wait(self._backoff.next())
                 continue
             if isinstance(failed, ChunkFailed):
                 self._give_up(failed)
@@ -117,6 +135,9 @@ class Job:
 
     def _drive(self, stop: Stop) -> WalstreamError | None:
         """Have the driver run what is left; give the error that ended it."""
+        if self._driven:
+            self._renumber()
+        self._driven = True
         with closing(Driver(self._driver)) as driver:
             driver.order(replace(self._order, chunks=list(self._left.values())))
             while not stop.requested:
@@ -124,6 +145,8 @@ class Job:
                 match driver.hear(_LOOK_EVERY_S):
                     case ChunkDone() as done:
                         self._count(done)
+                    case ChunkPostponed() as postponed:
+                        self._postpone(postponed)
                     case Failed(error):
                         return error
                     case Finished():
@@ -131,6 +154,23 @@ class Job:
                     case None:
                         pass
         return None
+
+    def _renumber(self) -> None:
+        """Give new numbers to chunks that would be read in another order.
+
+        A table without a key would have the rows of both attempts: it is emptied.
+        """
+        for number, chunk in self._left.items():
+            if chunk.repeats:
+                continue
+            table = chunk.relation.table
+            if not table.key and table.full_name in self._alone:
+                self._empty(table, self._order.snapshot.lsn, self._take_number())
+            self._left[number] = replace(chunk, sent_as=self._take_number())
+
+    def _take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
 
     def _look(self) -> None:
         self._outcome.look()
@@ -144,6 +184,7 @@ class Job:
         if chunk is None:
             return  # of a table that was given up
         self._backoff.reset()
+        self.progress.waits = ""
         self._outcome.counted(chunk, done)
         progress = self.progress
         progress.chunks_done += 1
@@ -156,6 +197,17 @@ class Job:
         if not self._of[table]:
             progress.tables -= 1
             self._outcome.done(table, self._rows[table])
+
+    def _postpone(self, chunk: ChunkPostponed) -> None:
+        """Leave a chunk for the next drive; say why, once for each drive."""
+        error = chunk.error
+        self.progress.waits = str(error.args[0])
+        self._put_back += 1
+        if self._put_back == 1:
+            _log.warning(
+                "a chunk is put back: trying again",
+                **{ERROR: str(error.args[0]), HINT: error.hint},
+            )
 
     def _give_up(self, error: ChunkFailed) -> None:
         """Take the table out whose chunk failed; raise where none can be blamed."""

@@ -8,6 +8,9 @@ from walstream.lsn import Lsn
 
 DOCUMENT: Final = "backfill"
 
+Key = tuple[str, ...]
+"""Columns of a row key; none: the table has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
@@ -28,6 +31,9 @@ class Record:
     rows: int = 0  # delivered, of finished tables
     failed: Mapping[str, str] = field(default_factory=dict)  # given up, and why
     elsewhere: Elsewhere | None = None  # to be fenced before the stream goes on
+    # of what is not delivered whole, that of which readers may have rows under the last
+    # snapshot, and the key of these; None: they can only be the stream's since then
+    begun: Mapping[str, Key | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Mapping[str, Any] | None) -> Self | None:
@@ -43,21 +49,43 @@ class Record:
             rows=document["rows"],
             failed=document["failed"],
             elsewhere=Elsewhere(**elsewhere) if elsewhere else None,
+            begun=_begun(document),
         )
 
     @property
     def document(self) -> dict[str, Any]:
         return asdict(self)
 
-    def under(self, lsn: Lsn, captured: Iterable[str]) -> Self:
-        """Go on under another snapshot; tables that are not captured are left out."""
-        present = {*captured, *self.others}
+    def under(self, lsn: Lsn, keys: Mapping[str, Key]) -> Self:
+        """Go on under another snapshot; tables of which no key is told are left out.
+
+        Rows that readers have of one come again, be they of an earlier snapshot or of
+        the stream up to this one: where no key tells them, they would be there twice.
+        So readers empty a table first that has no key, or had another.
+        """
+        tables = tuple(table for table in self.tables if table in keys)
+        doubled = (
+            []
+            if lsn == self.lsn
+            else [table for table in tables if self._doubles(table, keys[table])]
+        )
+        emptied = dict.fromkeys([*self.replace, *doubled])
         return replace(
             self,
             lsn=lsn,
-            tables=tuple(table for table in self.tables if table in present),
-            replace=tuple(table for table in self.replace if table in present),
+            tables=tables,
+            replace=tuple(table for table in emptied if table in keys),
         )
+
+    def _doubles(self, table: str, key: Key) -> bool:
+        if table not in self.begun:
+            return False
+        former = self.begun[table]
+        return not key or (former is not None and former != key)
+
+    def beginning(self, keys: Mapping[str, Key]) -> Self:
+        """Note that rows of these tables may be sent from now on."""
+        return replace(self, begun={**self.begun, **keys})
 
     def wanting(
         self, captured: Iterable[str], *, anew: bool, others: Iterable[str] = ()
@@ -78,6 +106,9 @@ class Record:
 
     def without(self, table: str, *, rows: int = 0, failed: str = "") -> Self:
         """Take a table out: its rows are delivered, or it is given up."""
+        begun = dict(self.begun)
+        if not failed:
+            begun.pop(table, None)
         return replace(
             self,
             tables=tuple(name for name in self.tables if name != table),
@@ -85,4 +116,14 @@ class Record:
             others=tuple(name for name in self.others if name != table),
             rows=self.rows + rows,
             failed={**self.failed, table: failed} if failed else self.failed,
+            begun=begun,
         )
+
+
+def _begun(document: Mapping[str, Any]) -> dict[str, Key | None]:
+    if "begun" not in document:  # an older walstream's, which kept nothing of it
+        return dict.fromkeys(document["tables"])
+    return {
+        name: None if key is None else tuple(key)
+        for name, key in document["begun"].items()
+    }

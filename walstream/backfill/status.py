@@ -19,6 +19,7 @@ class BackfillStatus:
     rows_per_s: float | None  # while it runs
     share: float | None  # of the bytes to read under this snapshot, 0 to 1
     left_s: float | None  # about
+    waits: str = ""  # why chunks are put back, where none gets through
 
 
 def backfill_status(
@@ -42,6 +43,7 @@ def backfill_status(
         rows_per_s=progress.get("rows_per_s"),
         share=progress.get("share"),
         left_s=progress.get("left_s"),
+        waits=progress.get("waits", ""),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from walstream.beside.progress import Progress, Wish
-from walstream.beside.run import Reader, Run
+from walstream.beside.run import LIMITS, Limits, Reader, Run
 from walstream.beside.threads import Submit
 from walstream.errors import Restart, WalstreamError
 from walstream.ledger import Shares
@@ -66,13 +66,15 @@ class _Failure:
 class Backfill:
     """The tables of one stream; called by its loop alone."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a stream has, and what a test sets
         self,
         reader: Reader,
         progress: Progress,
         threads: Threads,
         ask: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        limits: Limits = LIMITS,
     ) -> None:
         """`ask` has the server say soon how far the stream is."""
         self._reader = reader
@@ -80,6 +82,7 @@ class Backfill:
         self._threads = threads
         self._ask = ask
         self._clock = clock
+        self._limits = limits
         self._run: Run | None = None
         self._sent: deque[_Sent] = deque()
         self._writing: Future[None] | None = None
@@ -103,8 +106,8 @@ class Backfill:
             self._run = None
         if self._run is None:
             self._begin()
-        self._progress.reading = self._run.name if self._run is not None else ""
-        run = self._run
+        run = self._progress.run = self._run
+        self._progress.reading = run.name if run is not None else ""
         if run is None or run.over:
             return []
         try:
@@ -139,7 +142,9 @@ class Backfill:
                 or failure.serial != wish.serial
                 or now >= failure.again_at
             ):
-                self._run = Run(name, wish, self._reader, self._threads.read)
+                self._run = Run(
+                    name, wish, self._reader, self._threads.read, self._limits
+                )
                 self._patient_until = None
                 return
 
@@ -206,6 +211,7 @@ class Backfill:
         if self._asking is not None and self._asking.done():
             asking, self._asking = self._asking, None
             if asking.exception() is None:
+                run.sessions = asking.result()
                 _log.warning(
                     "backfill waits for running transactions",
                     **{TABLE: run.name},
@@ -214,7 +220,8 @@ class Backfill:
 
     def _fail(self, run: Run, error: BaseException) -> None:
         """Say why a table does not go on, once; leave it for a while."""
-        self._run, self._finishing, self._progress.reading = None, False, ""
+        self._run = self._progress.run = None
+        self._finishing, self._progress.reading = False, ""
         if not isinstance(error, WalstreamError):
             error = WalstreamError(f"{type(error).__name__}: a defect")
         text = str(error.args[0])

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from walstream.beside.chunk import Key
 from walstream.ports import Positions
@@ -49,6 +49,16 @@ class Wish:
         )
 
 
+class Told(Protocol):
+    """Who tells how the table is that is being read."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def remark(self) -> str: ...
+
+
 class Progress:
     """The document of one source; from any thread."""
 
@@ -62,18 +72,23 @@ class Progress:
             name: Wish.of(fields) for name, fields in stored.get("tables", {}).items()
         }
         self.reading = ""  # the table that is being read
+        self.run: Told | None = None
         self.rows = 0  # delivered since this process began
         self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
 
-    def ask(self, tables: Iterable[str], *, replace: bool = False) -> None:
+    def ask(
+        self, tables: Iterable[str], *, replace: bool = False, anew: bool = False
+    ) -> None:
         """Want these tables read, behind those that are; again, where one failed.
 
-        A table that is being read goes on, but for one that is now to be replaced.
+        A table that is being read goes on, but for one that is now to be replaced; with
+        `anew` it begins once more: what was read of it may be of no use.
         """
         with self._guard:
             for name in tables:
                 known = self._wishes.get(name)
-                if known is None or (replace and not known.replace) or known.error:
+                more = replace and known is not None and not known.replace
+                if known is None or more or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
                     self._wishes[name] = Wish(replaces, serial=self._serial)
                     self._serial += 1
@@ -143,7 +158,11 @@ class Progress:
                 for name, rows in self._done
             }
             some = dict(islice(self._wishes.items(), _TOLD))
-            return done | shown(some, self.reading)
+            told = done | shown(some, self.reading)
+        run = self.run
+        if run is not None and run.name in told:
+            told[run.name]["remark"] = run.remark
+        return told
 
 
 def shown(wishes: dict[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:

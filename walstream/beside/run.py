@@ -1,27 +1,30 @@
-"""One table's way beside the stream: watch, wait, read, let its rows in.
+"""One table's way beside the stream: wait, read, let its rows in.
 
-    watch   from a transaction's end on, note what the stream says of the table
-    wait    for all transactions that have a number then: what they did was streamed
-            unnoticed, or never, and no snapshot sees it before they end
-    read    a chunk of rows by key, under a snapshot of its own
+    wait    once, for all transactions that have a number when the table is begun: what
+            they did was streamed unnoticed, or never, and no snapshot sees it before
+            they end
+    read    a chunk of rows by key, under a snapshot of its own; note from its asking on
+            what the stream says of rows; of what it said before, the transactions are
+            known, and the snapshot has to see them, or it is read again
     let in  where the stream has passed all that the snapshot saw; of what it did not
-            see, the watch knows
+            see, the notes know
 
 Called at the ends of transactions alone. Does no I/O: it submits, and looks later.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from walstream.beside.chunk import Chunk, Key
+from walstream.beside.past import MOST, MOST_OF_ALL, Past
 from walstream.beside.progress import Wish
 from walstream.beside.threads import Submit
 from walstream.beside.visibility import Visibility
-from walstream.beside.window import Window
+from walstream.beside.window import MOST_ENTRIES, MOST_SIZE, Window
 from walstream.errors import Transient
-from walstream.lsn import Lsn
+from walstream.lsn import Lsn, show
 from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
 from walstream.row import UNCHANGED
 
@@ -30,7 +33,28 @@ _FIRST_ROWS: Final = 500  # while a row's size is not known
 _CHUNK_BYTES: Final = 4 << 20  # about
 _PORTION: Final = 500  # rows at a time: the stream goes on between
 _MOST_TABLES: Final = 1000
-_LOOK_EVERY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be held of a table, for each chunk under way."""
+
+    entries: int = MOST_ENTRIES  # rows
+    size: int = MOST_SIZE
+    passed: int = MOST  # transactions, as `Past` has them
+    most_passed: int = MOST_OF_ALL
+
+
+LIMITS: Final = Limits()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A chunk that is being read."""
+
+    chunk: Future[Chunk]
+    window: Window  # what is said from its asking on
+    before: frozenset[int]  # transactions that spoke of the table before that
 
 
 class Reader(Protocol):
@@ -64,23 +88,31 @@ class Reader(Protocol):
 class Run:
     """One table, as one wish; from its first watch to its last row."""
 
-    def __init__(self, name: str, wish: Wish, reader: Reader, submit: Submit) -> None:
+    def __init__(
+        self,
+        name: str,
+        wish: Wish,
+        reader: Reader,
+        submit: Submit,
+        limits: Limits = LIMITS,
+    ) -> None:
         self.name = name
         self.wish = replace(wish, error="")  # as it is when all that was sent is there
         self.over = False  # nothing more is to be sent
+        self.overflows = 0  # how often more was said than may be held
+        self.sessions = ""  # that it waits for
         self._reader = reader
         self._submit = submit
+        self._limits = limits
         self._tables: dict[Table, bool] = {}  # is it ours? by identity
-        self._window: Window | None = None
-        self._marking: Future[int] | None = None
-        self._mark = 0  # all transactions below have to end
-        self._looking: Future[Visibility] | None = None
-        self._waits = False
+        self._past = Past(reader, submit, limits.passed, limits.most_passed)
+        self._truncated = False  # no old row is left
         self._describing: Future[tuple[Table, Lsn]] | None = None
         self._high: Lsn = 0  # of the Truncate, or of a chunk that has another key
         self._disagreed = False  # had the last chunk another key?
-        self._reading: Future[Chunk] | None = None
+        self._asked: _Asked | None = None
         self._chunk: Chunk | None = None
+        self._window = Window()  # of the chunk
         self._taken = 0  # rows of the chunk
         self._number: int | None = None  # of the chunk
         self._most = _FIRST_ROWS
@@ -89,7 +121,19 @@ class Run:
     @property
     def waits(self) -> bool:
         """Tell whether it waits for transactions that run."""
-        return self._waits
+        return self._past.waits
+
+    @property
+    def remark(self) -> str:
+        """Say how it goes: what it waits for, and what did not fit."""
+        said = []
+        if self.waits:
+            said.append(f"waits for running transactions: {self.sessions}".rstrip(": "))
+        elif self.high:
+            said.append(f"waits for the stream to come by {show(self.high)}")
+        if self.overflows:
+            said.append(f"the watch overflowed {self.overflows} times")
+        return ", ".join(said)
 
     @property
     def high(self) -> Lsn:
@@ -104,8 +148,18 @@ class Run:
                 self._tables.clear()
             mine = self._tables[op.table] = op.table.full_name == self.name
         # in a replay come ops once more that readers had before the Truncate
-        if mine and self._window is not None and op.lsn >= self.wish.floor:
+        if not mine or op.lsn < self.wish.floor:
+            return
+        self._past.note(op.xid)
+        if op.kind is Kind.TRUNCATE:
+            # an earlier one is in each chunk, and the table may have been filled again
+            # by transactions that are not streamed
+            self._truncated = self._truncated or self._past.later(op.xid)
+            return
+        if self._chunk is not None:
             self._window.note(op)
+        if self._asked is not None:
+            self._asked.window.note(op)
 
     def rows(
         self,
@@ -118,25 +172,27 @@ class Run:
         `number` gives a chunk's number, or None while there is none; `known` tells
         whether the sinks know where a table's rows go.
         """
-        if self._window is None or self._window.void:
-            if self.wish.replace and not self.wish.truncated:
-                return self._truncate(place, number, known)
-            if place >= self._high:
-                self._watch()
-        window = self._window
-        if window is None or window.void or not self._waited():
+        if self.wish.replace and not self.wish.truncated:
+            return self._truncate(place, number, known)
+        if self._past.full:
+            self._overflow()
+            self._past.begin()
+        if not self._past.ready():
             return []
-        if window.truncated:
+        self.sessions = ""
+        if self._truncated:
             self.over = True
             return []
-        if self._chunk is None and not self._take():
+        if place >= self._high:
+            self._high = 0
+        if self._chunk is None and (self._high or not self._take()):
             return []
         chunk = self._chunk
         if self._number is None:
             self._number = number()
         if chunk is None or self._number is None or not known(chunk.table):
             return []
-        return self._let_in(window, chunk, place, self._number)
+        return self._let_in(chunk, place, self._number)
 
     def _truncate(
         self,
@@ -144,7 +200,7 @@ class Run:
         number: Callable[[], int | None],
         known: Callable[[Table], bool],
     ) -> list[ReplicationOp]:
-        """Say that readers have nothing now; watch from here."""
+        """Say that readers have nothing now; what is said from here on counts."""
         if self._describing is None:
             self._describing = self._submit(self._reader.table, self.name)
         if not self._describing.done():
@@ -155,59 +211,59 @@ class Run:
             return []
         self._describing = None
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
-        self._watch()
+        self._high = 0
+        self._past.begin()
         return [snapshot_truncate(table, place - 1, taken)]
 
-    def _watch(self) -> None:
-        """Begin to watch: all that was read and noted before is void."""
-        self._window, self._high = Window(), 0
-        self._marking = self._submit(self._reader.mark)
-        self._looking, self._waits = None, False
-        self._reading = self._chunk = self._number = None
+    def _overflow(self) -> None:
+        """Leave what is read, since more was said than may be held; read less."""
+        self.overflows += 1
+        self._most = max(_FIRST_ROWS // 10, self._most // 2)
+        self._void()
 
-    def _waited(self) -> bool:
-        """Tell whether what ran when the watch began has ended."""
-        if self._marking is not None:
-            if not self._marking.done():
-                return False
-            self._mark, self._marking = self._marking.result(), None
-            self._looking = self._submit(self._reader.seen, 0.0)
-        if self._looking is None:
-            return True
-        if not self._looking.done():
-            return False
-        if self._looking.result().sees_all_below(self._mark):
-            self._looking, self._waits = None, False
-            return True
-        self._waits = True
-        self._looking = self._submit(self._reader.seen, _LOOK_EVERY_S)
-        return False
+    def _void(self) -> None:
+        """Read again behind the last row that went in."""
+        self._chunk = self._asked = self._number = None
 
     def _take(self) -> bool:
         """Take the next chunk that was read; False: not yet."""
-        if self._reading is None:
+        if self._asked is None:
             self._read(self.wish.after, self.wish.key)
-        reading = self._reading
-        if reading is None or not reading.done():
+        asked = self._asked
+        if asked is None or not asked.chunk.done():
             return False
-        self._reading = None
-        chunk = reading.result()
+        self._asked = None
+        chunk = asked.chunk.result()
+        if not self._past.is_seen(asked.before, chunk.seen):
+            return False
+        if asked.window.full:
+            self._overflow()
+            return False
+        if asked.window.void:
+            return False
         if chunk.rows and chunk.size:
             self._most = min(
                 MOST_ROWS, max(1, _CHUNK_BYTES * len(chunk.rows) // chunk.size)
             )
         self._chunk, self._taken, self._number = self._as_before(chunk), 0, None
+        self._window = asked.window
+        self._window.focus(chunk)
         if not chunk.last:
             self._read(chunk.end(len(chunk.rows)), chunk.names)  # one ahead
         return True
 
-    def _agree(self, window: Window, chunk: Chunk) -> bool:
+    def _agree(self, chunk: Chunk) -> bool:
         """See that stream and chunk name rows by the same columns.
 
         Else the stream is behind a change of the key: until it has come by what the
         chunk saw, another chunk would be of no more use.
         """
-        if not chunk.rows or window.agrees(chunk):
+        if self._window.void:
+            if self._window.full:
+                self._overflow()
+            self._void()
+            return False
+        if not chunk.rows or self._window.agrees(chunk):
             self._disagreed = False
             return True
         if self._disagreed:
@@ -216,13 +272,17 @@ class Run:
                 " its key",
                 hint="was the key changed? It is read again when the stream has it",
             )
-        self._disagreed = window.void = True
-        self._chunk, self._high = None, chunk.high
+        self._disagreed = True
+        self._void()
+        self._high = chunk.high
         return False
 
     def _read(self, after: Key | None, key: Sequence[str]) -> None:
-        self._reading = self._submit(
-            self._reader.read, self.name, after, key, self._most
+        limits = self._limits
+        self._asked = _Asked(
+            self._submit(self._reader.read, self.name, after, key, self._most),
+            Window(limits.entries, limits.size),
+            self._past.before(),
         )
 
     def _as_before(self, chunk: Chunk) -> Chunk:
@@ -237,14 +297,12 @@ class Run:
             return chunk
         return replace(chunk, table=known)
 
-    def _let_in(
-        self, window: Window, chunk: Chunk, place: Lsn, number: int
-    ) -> list[ReplicationOp]:
+    def _let_in(self, chunk: Chunk, place: Lsn, number: int) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []
-        if not self._agree(window, chunk) or place < chunk.high:
+        if not self._agree(chunk) or place < chunk.high:
             return ops
         while self._taken < len(chunk.rows) and not ops:
-            for index, table, row in window.rows(chunk, self._taken, _PORTION):
+            for index, table, row in self._window.rows(chunk, self._taken, _PORTION):
                 op = ReplicationOp(
                     Kind.INSERT,
                     table,
@@ -266,7 +324,6 @@ class Run:
                 rows=self.wish.rows + len(ops),
             )
         if self._taken == len(chunk.rows):
-            window.prune(chunk.seen)
             self.over = chunk.last
             self._chunk = None
         return ops

@@ -1,12 +1,16 @@
-"""What the stream has said of a table's rows since some place: pure.
+"""What the stream has said of a chunk's rows since it was asked for: pure.
 
 A chunk is read at a moment that the stream has not reached, or has passed. Of a row
 that the stream spoke of meanwhile the readers know more than the chunk, unless its
 transaction was already seen by the chunk's snapshot. Two transactions that write the
 same row end one after the other, so a row's last transaction decides for it.
+
+Until the chunk is there any row may be in it; from then on its own alone are noted, so
+that a busy table fills no memory while the stream is behind.
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +34,7 @@ class _Entry:
 
 
 class Window:
-    """One table's rows, by key, since the watch began."""
+    """One table's rows, by key, since a chunk of them was asked for."""
 
     def __init__(
         self, most_entries: int = MOST_ENTRIES, most_size: int = MOST_SIZE
@@ -40,22 +44,22 @@ class Window:
         self._most_size = most_size
         self._size = 0
         self._key: tuple[str, ...] | None = None  # columns of the key, of what was said
-        self.truncated = False  # no old row is left
-        self.void = False  # too much was said, or under another key: watch anew
+        self._of: AbstractSet[Key] | None = (
+            None  # keys of the chunk; None: it is not there
+        )
+        self._seen: Visibility | None = None  # by the chunk
+        self.full = False  # too much was said
+        self.void = False  # that, or it was said under another key: read again
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def note(self, op: ReplicationOp) -> None:
-        """Take in an op of the table, whole as far as it can be."""
-        if self.void or self.truncated:
+        """Take in an op on a row, whole as far as it can be."""
+        if self.void or not self._same_key(op.table):
             return
-        if op.kind is Kind.TRUNCATE:
-            self.truncated = True
-            self._forget()
-            return
-        if not self._same_key(op.table):
-            return
+        if self._seen is not None and self._seen.sees(op.xid):
+            return  # the chunk has it
         if op.kind is Kind.DELETE:
             self._whole(_key(op.table, op.old or ()), op.xid)
         elif op.key_changed:
@@ -68,7 +72,24 @@ class Window:
             else:
                 self._whole(key, op.xid)
         if len(self._entries) > self._most_entries or self._size > self._most_size:
+            self.full = True
             self._give_up()
+
+    def focus(self, chunk: Chunk) -> None:
+        """Hear which rows are read: of others, and of what that saw, nothing is kept.
+
+        What is dropped here is owed to the next chunk by its transaction alone.
+        """
+        self._of, self._seen = (
+            {_key(chunk.table, row) for row in chunk.rows},
+            chunk.seen,
+        )
+        for key in [
+            key
+            for key, entry in self._entries.items()
+            if key not in self._of or chunk.seen.sees(entry.xid)
+        ]:
+            self._size -= sum(map(len, key)) + _size(self._entries.pop(key).partial)
 
     def _same_key(self, table: Table) -> bool:
         names = tuple(table.columns[index] for index in table.key)
@@ -80,13 +101,12 @@ class Window:
 
     def _give_up(self) -> None:
         self.void = True
-        self._forget()
-
-    def _forget(self) -> None:
         self._entries.clear()
         self._size = 0
 
     def _whole(self, key: Key, xid: int) -> None:
+        if self._of is not None and key not in self._of:
+            return
         entry = self._entries.get(key)
         if entry is None:
             self._entries[key] = _Entry(xid)
@@ -96,6 +116,8 @@ class Window:
         entry.xid, entry.partial, entry.table = xid, None, None
 
     def _partial(self, key: Key, op: ReplicationOp) -> None:
+        if self._of is not None and key not in self._of:
+            return
         new = op.new or ()
         entry = self._entries.get(key)
         if entry is None:
@@ -137,11 +159,6 @@ class Window:
                 elif not entry.fresh:
                     merged = _merged(entry.table, entry.partial, chunk.table, row)
                     yield index, entry.table, merged
-
-    def prune(self, seen: Visibility) -> None:
-        """Forget what this snapshot saw, and so each later one."""
-        for key in [k for k, entry in self._entries.items() if seen.sees(entry.xid)]:
-            self._size -= sum(map(len, key)) + _size(self._entries.pop(key).partial)
 
 
 def _key(table: Table, row: Row, other: Row | None = None) -> Key:

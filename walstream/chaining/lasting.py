@@ -2,14 +2,16 @@
 
 from collections import Counter
 
-from walstream.kafka.topics import DEFAULT_LIMIT
+from walstream.chaining.leash import Leash
+from walstream.kafka.limits import DEFAULT_LIMIT
 
 
 class Lasting:
     """The sizes that a sink's topics take, and what it dropped."""
 
-    def __init__(self, dropped: int = 0) -> None:
+    def __init__(self, leash: Leash, dropped: int = 0) -> None:
         """Go on from what earlier processes dropped."""
+        self.leash = leash  # the same for all memberships
         # the smallest and the largest max.message.bytes that were met
         self.limits = (DEFAULT_LIMIT, DEFAULT_LIMIT)
         self.dropped = dropped

@@ -13,10 +13,12 @@ from typing import Any, Final
 import structlog
 
 from walstream.chaining.lasting import Lasting
+from walstream.chaining.leash import Window
 from walstream.chaining.offsets import Portion
 from walstream.chaining.record import SOURCE_HEADER, Header, Table, source_in, timestamp
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.errors import (
+    NO_REPAIR,
     ConfigError,
     RecordRefused,
     Restart,
@@ -26,7 +28,7 @@ from walstream.errors import (
 from walstream.kafka import kept
 from walstream.kafka.asking import Asking
 from walstream.kafka.described import NO_IDENTITY
-from walstream.kafka.outbox import Headers, Outbox
+from walstream.kafka.outbox import Headers, Outbox, stood_still
 from walstream.kafka.producer import (
     client_properties,
     fits_queue,
@@ -42,6 +44,7 @@ from walstream.metrics import SINK, TABLE, TOPIC
 from walstream.ports import Positions
 from walstream.routing import Router
 from walstream.sinks import creation
+from walstream.too_large import widen
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
 _GROWN: Final = (
@@ -87,6 +90,9 @@ class Outlet:
         self._built_for = (0, 0)  # limits that the outbox was built for
         self._next_refresh = time.monotonic() + _REFRESH_S
         self._now_ms = 0
+        self._leash = lasting.leash
+        self._window = Window(lasting.leash.give_up_s)
+        self._quota = 1.0  # bytes that may be put before the next `serve`
         self._redated: set[str] = set()  # topics for which that was said
         self.meter = SinkMeter()
         self._asking = Asking(self)
@@ -99,16 +105,32 @@ class Outlet:
         if self._outbox is None:
             self._built_for = self._lasting.limits
             given = self._config.producer
+            given = {**self._leash.properties(given), **given}
             properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
             self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
-        self._now_ms = int(time.time() * 1000)
-        return self._outbox.serve()
+        self._take_time(self._outbox)
+        room = self._outbox.serve()
+        self._quota = self._window.quota(
+            time.monotonic(), self.meter.records, self._outbox.in_flight
+        )
+        return room and self._quota > 0
+
+    def _take_time(self, outbox: Outbox) -> None:
+        """Read the clock; give up what is under way when it says that we stood still.
+
+        The group may have given the partitions to another member meanwhile.
+        """
+        now_ms = int(time.time() * 1000)
+        still_ms, self._now_ms = now_ms - (self._now_ms or now_ms), now_ms
+        if still_ms > self._leash.frozen_after_ms and outbox.in_flight:
+            outbox.close(0.0)  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
 
     @property
     def has_room(self) -> bool:
-        """Tell whether the last record was taken, and none has failed."""
-        return self._outbox is not None and self._outbox.has_room
+        """Tell whether one more record would be taken, and delivered in its time."""
+        return self._outbox is not None and self._outbox.has_room and self._quota > 0
 
     @property
     def in_flight(self) -> int:
@@ -128,6 +150,7 @@ class Outlet:
             "dropped": self._lasting.dropped,
             "tables": self._lasting.tables,
             "records": self.meter.records,
+            "errors": self.meter.errors,
         }
 
     def aim(self, table: Table, partitions: int) -> Aim | None:
@@ -221,6 +244,9 @@ class Outlet:
         stamp = timestamp(record.timestamp_ms, self._now_ms, topic.retention_ms)
         if stamp != (record.timestamp_ms or 0):
             self._say_redated(topic.name)
+        size = len(record.value or b"") + _RECORD_OVERHEAD
+        self._quota -= size
+        self._window.put(size)
         passed: Headers | None = list(headers) if headers else None
         self._outbox.put(
             topic.name, record.value, record.key, partition, stamp, portion, passed
@@ -237,8 +263,10 @@ class Outlet:
                 f"the record of {record.topic!r} partition {record.partition} at offset"
                 f" {record.offset} has {size} bytes, topic {topic.name!r} takes"
                 f" {topic.limit}",
-                hint=f"raise max.message.bytes of {topic.name!r}, then: walstream run",
-                repair=self._tools()
+                hint=f"{widen(topic.name, topic.advice)}; then: walstream run",
+                repair=NO_REPAIR
+                if topic.advice
+                else self._tools()
                 .set("walstream run", max_message_bytes=size)
                 .of_topic(topic.name),
             )
@@ -277,7 +305,7 @@ class Outlet:
         for topics in self._topics.values():
             topics.refresh().add_done_callback(self._refreshed)
 
-    def _refreshed(self, done: Future[None]) -> None:
+    def _refreshed(self, done: Future[Any]) -> None:
         """Hear it, in the thread that looked."""
         error = None if done.cancelled() else done.exception()
         if isinstance(error, WalstreamError) and not error.retryable and self._outbox:

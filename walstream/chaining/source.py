@@ -6,6 +6,7 @@ import structlog
 
 from walstream.chaining.figures import DOCUMENT, Figures
 from walstream.chaining.lasting import Lasting
+from walstream.chaining.leash import Leash
 from walstream.chaining.outlet import Outlet
 from walstream.chaining.passing import Passing
 from walstream.chaining.read_topics import ReadTopics
@@ -45,7 +46,10 @@ class ChainedSource:
         self._stop = stop
         self._figures = Figures(positions.read(DOCUMENT), positions.write)
         dropped = self._figures.dropped
-        self._lasting = {sink: Lasting(dropped.get(sink, 0)) for sink in source.sinks}
+        leash = Leash.of(source)
+        self._lasting = {
+            sink: Lasting(leash, dropped.get(sink, 0)) for sink in source.sinks
+        }
 
     def run(self) -> bool:
         """Pass records on until a stop; False: its deadline cut the drain short."""

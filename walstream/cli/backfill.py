@@ -60,7 +60,9 @@ def backfill(  # noqa: PLR0913 - options
         config = config.model_copy(update={"log_level": "debug"})
     logs.configure(config.log_level, config.secrets.scrub)
     name, found = asking.source_of(config, source)
-    if holder(Path(config.state)) is not None:
+    beside = holder(Path(config.state)) is not None
+    asking.check_strict(config, name, found, beside=beside, replace=replace)
+    if beside:
         raise typer.Exit(_beside(config, name, tables, replace=replace, wait=wait))
     asked = asking.find(config, found, tables)
     with lent(config, name):

@@ -24,7 +24,12 @@ def run(
         ),
     ] = False,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="End the session that holds the slot.")
+        bool,
+        typer.Option(
+            "--take-over",
+            help="End the session that holds the slot. An instance that is frozen, not"
+            " dead, may still send what it had under way when it thaws.",
+        ),
     ] = False,
     accept_partitions: Annotated[
         bool,

@@ -193,7 +193,8 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
         if how.state != "done":
             line = f"backfill of {table_name}: {how.state}, {how.rows:,} rows"
             style = "yellow" if how.error else "dim"
-            why = f": {how.error}" if how.error else ""
+            said = how.error or how.remark
+            why = f": {said}" if said else ""
             remarks.append(Text(f"· {name}: {line}{why}", style))
     for table_name, found in source.tables.items():
         remarks += polled.remarks(f"{name}, table {table_name}", found, at)
@@ -218,4 +219,6 @@ def _backfill(source: str, found: BackfillStatus) -> list[Text]:
         said.append(f"{found.share:.0%}")
     if found.left_s is not None:
         said.append(f"about {duration(found.left_s)} left")
+    if found.waits:
+        said.append(f"trying again: {found.waits}")
     return [Text(f"· {source}: {', '.join(said)}", "cyan")]

@@ -105,6 +105,12 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
             ("sinks", name, "embed"),
             f'says nothing of format "{sink.format}", only of "tungsten": leave it out',
         )
+    if sink.strict and sink.format != "row" and sink.on_truncate == "send":
+        yield Problem(
+            ("sinks", name, "on_truncate"),
+            'is "send", and strict is true: readers that know no TRUNCATE end at it; '
+            'write "stop", or "skip" where they need not hear of one',
+        )
     yield from topology.check_row_sink(name, sink)
     if isinstance(sink, KafkaSink):
         yield from _check_txinfo(name, sink)

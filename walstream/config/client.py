@@ -15,9 +15,6 @@ from walstream.config.tls import FALSE_WORDS, broker_hosts
 MOST_IN_FLIGHT: Final = 5  # more, and an idempotent producer may reorder
 ENDLESS_RETRIES: Final = 2147483647
 
-# Keys that may be empty texts, which consistent_random spreads like no key at all.
-_KEYS_THAT_MAY_BE_EMPTY: Final = frozenset({"concat", "pkey", "pkeyus"})
-
 _Rule = tuple[Callable[[str], bool], str]
 
 
@@ -91,14 +88,11 @@ def check_sink(name: str, sink: KafkaSink) -> Iterator[Problem]:
         return
     allow = f", or at_most_once = true in sinks.{name}"
     yield from _broken(path, sink.producer, _PROMISES, allow)
-    spread = sink.partitioner == "random" or (
-        sink.partitioner == "consistent_random" and sink.key in _KEYS_THAT_MAY_BE_EMPTY
-    )
-    if spread:
+    if sink.partitioner == "random":
         yield Problem(
             ("sinks", name, "partitioner"),
-            f'"{sink.partitioner}" would send the ops of one key to several '
-            f'partitions, out of order: write "murmur2_random"{allow}',
+            '"random" would send the ops of one key to several partitions, out of '
+            f'order: write "murmur2_random"{allow}',
         )
 
 

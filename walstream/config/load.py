@@ -49,7 +49,26 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
     if problems or config is None:
         raise error_of(str(path), map(old.locate, problems))
     secrets = _secrets(tables, interpolation)
+    config = config.model_copy(update={"state": _state(config, path)})
     return config.with_secrets(secrets).with_file(named).with_remarks(old.remarks)
+
+
+def _state(config: Config, file: FilePath) -> FilePath:
+    """Find the state's folder: beside the file, wherever a command is run from.
+
+    It used to count from the working directory: one that is there alone is refused,
+    since a start without it would be a first one.
+    """
+    written = FilePath(config.state)
+    state = file.absolute().parent / written
+    before = written.absolute()
+    if before != state and before.is_dir() and not state.exists():
+        raise ConfigError(
+            f"{file}: state: {str(written)!r} counts from the file's folder, where"
+            f" there is none; the working directory has {before}",
+            hint=f'move it to {state}, or write state = "{before}"',
+        )
+    return state
 
 
 def _default_file() -> FilePath:

@@ -44,6 +44,11 @@ class Http(Section):
         default=[],
         description="Names by which it may be asked, beside addresses and localhost.",
     )
+    metric_labels: Literal["walstream", "psql-streamer"] = Field(
+        default="walstream",
+        description="Labels of the metrics that have psql-streamer's names: name and "
+        "type, or psql-streamer's own, for its dashboards.",
+    )
 
 
 class Spark(Section):
@@ -66,7 +71,8 @@ class Config(Section):
     state: Folder = Field(
         default="state",
         validate_default=True,
-        description="Folder of the positions; it must outlive the process.",
+        description="Folder of the positions, from this file's folder on; it must "
+        "outlive the process.",
     )
     shutdown_timeout: PositiveDuration = Field(
         default=20.0,

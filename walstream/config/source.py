@@ -55,6 +55,11 @@ class PostgresSource(_Source):
         description="Patterns of schema.table to publish; [] uses the publication as "
         "it is.",
     )
+    on_publication_change: Literal["stop", "reread"] = Field(
+        default="stop",
+        description="What a change of the publication does that may have kept rows out "
+        "of the stream: stop the source, or read the tables anew beside the stream.",
+    )
     backfill: Literal["initial", "never", "only"] = Field(
         default="initial",
         description="Whether the rows that were there before come first, never, or "
@@ -75,6 +80,11 @@ class PostgresSource(_Source):
         default="read",
         description="Whether toasted values that a key change leaves out are read "
         "from the table, or stop the source.",
+    )
+    allow_synchronous: bool = Field(
+        default=False,
+        description="Stream also where synchronous_standby_names names it: commits "
+        "wait for Kafka then.",
     )
     detach_after: PositiveDuration = Field(
         default=60.0,
@@ -140,6 +150,11 @@ class PolledTable(Section):
         le=1_000_000,
         description="Gaps between keys that are looked into, at most; while there are "
         "more, no new rows are read.",
+    )
+    on_restart: Literal["stop", "reread"] = Field(
+        default="stop",
+        description="When its keys start anew (TRUNCATE, a restored table): stop has "
+        "the table wait for an operator, reread reads it from its first key.",
     )
 
     @property

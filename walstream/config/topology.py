@@ -65,12 +65,24 @@ def check_formats(
                     f"sinks.{sink_name} has handlers: a kafka source passes records on"
                     " byte for byte, to a sink without",
                 )
+            elif sink and sink.strict and _backfills(source):
+                yield Problem(
+                    ("sources", name, "backfill"),
+                    f"would send rows to sinks.{sink_name}, which is strict, side by "
+                    "side: readers that keep one position pass over those with a lower "
+                    'one; write "never", and once it runs: walstream backfill TABLE',
+                )
             elif sink and isinstance(source, SqlSource) != (sink.format == "row"):
                 yield Problem(
                     ("sources", name, "sinks"),
                     f'sinks.{sink_name} has format "{sink.format}": rows of a sql '
                     'source go to a sink with format "row", and only they do',
                 )
+
+
+def _backfills(source: Source) -> bool:
+    """Tell whether Spark reads its rows, whose positions then come in any order."""
+    return isinstance(source, PostgresSource) and source.backfill != "never"
 
 
 def _check_package(

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from walstream.config import Config
 from walstream.errors import WalstreamError
-from walstream.spark.chunk import ChunkDone
+from walstream.spark.chunk import ChunkDone, ChunkPostponed
 from walstream.spark.leash import Leash
 
 
@@ -44,4 +44,4 @@ class Finished:
     """Every chunk of the order is done."""
 
 
-Message = ChunkDone | Failed | Finished
+Message = ChunkDone | ChunkPostponed | Failed | Finished

@@ -1,6 +1,6 @@
 """ReplicationOp -> bytes and back: one module a format, one registry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from walstream import extension
@@ -11,7 +11,15 @@ from walstream.formats.tungsten import TungstenEncoder
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 
-__all__ = ["ENCODERS", "Context", "Encoder", "LineEncoder", "MakeEncoder", "encoder_of"]
+__all__ = [
+    "ENCODERS",
+    "Context",
+    "Encoder",
+    "LineEncoder",
+    "MakeEncoder",
+    "encoder_of",
+    "texts_of",
+]
 
 
 class Encoder(Protocol):
@@ -36,6 +44,16 @@ ENCODERS: Final[dict[str, MakeEncoder]] = {
     "event": EventEncoder,
     "tungsten": TungstenEncoder,
 }
+
+
+def texts_of(encoder: Encoder) -> Collection[int]:
+    """Name the columns that it writes as JSON texts, whatever they hold.
+
+    There it may be given a short text in the place of a large one. A format that says
+    nothing of `texts` is never given any.
+    """
+    found: Collection[int] = getattr(encoder, "texts", ())
+    return found
 
 
 def encoder_of(name: str) -> MakeEncoder:

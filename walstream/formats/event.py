@@ -20,7 +20,7 @@ import orjson
 from walstream.errors import WalstreamError
 from walstream.formats import instant
 from walstream.formats.context import Context, Origin
-from walstream.formats.value import renderer
+from walstream.formats.value import json_text, renderer
 from walstream.lsn import MAX, Lsn
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import Value
@@ -52,6 +52,9 @@ class EventEncoder:
         self._columns = sorted(
             (str(name), orjson.dumps(name) + b":", index, renderer(int(oid)))
             for index, (name, oid) in enumerate(described)
+        )
+        self.texts = frozenset(
+            index for _, _, index, render in self._columns if render is json_text
         )
         self._key = frozenset(table.key)
         self._uuids = _Uuids(origin)

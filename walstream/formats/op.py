@@ -40,6 +40,7 @@ class OpEncoder:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self.texts = range(len(table.columns))
         self._head = b'{"table_name":%b,"col_names":%b,"lsn":' % (
             orjson.dumps(table.name),
             orjson.dumps(table.columns),

@@ -34,6 +34,7 @@ class TungstenEncoder:
     def __init__(self, table: Table, context: Context) -> None:
         embed = context.embed
         self._columns = table.columns
+        self.texts = range(len(table.columns))
         self._full_name = table.full_name
         self._table = self._schema = b""
         if "table" in embed:

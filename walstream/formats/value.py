@@ -32,43 +32,44 @@ _ROOM: Final = 1024 - _DEEPEST  # to orjson's
 def renderer(oid: int) -> Renderer:
     """Give what writes the texts of a built-in type, named by its oid, as JSON."""
     if oid in _ELEMENTS:
-        return _array(_SCALARS.get(_ELEMENTS[oid], _text))
+        return _array(_SCALARS.get(_ELEMENTS[oid], json_text))
     if oid == _BOXES:
-        return _array(_text, ";")
+        return _array(json_text, ";")
     if oid in _TEXT_ARRAYS:
-        return _array(_text)
-    return _SCALARS.get(oid, _text)
+        return _array(json_text)
+    return _SCALARS.get(oid, json_text)
 
 
-def _text(value: str) -> bytes:
+def json_text(value: str) -> bytes:
+    """Write it as a text, whatever its type."""
     return orjson.dumps(value)
 
 
 def _boolean(value: str) -> bytes:
-    return _BOOLEANS.get(value) or _text(value)
+    return _BOOLEANS.get(value) or json_text(value)
 
 
 def _number(value: str) -> bytes:
     """Write it as it stands: no digit is lost. NaN and the infinities are texts."""
-    return value.encode() if _NUMBER.fullmatch(value) else _text(value)
+    return value.encode() if _NUMBER.fullmatch(value) else json_text(value)
 
 
 def _date(value: str) -> bytes:
     if _DATE.fullmatch(value):
         return b'"%bT00:00:00Z"' % value.encode()
-    return _text(value)
+    return json_text(value)
 
 
 def _moment(value: str) -> bytes:
     """Write RFC 3339, or outside of its years PostgreSQL's text."""
     found = _MOMENT.fullmatch(value)
-    return f'"{found[1]}T{found[2]}Z"'.encode() if found else _text(value)
+    return f'"{found[1]}T{found[2]}Z"'.encode() if found else json_text(value)
 
 
 def _json(value: str) -> bytes:
     """Embed a document as it stands, with every digit, in one line."""
     if not _is_json(value):
-        return _text(value)
+        return json_text(value)
     if "\n" in value or "\r" in value:  # between tokens: texts have none
         value = value.translate(_LINE_ENDS)
     return value.encode()
@@ -110,9 +111,9 @@ def _array(element: Renderer, delimiter: str = ",") -> Renderer:
     def render(value: str) -> bytes:
         literal = _BOUNDS.sub("", value, 1)
         if not literal.startswith("{"):
-            return _text(value)
+            return json_text(value)
         written = token.sub(write, literal)
-        return written.encode() if _is_json(written) else _text(value)
+        return written.encode() if _is_json(written) else json_text(value)
 
     return render
 

@@ -17,7 +17,18 @@ class Metric(NamedTuple):
 _SOURCE: Final = ("source",)
 _SINK: Final = ("source", "sink")
 _TABLE: Final = ("source", "table")
-_OLD: Final = ("name", "type", "table")
+OLD_LABELS: Final = ("name", "type", "table")
+# with `metric_labels = "psql-streamer"`, by the first word of a metric's name
+PSQL_STREAMER_LABELS: Final = {
+    "source": ("sourceName", "sourceType", "table"),
+    "sink": ("sinkName", "sinkType", "table"),
+}
+PSQL_STREAMER_TYPES: Final = {
+    ("source", "postgres"): "Source-PSQL",
+    ("source", "kafka"): "Source-Kafka",
+    ("sink", "kafka"): "Sink-Kafka",
+    ("sink", "discard"): "Sink-Stub",
+}
 
 METRICS: Final = {
     metric.name: metric
@@ -80,6 +91,14 @@ METRICS: Final = {
             "bytes",
             _SOURCE,
             "alarm_retained_wal: more than this turns /status red.",
+        ),
+        Metric(
+            "walstream_slot_synchronous",
+            "gauge",
+            "1",
+            ("source", "slot"),
+            "1 while synchronous_standby_names names its reader: commits wait for"
+            " Kafka.",
         ),
         Metric(
             "walstream_end_to_end_latency_seconds",
@@ -156,6 +175,15 @@ METRICS: Final = {
             "How long each poll of a table took.",
         ),
         Metric(
+            "walstream_poll_phase_seconds",
+            "histogram",
+            "seconds",
+            ("source", "table", "phase", "outcome"),
+            "Of polls that found rows, or failed: what went into the database (read),"
+            " into Kafka (publish), into the state folder (store); by how they ended,"
+            " success or error.",
+        ),
+        Metric(
             "walstream_poll_position",
             "gauge",
             "key",
@@ -180,21 +208,21 @@ METRICS: Final = {
             "source_events",
             "untyped",
             "ops",
-            _OLD,
+            OLD_LABELS,
             "The older tool's name of walstream_ops_total.",
         ),
         Metric(
             "source_errors",
             "untyped",
             "errors",
-            _OLD,
+            OLD_LABELS,
             "All of walstream_errors_total; of no single table.",
         ),
         Metric(
             "source_event_processing_time_sec",
             "histogram",
             "seconds",
-            _OLD,
+            OLD_LABELS,
             "From reading a transaction's beginning to handing over its last op; its"
             " table is that of its last row.",
         ),
@@ -202,14 +230,14 @@ METRICS: Final = {
             "sink_events",
             "untyped",
             "ops",
-            _OLD,
+            OLD_LABELS,
             "Ops that the sink was given and has a place for.",
         ),
         Metric(
             "sink_errors",
             "untyped",
             "errors",
-            _OLD,
+            OLD_LABELS,
             "Errors of the sink, and each time that Kafka was away; of no single"
             " table.",
         ),
@@ -217,7 +245,7 @@ METRICS: Final = {
             "sink_event_processing_time_sec",
             "histogram",
             "seconds",
-            _OLD,
+            OLD_LABELS,
             "From reading a transaction's beginning to the delivery of its last"
             " record; its table is that of its last row.",
         ),

@@ -18,13 +18,19 @@ from prometheus_client.metrics_core import Metric as Family
 from walstream import __version__
 from walstream.config import Config, PostgresSource
 from walstream.http.board import Truth
-from walstream.http.catalog import METRICS
+from walstream.http.catalog import (
+    METRICS,
+    OLD_LABELS,
+    PSQL_STREAMER_LABELS,
+    PSQL_STREAMER_TYPES,
+)
 from walstream.meter import COARSE_S, LATENCY_S, added
 from walstream.status_shape import SinkStatus, SourceStatus
 
 _BOUNDS: Final = {
     "source_event_processing_time_sec": COARSE_S,
     "sink_event_processing_time_sec": COARSE_S,
+    "walstream_poll_phase_seconds": COARSE_S,
 }
 _FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
     "counter": CounterMetricFamily,
@@ -86,7 +92,11 @@ class Collection:
     def __init__(self, config: Config, truth: Truth) -> None:
         self._config = config
         self._truth = truth
-        self._families: dict[str, Any] = {name: _family(name) for name in METRICS}
+        self._as_psql_streamer = config.http.metric_labels == "psql-streamer"
+        self._families: dict[str, Any] = {
+            name: _family(name, as_psql_streamer=self._as_psql_streamer)
+            for name in METRICS
+        }
         # several sources may feed one sink, which has one name there
         self._old: dict[tuple[str, tuple[str, ...]], Any] = {}
 
@@ -122,6 +132,10 @@ class Collection:
     def _sum(self, name: str, labels: tuple[str, ...], value: Any) -> None:
         """Add what goes by an old name, which may stand for several objects."""
         if value is not None:
+            if self._as_psql_streamer:
+                part, _, _ = name.partition("_")
+                name_, kind, table = labels
+                labels = name_, PSQL_STREAMER_TYPES.get((part, kind), kind), table
             before = self._old.get((name, labels))
             self._old[name, labels] = value if before is None else added(before, value)
 
@@ -145,6 +159,9 @@ class Collection:
         if isinstance(config, PostgresSource):
             alarm = config.alarm_retained_wal
             self._add("walstream_slot_alarm_wal_bytes", name, alarm)
+        if (slot_now := source.slot) is not None:
+            labels = source.name, slot_now.name
+            self._add("walstream_slot_synchronous", labels, slot_now.synchronous)
         for slot, held in self._slots(source):
             self._add("walstream_slot_retained_wal_bytes", (source.name, slot), held)
         left = [one for one in source.beside.values() if one.state != "done"]
@@ -208,6 +225,10 @@ class Collection:
             name, rows = (source.name, table), one["rows"]
             self._add("walstream_poll_rows_total", name, rows)
             self._observe("walstream_poll_seconds", name, one["seconds"])
+            for outcome, phases in one.get("phases", {}).items():
+                for phase, spent in phases.items():
+                    labels = (*name, phase, outcome)
+                    self._observe("walstream_poll_phase_seconds", labels, spent)
             self._add("walstream_ops_total", name, rows)
             self._sum("source_events", (source.name, source.kind, table), rows)
             for sink in source.sinks:
@@ -226,9 +247,13 @@ class Collection:
         self._add("walstream_poisoned_total", name, poisoned)
 
 
-def _family(name: str) -> Family:
+def _family(name: str, *, as_psql_streamer: bool) -> Family:
     metric = METRICS[name]
-    return _FAMILIES[metric.kind](name, metric.meaning, labels=metric.labels)
+    labels = metric.labels
+    if as_psql_streamer and labels == OLD_LABELS:
+        part, _, _ = name.partition("_")
+        labels = PSQL_STREAMER_LABELS[part]
+    return _FAMILIES[metric.kind](name, metric.meaning, labels=labels)
 
 
 def _counted(all_counted: Mapping[str, Counted], source: SourceStatus) -> Counted:

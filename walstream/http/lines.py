@@ -47,6 +47,8 @@ def _parts(source: SourceStatus) -> Iterator[str]:
             source=source.name,
             kind=sink.kind,
             state=sink.state,
+            sent=sink.sent,
+            errors=sink.errors,
             in_flight=sink.in_flight,
             dropped=sink.dropped,
             skipped=sink.skipped,

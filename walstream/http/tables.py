@@ -81,7 +81,14 @@ def backfill(source: SourceStatus, key: str) -> str:
         names = f'<p class="soft">{escape(listed(found.tables))}</p>'
         text = f"<h3>Backfill</h3><p>{escape(', '.join(said))}</p>{bar}{names}"
     rows = [
-        (name, [Cell(one.state), Cell(number(one.rows), right=True), Cell(one.error)])
+        (
+            name,
+            [
+                Cell(one.state),
+                Cell(number(one.rows), right=True),
+                Cell(one.error or one.remark),
+            ],
+        )
         for name, one in source.beside.items()
         if one.state != "done"
     ]

@@ -20,11 +20,12 @@ from walstream.finding import Finding, Severity, note, warning
 from walstream.kafka import kept
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.kept import Document
+from walstream.kafka.limits import DEFAULT_LIMIT
 from walstream.kafka.outbox import Outbox
 from walstream.kafka.producer import producer_properties
 from walstream.kafka.remark import Remark, Tools, grouped, listed
 from walstream.kafka.topic_config import remarks_of
-from walstream.kafka.topics import DEFAULT_LIMIT, Creation
+from walstream.kafka.topics import Creation
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
@@ -167,7 +168,9 @@ def _seen(
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
         lambda topic: _rights(topic, tools),
         lambda topic: _replicas(topic, brokers, wanted),
-        lambda topic: remarks_of(topic, wanted.creation, age_s, tools),
+        lambda topic: remarks_of(
+            topic, wanted.creation, age_s, tools, brokers.request_bytes
+        ),
     )
     for judge in judges:
         for topic in topics:

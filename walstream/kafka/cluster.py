@@ -20,8 +20,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.failure import failure
-from walstream.kafka.topics import Creation, creation_error, in_parts
+from walstream.kafka.failure import creation_error, failure
+from walstream.kafka.request_limit import of_broker
+from walstream.kafka.topics import Creation, in_parts
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -46,6 +47,7 @@ class Brokers:
     count: int
     partitions: int | None = None  # None: may not be read
     replicas: int | None = None
+    request_bytes: int | None = None  # the smallest socket.request.max.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +94,23 @@ class Cluster:
     def _look(self) -> Brokers:
         asked = self._connected().describe_cluster(request_timeout=_TIMEOUT_S)
         nodes = self._wait(asked, "asking the brokers").nodes
-        resource = ConfigResource(ResourceType.BROKER, str(nodes[0].id))
-        (config,) = self._configs([resource]).values()
+        found = [self._broker(node.id) for node in nodes]
+        limits = [of_broker(config) for config in found if config is not None]
+        config = found[0]
         if config is None:
             return Brokers(len(nodes))
         return Brokers(
             len(nodes),
             int(config["num.partitions"]),
             int(config["default.replication.factor"]),
+            min((limit for limit in limits if limit is not None), default=None),
         )
+
+    def _broker(self, node: int) -> Mapping[str, str] | None:
+        """Read one broker's configuration: a request may name no other."""
+        resource = ConfigResource(ResourceType.BROKER, str(node))
+        (config,) = self._configs([resource]).values()
+        return config
 
     def topics(self, names: Iterable[str]) -> dict[str, FoundTopic | WalstreamError]:
         """Describe those that are there, or say why one cannot be seen."""

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from walstream.errors import (
+    ConfigError,
     PermissionLacking,
     RecordRefused,
     TopicLost,
@@ -35,6 +36,7 @@ _DENIED: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
+_MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
 def failure(error: KafkaError, doing: str) -> WalstreamError:
@@ -52,3 +54,21 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
             text, hint="grant the right to the producer's user, then: walstream run"
         )
     return Transient(text, hint="walstream tries again by itself")
+
+
+def creation_error(name: str, error: KafkaException) -> WalstreamError:
+    """Say why a topic cannot be created."""
+    if error.args[0].code() in _MISCONFIGURED:
+        return ConfigError(
+            f"creating topic {name!r}: {error.args[0].str()}",
+            hint="correct topic_config, topic_partitions or topic_replication",
+        )
+    return failure(error.args[0], f"creating topic {name!r}")
+
+
+def topic_lost(name: str, what: str) -> WalstreamError:
+    """Make the error of a topic whose records are gone."""
+    return TopicLost(
+        f"topic {name!r} {what}: what was delivered to it before is gone",
+        hint="see that readers know; walstream run goes on with the new topic",
+    )

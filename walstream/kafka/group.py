@@ -116,6 +116,15 @@ def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     return properties
 
 
+def session_timeout_ms(given: Mapping[str, Any], group: str) -> int:
+    """Tell after how long a silent member loses its partitions.
+
+    Where the broker times, and is not asked, it is taken to be no more than usual.
+    """
+    properties = upstream_properties(given, group)
+    return int(properties.get("session.timeout.ms", _DEFAULTS["session.timeout.ms"]))
+
+
 def spelt(place: Partition) -> str:
     """Name a partition in a sentence."""
     return f"topic {place.topic!r} partition {place.number}"

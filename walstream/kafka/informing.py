@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from walstream.formats.txinfo import RowCounts
-from walstream.kafka.sink import KafkaSink, _Target
+from walstream.kafka.sink import KafkaSink
+from walstream.kafka.target import Target
 from walstream.key_form import KeyForm
 from walstream.ledger import Transaction
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.routing import Route
-from walstream.row import Row
 from walstream.sink_rules import Aim
+from walstream.stand_in import weight
 
 _TABLE: Final = Table("", "txinfo", ("txinfo",))  # no table of any database
 _HELD_BYTES: Final = 64 << 20
@@ -54,7 +55,7 @@ class InformingSink(KafkaSink):
         if self._held is None:
             return super().send(op, transaction)
         self._held.append(op)
-        self._held_bytes += _size(op.old) + _size(op.new)
+        self._held_bytes += weight(op.old) + weight(op.new)
         if self._counts.rows > self._informs.max_rows or self._held_bytes > _HELD_BYTES:
             return self._let_go(transaction, b"")
         return True
@@ -97,7 +98,7 @@ class InformingSink(KafkaSink):
             )
             super().send(info, transaction)
 
-    def _aim(self, table: Table) -> _Target | None:
+    def _aim(self, table: Table) -> Target | None:
         if table is not _TABLE:
             return super()._aim(table)
         topic = self._informs.topic
@@ -105,7 +106,7 @@ class InformingSink(KafkaSink):
         aim = Aim(Route(topic, key), _whole_record, truncates=False)
         known = self._topics.known.get(topic)
         outbox = self._outbox_of(topic)
-        made = _Target(aim, known, key.render, _whole_record, aim.meter, outbox)
+        made = Target(aim, known, outbox)
         self._targets[table] = made
         return made
 
@@ -113,7 +114,3 @@ class InformingSink(KafkaSink):
 def _whole_record(op: ReplicationOp) -> bytes:
     (text,) = op.new or ("",)
     return str(text).encode()
-
-
-def _size(row: Row | None) -> int:
-    return sum(len(value) for value in row if isinstance(value, str)) if row else 0

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.acquaint import acquaint
 from walstream.counted import Counted
-from walstream.errors import ConfigError, WalstreamError
+from walstream.errors import ConfigError, Restart, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.meter import SinkMeter
 from walstream.metrics import SINK
@@ -28,6 +28,18 @@ _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
+
+
+def stood_still(still_ms: int) -> Restart:
+    """Make the error of a process that was stopped for so long, as its clock says.
+
+    Somebody else may go on from the position by then: what was under way was purged,
+    and comes again unless it did already.
+    """
+    return Restart(
+        f"this process stood still for {still_ms / 1000:.0f} s: what was under way to"
+        " Kafka is given up, and sent again from the position"
+    )
 
 
 class _Trouble:
@@ -49,6 +61,20 @@ class _Trouble:
     def end(self) -> None:
         self.is_on = False
         _log.info("Kafka takes records again", **{SINK: self._sink})
+
+
+class _Alone:
+    """One large record: what follows waits until Kafka has it."""
+
+    def __init__(self, produce: Callable[[], bool]) -> None:
+        self._produce: Callable[[], bool] | None = produce
+        self.delivered = False
+
+    def attempt(self) -> bool:
+        """Produce it once; tell whether it is delivered."""
+        if self._produce is not None and self._produce():
+            self._produce = None  # holds the record, which the producer copied
+        return self.delivered
 
 
 class Outbox:
@@ -130,9 +156,18 @@ class Outbox:
             self._poll(0)
         if self._failure is not None:
             raise self._failure
+        return self._send_held()
+
+    def _send_held(self) -> bool:
+        """Send what is held, up to what is refused; tell whether there is room."""
         while self._held:
-            if not self._held[0]():
-                return False
+            try:
+                if not self._held[0]():
+                    return False
+            except WalstreamError as error:
+                self.fail(error)
+            if self._failure is not None:
+                raise self._failure
             self._held.popleft()
         return True
 
@@ -173,7 +208,13 @@ class Outbox:
         transaction: Counted,
         headers: Headers | None = None,
     ) -> None:
-        """Produce one record, now or in its turn; count it in its transaction."""
+        """Produce one record, now or in its turn; count it in its transaction.
+
+        Behind one that failed it is counted, and stays so: it comes again.
+        """
+        if self._failure is not None:
+            transaction.undelivered += 1
+            return
         if self._counted is not transaction:
             self._counted = transaction
             self._callback = partial(self._report, transaction)
@@ -195,6 +236,36 @@ class Outbox:
         )
         if self._held or not attempt():
             self._held.append(attempt)
+
+    def put_alone(  # noqa: PLR0913, PLR0917 - likewise
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp_ms: int,
+        transaction: Counted,
+        headers: Headers | None = None,
+    ) -> None:
+        """Produce one large record at a later `serve`, when its caller let go of it.
+
+        Until it is delivered there is no room: its copies are not there twice.
+        """
+        transaction.undelivered += 1
+        if self._failure is not None:
+            return
+        self._fresh = True
+        alone: list[_Alone] = []
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            alone[0].delivered = True
+            self._report(transaction, error, message)
+
+        produce = partial(
+            self._attempt, topic, value, key, partition, report, timestamp_ms, headers
+        )
+        alone.append(_Alone(produce))
+        self._held.append(alone[0].attempt)
 
     def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
         self,
@@ -234,6 +305,8 @@ class Outbox:
                 self._trouble.end()
         else:
             where = f"{message.topic()!r} partition {message.partition()}"
+            if self._failure is None:
+                self._producer.purge()  # what is behind it is not to be taken
             self.fail(failure(error, f"delivering to {where}"))
 
     def answers(self) -> None:

@@ -2,49 +2,36 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from walstream.errors import Restart, WalstreamError
-from walstream.formats.whole import Encode
 from walstream.kafka import producer as producers
-from walstream.kafka.asking import Asking
-from walstream.kafka.outbox import Headers, Outbox
+from walstream.kafka.outbox import Headers, Outbox, stood_still
 from walstream.kafka.outboxes import Outboxes, parts_for
+from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
+from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
-from walstream.key_form import KeyRenderer
 from walstream.ledger import Transaction
-from walstream.meter import TableMeter
-from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Router
-from walstream.sink_rules import MAX_TABLES, Aim, Aims, SinkRules
+from walstream.sink_rules import MAX_TABLES, Aims, SinkRules
 from walstream.tally import Tally
 from walstream.too_large import RECORD_OVERHEAD, TooLarge
 
-_REFRESH_S: Final = 60.0
 _CLOSE_WAIT_S: Final = 3.0
+_ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice
 _TRUNCATE: Final = Kind.TRUNCATE  # an enum's members are slow to look up
 _DELETE: Final = Kind.DELETE
 
 
-@dataclass(slots=True, eq=False)
-class _Target:
-    """What is the same for all ops of one table: routed and rendered once."""
-
-    aim: Aim
-    topic: Topic | None  # None: not known yet
-    key: KeyRenderer
-    encode: Encode
-    meter: TableMeter
-    outbox: Outbox
-
-
 class KafkaSink:
     """One sink of one source: its outboxes, and the topics that it writes to."""
+
+    takes_large: ClassVar = True  # ops with stand-ins, too
 
     def __init__(
         self,
@@ -67,14 +54,12 @@ class KafkaSink:
         self._tombstones = rules.tombstones
         self._outboxes: Outboxes | None = None
         self._limits = (0, 0)  # of the topics that the outboxes were built for
-        self._targets: dict[Table, _Target | None] = {}
+        self._targets: dict[Table, Target | None] = {}
         self._met: set[str] = set()  # topics that fit the outbox
         # where this producer's records come from: once for each partition
         self._headers: Headers = [("walstream-source", rules.source_header)]
         self._now_ms = 0
-        self._refresh: Future[None] | None = None
-        self._next_refresh = time.monotonic() + _REFRESH_S
-        self._asking = Asking(topics)
+        self._watch = TopicWatch(topics)
 
     def ready(self) -> bool:
         """Serve delivery reports, send what is held; tell whether there is room.
@@ -85,9 +70,21 @@ class KafkaSink:
             if not self._topics.have(self._expected):
                 return False
             self._outboxes = self._open()
-        self._now_ms = int(time.time() * 1000)
+        self._take_time(self._outboxes)
         self._look_at_topics(self._outboxes)
         return self._outboxes.serve()
+
+    def _take_time(self, outboxes: Outboxes) -> None:
+        """Read the clock; give up what is under way when it says that we stood still.
+
+        The wall clock, which a suspended machine's monotonic one may not follow. When
+        it is set forward the stream begins again for nothing.
+        """
+        now_ms = int(time.time() * 1000)
+        still_ms, self._now_ms = now_ms - (self._now_ms or now_ms), now_ms
+        if still_ms > self._rules.frozen_after_ms and outboxes.in_flight:
+            outboxes.close()  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
 
     def _open(self) -> Outboxes:
         self._limits = self._topics.limits
@@ -117,6 +114,11 @@ class KafkaSink:
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
         return (outboxes := self._outboxes) is None or outboxes.unreachable
+
+    @property
+    def handler_waits(self) -> bool:
+        """Tell that it has no handlers: they stand in front of it."""
+        return False
 
     @property
     def tally(self) -> Tally:
@@ -150,7 +152,7 @@ class KafkaSink:
             return True
         if not self._topics.have([topic]):
             return False
-        self._check_limits()
+        self._meet(topic)
         self._met.add(topic)
         return True
 
@@ -200,15 +202,14 @@ class KafkaSink:
         else:
             self._put(target.topic, key, value, op, transaction)
 
-    def _aim(self, table: Table) -> _Target | None:
+    def _aim(self, table: Table) -> Target | None:
         if len(self._targets) >= MAX_TABLES:
             self._targets.clear()
         target = None
         if (aim := self._aims.of(table)) is not None:
             topic = self._topics.known.get(aim.route.topic)
             outbox = self._outbox_of(aim.route.topic)
-            key = aim.route.key.render
-            target = _Target(aim, topic, key, aim.encode, aim.meter, outbox)
+            target = Target(aim, topic, outbox)
         self._targets[table] = target
         return target
 
@@ -218,7 +219,7 @@ class KafkaSink:
         return self._outboxes.of(topic)
 
     def _hold(
-        self, target: _Target, transaction: Transaction, send: Callable[[], object]
+        self, target: Target, transaction: Transaction, send: Callable[[], object]
     ) -> None:
         """Send what has a topic that is not known, once it is."""
         transaction.undelivered += 1
@@ -227,7 +228,7 @@ class KafkaSink:
             name = target.aim.route.topic
             if not self._topics.have([name]):
                 return False
-            self._check_limits()
+            self._meet(name)
             target.topic = self._topics.known[name]
             send()  # its records queue behind this attempt
             transaction.undelivered -= 1  # only now: one that is refused stays counted
@@ -237,7 +238,7 @@ class KafkaSink:
 
     def _put_truncate(
         self,
-        target: _Target,
+        target: Target,
         topic: Topic,
         op: ReplicationOp,
         transaction: Transaction,
@@ -258,30 +259,45 @@ class KafkaSink:
 
     def _put_row(
         self,
-        target: _Target,
+        target: Target,
         topic: Topic,
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        key = target.key(op)
-        value = target.encode(op)
-        size = len(value) + len(key) + RECORD_OVERHEAD
-        if size > topic.limit:
-            self._park(topic, key, size, op, transaction)
+        if type(op) is LargeOp:
+            key = self._put_large(target, topic, op, transaction)
         else:
-            partitions = topic.partitions
-            partition = self._partition(key, partitions) if partitions > 1 else 0
-            target.outbox.put(
-                topic.name,
-                value,
-                key,
-                partition,
-                topic.timestamp_ms(op.commit_time, self._now_ms),
-                transaction,
-                self._headers if topic.begins(partition) else None,
-            )
+            key = target.key(op)
+            value = target.encode(op)
+            size = len(value) + len(key) + RECORD_OVERHEAD
+            if size > topic.limit:
+                self._park(topic.too_large(op, key, size), transaction)
+            else:
+                partitions = topic.partitions
+                partition = self._partition(key, partitions) if partitions > 1 else 0
+                target.outbox.put(
+                    topic.name,
+                    value,
+                    key,
+                    partition,
+                    topic.timestamp_ms(op.commit_time, self._now_ms),
+                    transaction,
+                    self._headers if topic.begins(partition) else None,
+                )
         if self._tombstones and op.kind is _DELETE:
             self._put(topic, key, None, op, transaction)
+
+    def _put_large(
+        self, target: Target, topic: Topic, op: LargeOp, transaction: Transaction
+    ) -> bytes:
+        """Do the same, but write no more than what is sent; give the key."""
+        key, record = target.large(op)
+        size = record.size() + len(key) + RECORD_OVERHEAD
+        if size > topic.limit:
+            self._park(topic.too_large(op, key, size), transaction)
+        else:
+            self._put(topic, key, record.value(), op, transaction)
+        return key
 
     def _put(
         self,
@@ -291,13 +307,15 @@ class KafkaSink:
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Put a record that is no op's own form."""
+        """Put a record that is no op's own form, or of a large op."""
         size = len(value or b"") + len(key) + RECORD_OVERHEAD
         if size > topic.limit:
-            self._park(topic, key, size, op, transaction)
+            self._park(topic.too_large(op, key, size), transaction)
             return
         partition = self._partition(key, topic.partitions)
-        self._outbox_of(topic.name).put(
+        outbox = self._outbox_of(topic.name)
+        put = outbox.put_alone if value and len(value) > _ALONE else outbox.put
+        put(
             topic.name,
             value,
             key,
@@ -307,36 +325,28 @@ class KafkaSink:
             self._headers if topic.begins(partition) else None,
         )
 
-    def _park(
-        self,
-        topic: Topic,
-        key: bytes,
-        size: int,
-        op: ReplicationOp,
-        transaction: Transaction,
-    ) -> None:
+    def _park(self, large: TooLarge, transaction: Transaction) -> None:
         """Leave word of a record that its topic does not take, or stop at it."""
-        large = TooLarge(op, key, size, topic.name, topic.limit)
         parking = self._topics.known.get(self._rules.parking)
         if parking is None or large.size_parked > parking.limit:
             raise large.refusal()
-        self.tally.parked[op.table.full_name] += 1
+        self.tally.parked[large.op.table.full_name] += 1
         large.tell(self._rules.name, parking.name)
-        self._put(parking, key, large.document(), op, transaction)
+        self._put(parking, large.key, large.document(), large.op, transaction)
 
     def _look_at_topics(self, kafka: Outboxes) -> None:
-        """See once a minute whether the topics are still what they were."""
-        self._asking.look(kafka)
-        if self._refresh is None:
-            if time.monotonic() >= self._next_refresh:
-                self._next_refresh = time.monotonic() + _REFRESH_S
-                self._refresh = self._topics.refresh()
-        elif self._refresh.done():
-            refresh, self._refresh = self._refresh, None
-            error = refresh.exception()
-            if isinstance(error, WalstreamError) and not error.retryable:
-                kafka.fail(error)
-            self._check_limits()
+        """See whether the topics are still what they were."""
+        gone = self._watch.look(kafka)
+        if gone is None:
+            return
+        if gone:
+            self._met -= gone
+            self._targets.clear()
+        self._check_limits()
+
+    def _meet(self, topic: str) -> None:
+        self._watch.meet(topic)
+        self._check_limits()
 
     def _check_limits(self) -> None:
         """Begin again when batches are too large, or the queue too small, for a topic.

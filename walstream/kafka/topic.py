@@ -2,8 +2,12 @@
 
 import time
 from dataclasses import dataclass
+from typing import Final
 
-from walstream.op import EPOCH_S
+from walstream.op import EPOCH_S, ReplicationOp
+from walstream.too_large import TooLarge
+
+_NEVER: Final = -(1 << 62)  # no commit time
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -13,27 +17,30 @@ class Topic:
     name: str
     identity: str  # the broker's id of this very topic
     partitions: int
-    limit: int  # max.message.bytes
+    limit: int  # max.message.bytes, or less where brokers take no such request
     retention_ms: int  # -1: for ever
+    advice: str  # what takes a larger record; "": max.message.bytes
     unwritten: set[int]  # partitions new to this producer
     stamped: int  # the commit time that was last turned into stamp_ms
     stamp_ms: int
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what was found of it
         self,
         name: str,
         identity: str,
         partitions: int,
         limit: int,
         retention_ms: int = -1,
+        advice: str = "",
     ) -> None:
         self.name = name
         self.identity = identity
         self.partitions = partitions
         self.limit = limit
         self.retention_ms = retention_ms
+        self.advice = advice
         self.unwritten = set(range(partitions))
-        self.stamped = -1
+        self.stamped = _NEVER
         self.stamp_ms = 0
 
     def __reduce__(self) -> tuple[type["Topic"], tuple[object, ...]]:
@@ -42,23 +49,38 @@ class Topic:
         A compiled class does not do that by itself.
         """
         found = self.name, self.identity, self.partitions
-        return Topic, (*found, self.limit, self.retention_ms)
+        return Topic, (*found, self.limit, self.retention_ms, self.advice)
+
+    def too_large(self, op: ReplicationOp, key: bytes, size: int) -> TooLarge:
+        """Say of a record of this many bytes that it takes none such."""
+        return TooLarge(op, key, size, self.name, self.limit, self.advice)
 
     def timestamp_ms(self, commit_time: int, now_ms: int) -> int:
         """Give the commit time, held where Kafka neither deletes nor refuses it.
 
         now_ms may be a little old: a commit after it is held against the clock itself.
+        One that is far ahead keeps its time: where our clock is behind, Kafka would
+        take the record for old and delete it; where the server's is ahead, Kafka
+        refuses it, and nothing is lost.
         """
         if commit_time != self.stamped:
             timestamp = commit_time // 1000 + EPOCH_S * 1000
             if timestamp > now_ms:
                 now_ms = int(time.time() * 1000)
-                timestamp = min(timestamp, now_ms)
+                behind_ms = timestamp - now_ms
+                if self.retention_ms <= 0 or behind_ms <= self.retention_ms // 4:
+                    timestamp = min(timestamp, now_ms)
             if self.retention_ms > 0:
                 timestamp = max(timestamp, now_ms - self.retention_ms // 2)
             self.stamped = commit_time
             self.stamp_ms = timestamp
         return self.stamp_ms
+
+    def was_stamped(self) -> bool:
+        """Tell, once for each, that records were sent to it since the last look."""
+        stamped = self.stamped != _NEVER
+        self.stamped = _NEVER  # the next record's time is found anew
+        return stamped
 
     def begins(self, partition: int) -> bool:
         """Tell, once for each, that this producer wrote nothing there before."""

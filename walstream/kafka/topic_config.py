@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walstream.errors import NO_REPAIR, Transient
+from walstream.errors import NO_REPAIR, Repair, Transient
 from walstream.finding import Severity
 from walstream.kafka.cluster import FoundTopic
+from walstream.kafka.limits import DEFAULT_LIMIT
 from walstream.kafka.remark import Remark, Tools
-from walstream.kafka.topics import DEFAULT_LIMIT, Creation
+from walstream.kafka.request_limit import ASSUMED, SETTING
+from walstream.kafka.topics import Creation
 
 _SMALL_BYTES: Final = 1 << 20
 _DAY_S: Final = 86400
@@ -17,9 +19,16 @@ _UNITS: Final = ((_DAY_S, "d"), (3600, "h"), (60, "min"))
 
 
 def remarks_of(
-    topic: FoundTopic, creation: Creation, age_s: float | None, tools: Tools
+    topic: FoundTopic,
+    creation: Creation,
+    age_s: float | None,
+    tools: Tools,
+    request_bytes: int | None = None,
 ) -> Iterator[Remark]:
-    """Judge a configuration; `age_s` is how long a change may wait already."""
+    """Judge a configuration; `age_s` is how long a change may wait already.
+
+    `request_bytes` is the smallest socket.request.max.bytes; None: it may not be read.
+    """
     config = topic.config
     if config is None:
         yield Remark(
@@ -32,6 +41,7 @@ def remarks_of(
         return
     yield from _min_insync(int(config["min.insync.replicas"]), topic.replicas, tools)
     yield from _limit(int(config["max.message.bytes"]), tools)
+    yield from _request(int(config["max.message.bytes"]), request_bytes)
     yield from _retention(_seconds(config, "retention.ms"), age_s, tools)
     yield from _cleanup(config, creation, tools)
     yield from _timestamps(config, age_s, tools)
@@ -67,6 +77,24 @@ def _limit(limit: int, tools: Tools) -> Iterator[Remark]:
             "a larger row stops the source until the topic takes it",
             tools.set(max_message_bytes=DEFAULT_LIMIT),
         )
+
+
+def _request(limit: int, request_bytes: int | None) -> Iterator[Remark]:
+    known = ASSUMED if request_bytes is None else request_bytes
+    if limit <= known:
+        return
+    whose = "of a broker"
+    if request_bytes is None:
+        whose = "assumed: the producer's user may not read the brokers' configuration"
+    yield Remark(
+        "topic-request-size",
+        Severity.WARNING,
+        f"takes records of {limit} bytes (max.message.bytes), and no request over"
+        f" {known} bytes passes ({SETTING}, {whose})",
+        "run takes that for the topic's limit: a broker closes the connection at what"
+        " is larger, and the producer would send it again for ever",
+        Repair(then=f"raise {SETTING} of every broker, and restart them"),
+    )
 
 
 def _retention(

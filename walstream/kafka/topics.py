@@ -4,8 +4,9 @@ Asks brokers in a thread of its own: the streaming loop never waits for an answe
 """
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -14,13 +15,12 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
-    ConfigResource,
     NewTopic,
-    ResourceType,
 )
 
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.failure import failure
+from walstream.kafka.failure import creation_error, failure, topic_lost
+from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
 from walstream.metrics import TOPIC
 
@@ -29,18 +29,13 @@ T = TypeVar("T")
 _TIMEOUT_S: Final = 10.0
 _ASK_S: Final = 3.0
 _CREATED_TIMEOUT_S: Final = 30.0
+_AGAIN_S: Final = 3.0  # until a broker has heard what others know already
 _CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
-_UNREADABLE: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}
-_MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 _GROWN: Final = (
     "topic has other partitions now: keys stay where they are until"
     " walstream run --accept-partitions"
 )
-DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
 
@@ -86,8 +81,10 @@ class Topics:
         self._known: dict[str, Topic] = {}
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
+        self._closed = threading.Event()
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
+        self._limits = Limits(str(client.get("client.id", "")))
 
     @property
     def known(self) -> Mapping[str, Topic]:
@@ -95,8 +92,10 @@ class Topics:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The smallest and the largest max.message.bytes of all known topics."""
-        limits = [topic.limit for topic in self._known.values()] or [DEFAULT_LIMIT]
+        """The smallest and the largest record that known topics take."""
+        # a copy in one step: the topics' own thread may add some meanwhile
+        known = list(self._known.values())
+        limits = [topic.limit for topic in known] or [DEFAULT_LIMIT]
         return min(limits), max(limits)
 
     @property
@@ -135,6 +134,8 @@ class Topics:
 
     def _find(self, names: frozenset[str]) -> None:
         found = self._describe(names)
+        if names - found.keys() and not self._creation.allowed:
+            found |= self._ask_again(names - found.keys())
         missing = sorted(names - found.keys())
         if missing:
             self._create(missing)
@@ -146,7 +147,7 @@ class Topics:
                 found = self._describe(names)
         for topic in found.values():
             self._accept(topic)
-        self._known.update(found)
+        self._known = {**self._known, **found}
         if "unreachable" in self._told:
             self._told.discard("unreachable")
             _log.info("Kafka answers")
@@ -218,40 +219,8 @@ class Topics:
                 partitions=len(description.partitions),
                 limit=DEFAULT_LIMIT,
             )
-        self._read_configuration(found)
+        self._limits.read(self._connected(), found)
         return found
-
-    def _read_configuration(self, found: dict[str, Topic]) -> None:
-        if not found:
-            return
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in found]
-        asked = self._connected().describe_configs(
-            resources, request_timeout=_TIMEOUT_S
-        )
-        for resource, answer in asked.items():
-            try:
-                config = answer.result(_TIMEOUT_S + 1)
-            except KafkaException as error:
-                if error.args[0].code() not in _UNREADABLE:
-                    raise failure(error.args[0], "reading topics") from error
-                self._tell_once(resource.name, error)
-                continue
-            except TimeoutError as error:
-                raise Transient("Kafka does not answer") from error
-            topic = found[resource.name]
-            topic.limit = int(config["max.message.bytes"].value)
-            topic.retention_ms = retention_ms(
-                config["cleanup.policy"].value, config["retention.ms"].value
-            )
-
-    def _tell_once(self, name: str, error: Exception) -> None:
-        if name not in self._told:
-            self._told.add(name)
-            _log.warning(
-                "topic's configuration cannot be read: Kafka's defaults are assumed",
-                **{TOPIC: name},
-                error=str(error),
-            )
 
     def ask(self) -> Future[None]:
         """Ask whether the brokers answer; the future raises Transient if not."""
@@ -265,16 +234,31 @@ class Topics:
         except (KafkaException, TimeoutError) as error:
             raise Transient("Kafka does not answer") from error
 
-    def refresh(self) -> Future[None]:
-        """Look at the known topics again; the future raises what was lost."""
-        return self._thread.submit(self._refresh)
+    def refresh(self, idle: Collection[str] = ()) -> "Future[set[str]]":
+        """Look at the known topics again; the future raises what was lost.
 
-    def _refresh(self) -> None:
-        known = dict(self._known)
+        It gives those of the `idle`, to which nothing was sent lately, that are gone:
+        they are not known any more.
+        """
+        return self._thread.submit(self._refresh, idle)
+
+    def _refresh(self, idle: Collection[str]) -> set[str]:
+        known = self._known
         found = self._describe(known)
+        gone = {
+            name
+            for name, before in known.items()
+            if name not in found or found[name].identity != before.identity
+        }
+        if gone:
+            found |= self._ask_again(gone)
+        forgotten = set()
         for name, before in known.items():
             now = found.get(name)
             if now is None or now.identity != before.identity:
+                if name in idle:
+                    forgotten.add(name)
+                    continue
                 what = "was deleted" if now is None else "was deleted and created again"
                 raise topic_lost(name, what)
             grown = now.partitions != before.partitions
@@ -288,19 +272,35 @@ class Topics:
                 )
             before.retention_ms = now.retention_ms
             before.limit = now.limit
+            before.advice = now.advice
+        self._forget(forgotten)
+        return forgotten
+
+    def _ask_again(self, names: Iterable[str]) -> dict[str, Topic]:
+        """Ask about topics that a broker denies: it may not have heard of them yet."""
+        self._closed.wait(_AGAIN_S)
+        return self._describe(names)
+
+    def _forget(self, names: Collection[str]) -> None:
+        if names:
+            # another dictionary: the loop may be reading this one
+            self._known = {
+                name: topic for name, topic in self._known.items() if name not in names
+            }
+        for name in sorted(names):
+            _log.warning(
+                "topic was deleted, and nothing was sent to it lately: it is forgotten",
+                **{TOPIC: name},
+            )
 
     def close(self) -> None:
+        self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def in_parts(items: list[T], most: int) -> Iterator[list[T]]:
     """Cut into lists of so many: what one request asks for."""
     return (items[start : start + most] for start in range(0, len(items), most))
-
-
-def retention_ms(policy: str, retention: str) -> int:
-    """Tell how long a topic keeps records; -1 is for ever: compacting takes no time."""
-    return int(retention) if "delete" in policy.split(",") else -1
 
 
 def _await_creation(name: str, done: "Future[None]") -> None:
@@ -313,21 +313,3 @@ def _await_creation(name: str, done: "Future[None]") -> None:
             raise creation_error(name, error) from error
     else:
         _log.info("topic created", **{TOPIC: name})
-
-
-def creation_error(name: str, error: KafkaException) -> WalstreamError:
-    """Say why a topic cannot be created."""
-    if error.args[0].code() in _MISCONFIGURED:
-        return ConfigError(
-            f"creating topic {name!r}: {error.args[0].str()}",
-            hint="correct topic_config, topic_partitions or topic_replication",
-        )
-    return failure(error.args[0], f"creating topic {name!r}")
-
-
-def topic_lost(name: str, what: str) -> WalstreamError:
-    """Make the error of a topic whose records are gone."""
-    return TopicLost(
-        f"topic {name!r} {what}: what was delivered to it before is gone",
-        hint="see that readers know; walstream run goes on with the new topic",
-    )

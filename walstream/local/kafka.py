@@ -35,7 +35,7 @@ _SETTINGS: Final = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
-_HEAP: Final = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC")
+_HEAP: Final = ("-Xms256m", "-XX:+UseSerialGC")
 _TOOL: Final = "kafka.tools.StorageTool"
 _LOGGING = """\
 status = error
@@ -59,13 +59,15 @@ class LocalKafka(SingleProcess):
         settings: Mapping[str, str] | None = None,
         folder: Path | None = None,
         host: str = HOST,
+        heap: str = "512m",
     ) -> None:
-        """`host` is any address of the loopback."""
+        """`host` is any address of the loopback, `heap` what Java may take."""
         self._java = find_java()
         self._class_path = kafka_class_path()
         super().__init__(folder)
         self.settings = dict(settings or {})  # as changed, from the next start on
         self._host = host
+        self._heap = f"-Xmx{heap}"
         self._ports = (0, 0)  # broker's, controller's
 
     @property
@@ -87,7 +89,9 @@ class LocalKafka(SingleProcess):
         self._configure()
         if not (self.data / "meta.properties").exists():
             self._format()
-        return self._java_child(*_HEAP, "kafka.Kafka", str(self._configuration))
+        return self._java_child(
+            *_HEAP, self._heap, "kafka.Kafka", str(self._configuration)
+        )
 
     def _format(self) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

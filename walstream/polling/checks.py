@@ -76,8 +76,8 @@ def beyond_table(name: str, position: int | None, newest: int | None) -> Finding
     return warning(
         "position-beyond-table",
         f"table {name}",
-        f"its greatest key is {newest}, and its position {position}: new rows with"
-        " keys below that are not read",
+        f"its greatest key is {newest}, and its position {position}: unless the"
+        " engine's next key is above that, run has the table wait (on_restart)",
         "rows were deleted, or the table was made anew, or restored to an earlier"
         " state",
     )

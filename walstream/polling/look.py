@@ -5,25 +5,50 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from walstream.sql import reading
+from walstream.sql import counter, reading
 from walstream.sql.engine import Database
 from walstream.sql.marks import Mark, Marks
-from walstream.sql.shape import Shape
+from walstream.sql.shape import Shape, Wish
+from walstream.sql.table import look
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
-    """One table, and the database that it is in."""
+    """One table, and the database that it is in; it is looked at when it is needed."""
 
-    database: Database
-    shape: Shape
-    marks: Marks
+    def __init__(self, database: Database, wish: Wish) -> None:
+        self._database = database
+        self._wish = wish
+        self._found: tuple[Shape, Marks] | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """What there was of it at the last connection."""
+        if self._found is None:
+            raise RuntimeError("nobody has looked at the table")
+        return self._found[0]
+
+    @property
+    def lacks_mark(self) -> str:
+        """Why the engine has no low-water mark; "" where it has, or nobody asked."""
+        return self._found[1].lacking if self._found else ""
+
+    def forget(self) -> None:
+        """Look at it anew: it may be another one by now."""
+        self._found = None
 
     @contextmanager
     def connect(self) -> "Iterator[TableLook]":
         # none is kept open: a server that is being stopped waits for those
-        with self.database.session() as connection:
-            yield TableLook(connection, self.shape, self.marks)
+        with self._database.session() as connection:
+            if self._found is None:
+                shape = look(connection, self._wish)
+                self._found = shape, Marks(shape)
+            yield TableLook(connection, *self._found)
+
+    def reach(self) -> None:
+        """Raise what keeps everybody from connecting."""
+        with self._database.session():
+            pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +68,20 @@ class TableLook:
     def oldest(self) -> int | None:
         return reading.oldest(self.connection, self.shape)
 
+    def next_key(self) -> int | None:
+        return counter.next_key(self.connection, self.shape)
+
+    def is_replica(self) -> bool:
+        return counter.is_replica(self.connection)
+
+    def origin(self) -> str:
+        return counter.origin(self.connection, self.shape)
+
     def ahead(self, after: int, rows: int) -> int | None:
         return reading.ahead(self.connection, self.shape, after, rows)
 
     def cuts(self, low: int, high: int, parts: int) -> Sequence[int]:
         return reading.cuts(self.connection, self.shape, low, high, parts)
 
-    def present(self, intervals: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return reading.present(self.connection, self.shape, intervals)
+    def present(self, intervals: Sequence[tuple[int, int]], most: int) -> Sequence[int]:
+        return reading.present(self.connection, self.shape, intervals, most)

@@ -48,6 +48,7 @@ class PollOrder:
                         topic.partitions,
                         topic.limit,
                         sink.partitioner,
+                        topic.advice,
                     )
                 )
         return PollTask(

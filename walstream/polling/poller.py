@@ -1,12 +1,11 @@
 """One table's polls: what is stored of it, what is there now, and what to read next.
 
 A poll reads the rows that came late under keys that were missing, and then those above
-its position, in ranges that Spark runs; the position moves after delivery. What was
-missing below it is kept in a ledger and looked for again, until it came or can come no
-more.
+its position, in ranges; the position moves after delivery. What was missing below it is
+kept in a ledger and looked for again, until it came or can come no more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -16,31 +15,22 @@ import structlog
 from walstream.errors import WalstreamError
 from walstream.intervals import Interval, missing, ranges
 from walstream.metrics import HINT, TABLE
-from walstream.polling.progress import Progress
+from walstream.polling.holes import Holes, Mark
+from walstream.polling.progress import NO_TROUBLE, Progress, Trouble
+from walstream.polling.restart import Asked, KeyWatch
 from walstream.spark.chunk import ChunkDone
 from walstream.spark.poll import Ahead, Late, Range, RangeDone
 
 RANGE_ROWS: Final = 200_000  # of one task: what a kill repeats, at most, of a long poll
-_LATE_ROWS: Final = 10_000
+FEW_ROWS: Final = 10_000  # that are read without Spark
 _MANY: Final = 10_000  # keys: fewer are one range
 _PARTS_EACH: Final = 4  # ranges for each of those side by side: keys are not even
-_SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
 _ENDLESS: Final = 1 << 63  # rows
 _JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start = "end"`
 _log = structlog.get_logger()
 
 
-class Mark(Protocol):
-    """An engine's low-water mark: below `low` every transaction has ended."""
-
-    @property
-    def next(self) -> int: ...
-
-    @property
-    def low(self) -> int: ...
-
-
-class Look(Protocol):
+class Look(Asked, Protocol):
     """A connection to the database, for what is asked without Spark."""
 
     def mark(self) -> Mark | None:
@@ -49,17 +39,14 @@ class Look(Protocol):
     def newest(self) -> int | None:
         """Give the greatest key."""
 
-    def oldest(self) -> int | None:
-        """Give the least key."""
-
     def ahead(self, after: int, rows: int) -> int | None:
         """Give the key of the last of the next rows; None: there is none."""
 
     def cuts(self, low: int, high: int, parts: int) -> Sequence[int]:
         """Give keys that part the rows above `low`, up to `high`."""
 
-    def present(self, intervals: Sequence[tuple[int, int]]) -> Sequence[int]:
-        """Give the keys that are there now."""
+    def present(self, intervals: Sequence[tuple[int, int]], most: int) -> Sequence[int]:
+        """Give the keys that are there now, in their order: the first of them."""
 
 
 Connect = Callable[[], AbstractContextManager[Look]]
@@ -75,15 +62,15 @@ class Rules:
     start: int | str = "beginning"  # or "end", or the key to begin after
     limit: int = 0  # rows of a poll; 0 is all
     parallelism: int = 1  # ranges at a time; from 2 on keys come in no order
+    rereads: bool = False  # from its first key on, when its keys start anew
 
 
 @dataclass(frozen=True, slots=True)
-class _Horizon:
-    """The greatest key of some moment, and what shows that all below it ended."""
+class _Part:
+    """Keys that were missing and came, and where others may be."""
 
-    key: int
-    mark: int
-    at: float
+    keys: tuple[int, ...]
+    rest: list[Interval]
 
 
 class Poller:
@@ -98,29 +85,50 @@ class Poller:
         self._run = run
         self._number = 0  # of the last range
         self._refused: WalstreamError | None = None
-        self._horizon: _Horizon | None = None
-        self._settled: int | None = None  # what is missing up to this never comes
-        self._low: int | None = None  # the engine's low-water mark, as last seen
+        self._holes = Holes(progress, connect)
+        self._watch = KeyWatch(rules.table, progress, rereads=rules.rereads)
         self.held = False  # no new rows are read: the ledger is full
+        self.read_s = self.publish_s = 0.0  # of all tasks, all in all
         self.told = self._report()
 
+    @property
+    def table(self) -> str:
+        """Its name, as configured."""
+        return self._rules.table
+
+    @property
+    def store_s(self) -> float:
+        """How long storing took, all in all."""
+        return self._progress.store_s
+
     def poll(self) -> None:
-        """Do one poll; raise RecordRefused where a row is refused: it is the next."""
+        """Do one poll; raise RecordRefused where a row is refused: it is the next.
+
+        Raises KeysRestarted where keys up to the position are given out again.
+        """
         self._refused = None
         with self._connect() as look:
+            newest = look.newest()
+            if self._watch.see(look, newest):
+                self._holes.forget()
             late = self._late(look)
             self._begin(look)
-            high = self._high(look)
-        for keys in _parts(late or [], _LATE_ROWS):
-            if not self._run([self._range(Late(tuple(keys)))], self._came_late):
+            high, few = self._high(look, newest)
+        if late is not None:
+            if not self._read_late(late):
                 return
-        if late is not None and self._refused is None:
-            self._looked()
-        ended = not self._hold() and self._catch_up(high)
+            if self._refused is None:
+                self._looked()
+        ended = self._hold() or self._catch_up(high, few=few)
         if self._refused is not None:
             raise self._refused
-        if ended and self._progress.error:
-            self._progress.error = ""
+        if ended:
+            self.report_trouble(NO_TROUBLE)
+
+    def report_trouble(self, trouble: Trouble) -> None:
+        """Keep why the table does not go on, for those who ask."""
+        if self._progress.trouble != trouble:
+            self._progress.trouble = trouble
             self._store()
 
     def _begin(self, look: Look) -> None:
@@ -141,21 +149,44 @@ class Poller:
                 # of transactions that run now
                 first = look.oldest() or 0
                 low = max(newest - _JUST_BELOW, min(0, first - 1))
-                found = look.present([(low + 1, newest)])
-                self._note(missing(low, newest, found))
+                found = look.present([(low + 1, newest)], _JUST_BELOW)
+                self._holes.note(missing(low, newest, found))
         else:
             progress.key = int(start)
+        progress.origin = look.origin()
         self._store()
 
-    def _late(self, look: Look) -> list[int] | None:
-        """Find the rows that came under missing keys; None: it is too soon to look."""
+    def _late(self, look: Look) -> _Part | None:
+        """Begin a look at the missing keys; None: it is too soon."""
         gaps, now = self._progress.gaps, self._progress.now()
         if not gaps.wants_look(now):
             return None
         mark = look.mark()  # before the reading
-        self._low = mark.low if mark else None
-        due = gaps.due(now, self._low)
-        return [key for key in look.present(ranges(due)) if key in gaps]
+        self._holes.low = mark.low if mark else None
+        return self._part(look, ranges(gaps.due(now, self._holes.low)))
+
+    def _part(self, look: Look, wanted: list[Interval]) -> _Part:
+        """Find the first of those that came: a transaction may leave millions."""
+        found = look.present(wanted, FEW_ROWS)
+        keys = tuple(key for key in found if key in self._progress.gaps)
+        if len(found) < FEW_ROWS:
+            return _Part(keys, [])
+        last = found[-1]
+        return _Part(keys, [(max(a, last + 1), b) for a, b in wanted if b > last])
+
+    def _read_late(self, part: _Part) -> bool:
+        """Read the rows that came under missing keys; False: a stop came first."""
+        while self._refused is None:
+            late = Late(part.keys)
+            if part.keys and not self._run(
+                [self._range(late, len(part.keys))], self._came_late
+            ):
+                return False
+            if not part.rest:
+                break
+            with self._connect() as look:
+                part = self._part(look, part.rest)
+        return True
 
     def _looked(self) -> None:
         """Forget the keys that can come no more, now that those that came are sent."""
@@ -194,54 +225,45 @@ class Poller:
         self.told = self._report()
         return full
 
-    def _high(self, look: Look) -> int | None:
-        """Find how far this poll goes."""
+    def _high(self, look: Look, newest: int | None) -> tuple[int | None, bool]:
+        """Find how far this poll goes, and whether that is but few rows."""
         key, limit = self._progress.key, self._rules.limit
-        if key is None:
-            return None
-        return look.ahead(key, limit) if limit else look.newest()
+        if key is None or newest is None or newest <= key:
+            return None, True
+        self._holes.see(newest)
+        if 0 < limit <= FEW_ROWS:
+            return look.ahead(key, limit), True
+        high = look.ahead(key, limit) if limit else newest
+        if high is None or high - key <= FEW_ROWS:
+            return high, True
+        end = look.ahead(key, FEW_ROWS)
+        return high, end is None or end >= high
 
-    def _catch_up(self, high: int | None) -> bool:
+    def _catch_up(self, high: int | None, *, few: bool) -> bool:
         """Read what is above the position; False: not all that was to be read."""
         progress, rules = self._progress, self._rules
         if progress.key is None or high is None or high <= progress.key:
             return True
         most, before = rules.limit or _ENDLESS, progress.rows
         if high - progress.key > _MANY:
-            self._look_back()
+            self._holes.look_back()
         while progress.key < high and self._refused is None and not self._hold():
             left = most - (progress.rows - before)
             if left <= 0:  # rows came between that were not counted
                 return True
+            self._holes.begin_reading()
             if rules.parallelism > 1 and high - progress.key > _MANY:
                 ended = self._run_side_by_side(progress.key, high, left)
             else:
                 part = Ahead(progress.key, high, min(left, RANGE_ROWS))
-                ended = self._run([self._range(part)], self._advance)
+                ended = self._run(
+                    [self._range(part, FEW_ROWS if few else None)], self._advance
+                )
             if not ended:
                 return False
             if progress.key < high:
-                self._look_back()
-        return progress.key >= high
-
-    def _look_back(self) -> None:
-        """See up to which key every transaction has ended, before more is read.
-
-        Old holes need no look again: a table may have more of them than are kept.
-        """
-        now, horizon = self._progress.now(), self._horizon
-        with self._connect() as look:
-            newest = look.newest()
-            # afterwards: who drew a lower key is among those of then
-            mark = look.mark()
-        if mark is None or newest is None:
-            self._horizon = None
-            return
-        if horizon is not None:
-            if mark.low < horizon.mark or now - horizon.at < _SURE_S:
-                return
-            self._settled = horizon.key
-        self._horizon = _Horizon(newest, mark.next, now)
+                self._holes.look_back()
+        return True
 
     def _run_side_by_side(self, low: int, high: int, most: int) -> bool:
         """Read in parallel ranges; the position moves over what is done in a row."""
@@ -273,40 +295,24 @@ class Poller:
         """Move the position over what was delivered."""
         if not isinstance(done, RangeDone):
             return
-        progress = self._progress
-        self._note(self._open(done.missing))
-        progress.key = done.reached
+        self._holes.note(done.missing)
+        self._progress.key = done.reached
         self._delivered(done)
 
     def _delivered(self, done: RangeDone) -> None:
         """Store what was changed for these rows, and why the next one is refused."""
         self._refused = self._refused or done.refused
         if self._refused is not None:
-            self._progress.error = str(self._refused.args[0])
+            words = str(self._refused.args[0])
+            self._progress.trouble = Trouble(words, self._refused.hint)
+        self.read_s += done.read_s
+        self.publish_s += done.publish_s
         self._progress.delivered(done.rows)
         self._store()
 
-    def _open(self, gaps: Sequence[Interval]) -> list[Interval]:
-        """Leave out what can come no more, where there is little room."""
-        if self._settled is None or not self._progress.gaps.half_full:
-            return list(gaps)
-        least = self._settled + 1
-        return [(max(low, least), high) for low, high in gaps if high >= least]
-
-    def _note(self, gaps: Sequence[Interval]) -> None:
-        """Remember what is missing, with a mark that was taken after the reading."""
-        if not gaps:
-            return
-        with self._connect() as look:
-            mark = look.mark()
-        self._low = mark.low if mark else None
-        self._progress.gaps.note(
-            gaps, self._progress.now(), mark.next if mark else None
-        )
-
-    def _range(self, span: Ahead | Late) -> Range:
+    def _range(self, span: Ahead | Late, rows: int | None = None) -> Range:
         self._number += 1
-        return Range(self._number, self._rules.table, span)
+        return Range(self._number, self._rules.table, span, rows)
 
     def _store(self) -> None:
         self._progress.store()
@@ -314,8 +320,4 @@ class Poller:
 
     def _report(self) -> dict[str, Any]:
         """Tell how far it is, for other threads."""
-        return {**self._progress.report(), "low": self._low}
-
-
-def _parts(keys: Sequence[int], most: int) -> Iterator[Sequence[int]]:
-    return (keys[start : start + most] for start in range(0, len(keys), most))
+        return {**self._progress.report(), "low": self._holes.low}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from walstream.config import PolledTable, SqlSource
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.gaps import GapLedger
+from walstream.polling.clock import Clock
 from walstream.ports import Positions
 
 PREFIX: Final = "poll/"
@@ -31,6 +32,26 @@ def bounds_of(rules: PolledTable) -> Bounds:
     return Bounds(rules.gap_timeout, rules.max_gaps)
 
 
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Keys up to `key` were drawn before `at`: it was visible then."""
+
+    key: int
+    at: float  # as the progress's own clock tells
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table does not go on, and what cures it."""
+
+    error: str = ""  # "": it does
+    hint: str = ""
+    repair: str = ""  # SQL, or a command
+
+
+NO_TROUBLE: Final = Trouble()
+
+
 class Progress:
     """One table's position, and its missing keys below it."""
 
@@ -39,17 +60,28 @@ class Progress:
         positions: Positions,
         table: str,
         bounds: Bounds,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
     ) -> None:
-        self.now = now
+        """`now` stands for the clock by which missing keys grow old."""
+        self.timeout_s = bounds.timeout_s
         self._positions = positions
         self._name = document_name(table)
         stored = positions.read(self._name) or {}
+        self._clock = Clock(stored.get("clock"), bounds.timeout_s)
+        self.now = now or self._clock.now
         self.key: int | None = stored.get("key")  # None: nothing was delivered yet
         self.rows: int = stored.get("rows", 0)  # delivered, repeats too
         self.given_up: int = stored.get("given_up", 0)  # keys that never came
         self.at: float | None = stored.get("at")  # when a row was last delivered
-        self.error: str = stored.get("error", "")  # why its next row cannot be sent
+        self.trouble = Trouble(
+            stored.get("error", ""), stored.get("hint", ""), stored.get("repair", "")
+        )
+        self.origin: str = stored.get("origin", "")  # of the table's keys; "": unknown
+        # its keys start anew: until an operator says where to go on
+        self.restarted: bool = stored.get("restarted", False)
+        horizon = stored.get("horizon")
+        self.horizon = Horizon(*horizon) if horizon else None
+        self.store_s = 0.0  # how long storing took, all in all
         try:
             self.gaps = GapLedger.of(
                 stored.get("gaps", []), bounds.timeout_s, bounds.most
@@ -64,18 +96,33 @@ class Progress:
         """Count rows."""
         self.rows += rows
         if rows:
-            self.at = self.now()
+            self.at = time.time()
 
     def rewind(self, to: int) -> None:
-        """Go back, as an operator wished: what lies above is read again."""
+        """Go back, as an operator wished: what lies above is read again.
+
+        Going back to the position itself says that its keys are those of before.
+        """
         if self.key is None or to > self.key:
             raise WalstreamError(f"key {to} is not below the stored {self.key}")
-        self.key = to
+        self._begin_at(to)
         self.gaps.forget_above(to)
         self.store()
 
+    def begin_anew(self, key: int) -> None:
+        """Go on after this key: what is known of keys is of a table that is no more."""
+        self._begin_at(key)
+        self.gaps.clear()
+        self.store()
+
+    def _begin_at(self, key: int) -> None:
+        self.key = key
+        self.origin, self.horizon, self.trouble = "", None, NO_TROUBLE
+        self.restarted = False
+
     def store(self) -> None:
         """Make it durable."""
+        began = time.perf_counter()
         self._positions.write(
             {
                 self._name: {
@@ -83,25 +130,34 @@ class Progress:
                     "rows": self.rows,
                     "given_up": self.given_up,
                     "at": self.at,
-                    "error": self.error,
+                    "error": self.trouble.error,
+                    "hint": self.trouble.hint,
+                    "repair": self.trouble.repair,
+                    "origin": self.origin,
+                    "restarted": self.restarted,
+                    "horizon": self.horizon and [self.horizon.key, self.horizon.at],
+                    "clock": self._clock.document(),
                     "gaps": self.gaps.document(),
                 }
             }
         )
+        self.store_s += time.perf_counter() - began
 
     def report(self) -> dict[str, Any]:
-        """Tell how far it is, as JSON has it."""
-        gaps = self.gaps
+        """Tell how far it is, as JSON has it; times are the wall clock's."""
+        gaps, oldest = self.gaps, self.gaps.oldest
         return {
             "key": self.key,
             "rows": self.rows,
             "at": self.at,
             "gaps": len(gaps),
             "missing_keys": gaps.keys,
-            "oldest_gap": gaps.oldest,
+            "oldest_gap": oldest and time.time() - (self.now() - oldest),
             "given_up": self.given_up,
             "held": gaps.full,
-            "error": self.error,
+            "error": self.trouble.error,
+            "hint": self.trouble.hint,
+            "repair": self.trouble.repair,
         }
 
 

@@ -19,6 +19,7 @@ class TableRewind:
     table: str  # as configured
     key: int  # the position
     to: int
+    waits: bool = False  # for an operator, who says so that its keys go on
 
 
 def rewind(
@@ -41,7 +42,7 @@ def rewind(
             raise _nothing(name, table)
         planned = _plan(name, progress_of(source, table, positions), table, to)
     subject = f"table {table!r} of source {name!r} is at {to}"
-    if planned.key == to:
+    if planned.key == to and not planned.waits:
         return f"{subject} already: nothing was changed"
     if not consent(planned):
         return "nothing was changed"
@@ -81,7 +82,7 @@ def _plan(name: str, progress: Progress, table: str, to: int) -> TableRewind:
             hint=f"it can go to any key below {progress.key}; to begin further on,"
             ' reset the source, with start = "after:KEY"',
         )
-    return TableRewind(name, table, progress.key, to)
+    return TableRewind(name, table, progress.key, to, bool(progress.trouble.error))
 
 
 def _nothing(name: str, table: str) -> ConfigError:

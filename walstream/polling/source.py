@@ -1,15 +1,16 @@
-"""A sql source, as its worker runs it: a thread for each table, until one fails.
+"""A sql source, as its worker runs it: a thread for each table.
 
-A database, Kafka or Spark that is away ends the session, and the worker tries again; a
-row that a topic refuses keeps only its own table waiting.
+A database that cannot be connected to ends the session, and the worker tries again;
+what befalls one table keeps that alone waiting. When no table is left that can be
+polled, the source ends.
 """
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,8 @@ from walstream.options import Options
 from walstream.polling.look import Place
 from walstream.polling.order import PollOrder
 from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Progress, bounds_of, progress_of
-from walstream.polling.runner import Line, Runner
+from walstream.polling.progress import Progress, Trouble, bounds_of, progress_of
+from walstream.polling.runner import Caution, Ends, Here, Line, Runner
 from walstream.polling.table import TableHeld, TableThread
 from walstream.polling.topics import topics_of
 from walstream.polling.visit import wish_of
@@ -34,14 +35,13 @@ from walstream.sinks import SinkSet
 from walstream.spark import session
 from walstream.spark.leash import await_orphans
 from walstream.spark.poll import Range
+from walstream.spark.senders import Senders
 from walstream.sql.engine import Database
-from walstream.sql.marks import Marks
-from walstream.sql.shape import Shape
-from walstream.sql.table import look
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.05
 _REFRESH_S: Final = 60.0
+_LEAVE_S: Final = 60.0  # for ranges to end
 _log = structlog.get_logger()
 
 Answer = Callable[[str, int], None]
@@ -73,6 +73,7 @@ class PolledSource:
         self._routers = Routers(config, name)
         self._lock = Path(config.state) / name / "spark.lock"
         self._line = Line(options.driver)
+        self._senders = Senders()
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
         self._kept: dict[str, dict[str, Any]] = {}  # told, before there are any
@@ -80,7 +81,7 @@ class PolledSource:
         self._asked: deque[Answer] = deque()
         self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
         self._refresh_at = 0.0
-        self._refreshes: list[Future[None]] = []
+        self._refreshes: list[Future[Any]] = []
         self.ended = False  # there is nothing left to do, now or later
         self._polling = False
         self._spark_found = False
@@ -111,21 +112,18 @@ class PolledSource:
             for table in self._source.tables
         }
         with ExitStack() as stack:
-            with self._database.session() as connection:
-                shapes = {
-                    name: look(connection, wish_of(name, table))
-                    for name, table in self._source.tables.items()
-                }
+            with self._database.session():
+                pass
             topics = self._find_topics(stack, named.values())
             # what they still send would come amid what is sent again
             if topics is None or not await_orphans(self._lock, self._stop):
                 return True
-            failed = threading.Event()
+            ends = Ends(self._stop)
             self._tables = [
-                self._table(shape, named[name], topics, failed)
-                for name, shape in shapes.items()
+                self._table(name, named[name], topics, ends)
+                for name in self._source.tables
             ]
-            return self._poll(topics, failed)
+            return self._poll(topics, ends)
 
     def _find_topics(
         self, stack: ExitStack, named: Iterable[Mapping[str, str]]
@@ -148,46 +146,60 @@ class PolledSource:
 
     def _table(
         self,
-        shape: Shape,
+        name: str,
         named: Mapping[str, str],
         topics: Mapping[str, Topics],
-        failed: threading.Event,
+        ends: Ends,
     ) -> TableThread:
         """Compose what polls one table; `named` are its topics, by sink."""
-        name = shape.name
         rules = self._source.tables[name]
         targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
+        place = Place(self._database, wish_of(name, rules))
 
         def order(parts: Sequence[Range]) -> PollOrder:
             return PollOrder(
                 self._name,
                 name,
-                shape,
+                place.shape,
                 targets,
                 parts,
                 str(self._lock),
                 rules.parallelism,
             )
 
-        runner = Runner(self._line, order, self._stop, failed)
-        marks = Marks(shape)
+        caution = Caution(self._lock.parent, name)
+        here = Here(self._config, self._senders, caution)
+        runner = Runner(self._line, order, ends, here)
         poller = Poller(
             Rules(
                 name,
                 rules.start if rules.start_after is None else rules.start_after,
                 rules.limit,
                 rules.parallelism,
+                rules.on_restart == "reread",
             ),
             Progress(self._positions, name, bounds_of(rules)),
-            Place(self._database, shape, marks).connect,
+            place.connect,
             runner,
         )
         interval_s = None if self._options.poll_once else self._source.poll_interval
-        made = TableThread(name, poller, runner, interval_s, lambda: marks.lacking)
+        told = partial(self._trouble, name)
+        made = TableThread(poller, runner, place, told, interval_s)
         made.measure(self._meters[name])
         return made
 
-    def _poll(self, topics: Mapping[str, Topics], failed: threading.Event) -> bool:
+    def _trouble(self, table: str, error: WalstreamError) -> Trouble:
+        """Make of a table's error what is kept, and told."""
+        scrub, repair = self._config.secrets.scrub, error.repair.of_source(self._name)
+        words = str(error.args[0])
+        if f"table {table}" not in words and f"{table!r}" not in words:
+            words = f"table {table!r}: {words}"
+        cure = repair.sql
+        if not cure and repair.command:
+            cure = self._config.command(repair.command)
+        return Trouble(scrub(words), scrub(error.hint), scrub(cure))
+
+    def _poll(self, topics: Mapping[str, Topics], ends: Ends) -> bool:
         for table in self._tables:
             table.start()
         _log.info("polling", tables=len(self._tables))
@@ -197,22 +209,35 @@ class PolledSource:
                 time.sleep(_LOOK_EVERY_S)
                 self._look_at_topics(topics)
                 self._answer()
-                if self._stop.requested or any(table.error for table in self._tables):
+                if self._stop.requested or self._is_over():
                     break
+        except BaseException:
+            ends.failed.set()
+            raise
         finally:
             self._polling = False
-            self._leave(failed)
+            self._leave(ends)
         self.ended = self._options.poll_once and not self._stop.requested
         self._line.close()
         if self.ended and (setback := self._setback()) is not None:
             raise setback
         return not any(table.cut_short for table in self._tables)
 
+    def _is_over(self) -> bool:
+        """Tell whether nothing can be polled any more."""
+        if any(table.error for table in self._tables):
+            return True
+        return all(table.hopeless and table.done for table in self._tables)
+
     def _setback(self) -> WalstreamError | None:
         """Tell why a table did not go on in its last poll."""
         for table in self._tables:
-            if table.refused is not None:
-                return table.refused
+            if (trouble := table.trouble) is not None:
+                if not trouble.retryable:
+                    return trouble
+                return TableHeld(
+                    f"table {table.table!r}: {trouble.args[0]}", hint=trouble.hint
+                )
             if table.held:
                 return TableHeld(
                     f"table {table.table!r}: no new rows were read: too many keys are"
@@ -221,16 +246,22 @@ class PolledSource:
                 )
         return None
 
-    def _leave(self, failed: threading.Event) -> None:
-        """End all threads; raise what ended one of them."""
-        if not self._stop.requested:
-            failed.set()
+    def _leave(self, ends: Ends) -> None:
+        """End all threads, after what they read; raise what ended one of them."""
+        ends.over.set()
         for table in self._tables:
             table.leave()
+        deadline = time.monotonic() + _LEAVE_S
         for table in self._tables:
+            while table.is_alive() and not self._stop.requested:
+                table.join(_LOOK_EVERY_S)
+                if time.monotonic() > deadline:  # Kafka may be away, too
+                    ends.failed.set()
             table.join()
         self._answer()
         errors = [table.error for table in self._tables if table.error is not None]
+        if not errors and all(table.hopeless for table in self._tables):
+            errors = [table.trouble for table in self._tables if table.trouble]
         # what trying again does not cure comes first
         errors.sort(key=lambda error: error.retryable)
         for error in errors:
@@ -244,6 +275,7 @@ class PolledSource:
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._refreshes = [known.refresh() for known in topics.values()]
+            self._senders.sweep()
         for refresh in self._refreshes:
             error = refresh.exception() if refresh.done() else None
             if isinstance(error, WalstreamError) and not error.retryable:

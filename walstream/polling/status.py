@@ -23,9 +23,11 @@ class TableStatus:
     oldest_gap_at: datetime | None  # since when the first of them is looked for
     given_up: int  # keys that were missing, and are looked for no more
     held: bool  # no new rows are read: there are too many gaps
-    error: str  # why its next row cannot be sent, or ""
+    error: str  # why it does not go on, or ""
     low_water_mark: datetime | None  # all transactions that were open then have ended
     lacks_mark: str  # why the engine tells no such mark, as far as it was asked
+    hint: str = ""  # what to do about the error
+    repair: str = ""  # SQL, or a command, that cures it; or ""
 
     @classmethod
     def of(cls, kept: Told, told: Told) -> Self:
@@ -44,6 +46,8 @@ class TableStatus:
             error=found.get("error", ""),
             low_water_mark=_time((found.get("low") or 0) / 1e6 or None),
             lacks_mark=found.get("lacks_mark", ""),
+            hint=found.get("hint", ""),
+            repair=found.get("repair", ""),
         )
 
 
@@ -102,7 +106,8 @@ class PolledState:
         ended_by = self.error["error"] if self.error and state == "failed" else ""
         for name, table in self.tables().items():
             if table.error and table.error != ended_by:
-                yield f"held up: {table.error}"
+                cure = f": {table.repair}" if table.repair else ""
+                yield f"held up: {table.error}{cure}"
             if table.held:
                 yield (
                     f"table {name!r}: no new rows are read: {table.gaps:,} gaps of"

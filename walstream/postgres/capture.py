@@ -8,28 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import structlog
-
-from walstream.errors import (
-    NO_REPAIR,
-    RESET,
-    ConfigError,
-    PermissionLacking,
-    PublicationLost,
-    Repair,
-    WalstreamError,
-)
-from walstream.lsn import show
-from walstream.metrics import HINT, LSN, REPAIR, TABLE
+from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
 from walstream.postgres import catalog, identity, publication, quote, rights
+from walstream.postgres.altering import Alteration, Change
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
+from walstream.postgres.mending import Mending
 from walstream.postgres.publication import Publication
 from walstream.postgres.rights import Rights
-from walstream.routing import matches
+from walstream.postgres.telling import Teller
+from walstream.postgres.watch import Look, Watch
 
 _EVERY_TABLE: Final = ("*.*",)
-_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -42,13 +32,29 @@ class Capture:
     keep: Callable[[Mapping[str, Any]], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None] = lambda _tables: None
-    remembered: dict[str, Any] = field(default_factory=dict)  # those that are read
-    _told: set[str] = field(default_factory=set)
+    mending: Mending = field(default_factory=Mending)
+    _teller: Teller = field(default_factory=Teller)
+    watch: Watch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watch = Watch(
+            self.name,
+            self.patterns,
+            self.keep,
+            self.grown,
+            self.mending,
+            self._teller,
+        )
 
     @property
     def names(self) -> tuple[str, str]:
         """Both publications: the main one, and that of tables without identity."""
         return self.name, publication.insert_only(self.name)
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What is stored of those that are read, by their names."""
+        return self.watch.document
 
     def obstacles(
         self,
@@ -104,7 +110,7 @@ class Capture:
         if not self.patterns:
             if self.name not in found:
                 raise self._not_there(facts)
-            self.remembered = {self.name: found[self.name].identity}
+            self.watch.begin(connection, {self.name: found[self.name]})
             return
         plan = publication.plan(self.patterns, facts)
         with connection.transaction():
@@ -116,8 +122,7 @@ class Capture:
 
         Nothing is created: a slot that is there could not read it.
         """
-        found = self.present(connection)
-        self.remembered = {name: made.identity for name, made in found.items()}
+        self.watch.begin(connection, self.present(connection))
         self.extend(connection, catalog.tables(connection))
 
     def present(self, connection: Connection) -> dict[str, Publication]:
@@ -135,18 +140,20 @@ class Capture:
     ) -> None:
         """Go on with what was remembered; raise PublicationLost where it is gone."""
         self.recall(remembered)
-        self.check(connection)
+        self.watch.check(connection, starting=True)
         self.extend(connection, facts)
 
     def recall(self, remembered: Mapping[str, Any] | None) -> None:
         """Take up what was stored; without it nobody knows what was missed."""
-        if remembered is None:
-            raise PublicationLost(
-                "the state folder does not say which publications are read",
-                hint="whether one was lost meanwhile cannot be told",
-                repair=RESET,
-            )
-        self.remembered = dict(remembered)
+        self.watch.recall(remembered)
+
+    def check(self, connection: Connection) -> None:
+        """Raise PublicationLost when one is gone or no longer what it was."""
+        self.watch.check(connection)
+
+    def examine(self, connection: Connection) -> Look:
+        """Compare the publications with what is remembered, and change nothing."""
+        return self.watch.examine(connection)
 
     def _create(
         self, connection: Connection, plan: publication.Plan, found: set[str]
@@ -167,7 +174,7 @@ class Capture:
                         ),
                     )
             except PermissionLacking as error:
-                self._tell(
+                self._teller.warn(
                     inserts,
                     "no publication for tables without a replica identity",
                     hint=f"{error.hint}. It must be older than the slot: then walstream"
@@ -177,149 +184,36 @@ class Capture:
 
     def extend(self, connection: Connection, facts: Mapping[str, TableFacts]) -> None:
         """Add tables that match and are not in; remember what changed."""
-        found = publication.find(connection, list(self.remembered))
+        found = publication.find(connection, self.watch.names)
         main = found.get(self.name)
         if not self.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
         plan = publication.plan(self.patterns, facts)
         for name, reason in plan.refused.items():
-            repair = Repair(sql=set_logged(facts[name]))
-            self._tell(name, "table cannot be captured", hint=reason, repair=repair)
-        self._add(connection, main, plan.identified)
-        if inserts is not None:
-            with connection.transaction():
-                homeless = [table for table in plan.insert_only if main.names(table)]
-                self._remove(connection, main, homeless)
-                self._add(connection, inserts, plan.insert_only)
+            self._teller.warn(
+                name,
+                "table cannot be captured",
+                hint=reason,
+                repair=Repair(sql=set_logged(facts[name])),
+            )
+        for change in _changes(plan, main, inserts):
+            for part in change.parts():
+                Alteration(connection, self.watch, self._teller).run(part)
         for table in plan.insert_only:
             culprits = identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
-        found = publication.find(connection, list(self.remembered))
-        self._remember(connection, found)
-
-    def _remember(
-        self, connection: Connection, found: Mapping[str, publication.Publication]
-    ) -> None:
-        now = {name: made.identity for name, made in found.items()}
-        if now != self.remembered:
-            # first: a crash in between only makes it be told again
-            if came := self._came(connection, found):
-                self.grown(came)
-            self.remembered = now
-            self.keep(now)
-
-    def _came(
-        self, connection: Connection, found: Mapping[str, publication.Publication]
-    ) -> list[str]:
-        """Name tables that were in no publication, as their rows go out.
-
-        One without a row key cannot be read beside the stream: that is said.
-        """
-        before = {oid for then in self.remembered.values() for oid in then["tables"]}
-        inserts = publication.insert_only(self.name)
-        came: list[str] = []
-        for name, made in found.items():
-            fresh = made.tables.keys() - before
-            if not fresh:
-                continue
-            tables = publication.names_of(connection, fresh, leaves=not made.via_root)
-            if name != inserts:
-                came += tables
-                continue
-            for table in tables:
-                self._tell(
-                    f"{table}'s rows",
-                    "rows that were in a table without a row key are not sent",
-                    hint="stop walstream, then: walstream backfill",
-                )
-        return came
-
-    def _remove(
-        self, connection: Connection, main: Publication, homeless: list[TableFacts]
-    ) -> None:
-        """Take out tables whose rows cannot be updated any more while they are in."""
-        if homeless:
-            self._try(connection, homeless[0], publication.removal(main.name, homeless))
-
-    def _add(
-        self, connection: Connection, into: Publication, tables: Iterable[TableFacts]
-    ) -> None:
-        for table in tables:
-            if not into.holds(table) and self._try(
-                connection, table, publication.addition(into.name, [table])
-            ):
-                _log.info(
-                    "table added to the publication",
-                    **{
-                        TABLE: table.full_name,
-                        LSN: show(catalog.flush_lsn(connection)),
-                    },
-                )
-
-    def _try(self, connection: Connection, table: TableFacts, statement: str) -> bool:
-        """Run it; without the right to, say so and go on, in a transaction too."""
-        try:
-            with connection.transaction():
-                publication.execute(connection, statement)
-        except PermissionLacking as error:
-            said = str(error.args[0])
-            self._tell(table.full_name, said, hint=error.hint, repair=error.repair)
-            return False
-        return True
 
     def _tell_of_no_identity(
         self, table: TableFacts, culprits: Iterable[TableFacts], *, read: bool
     ) -> None:
         what = "only its inserts are captured" if read else "it is not captured"
-        self._tell(
+        self._teller.warn(
             table.full_name,
             f"table has no replica identity: {what}",
             hint="give it one, or a primary key",
             repair=Repair(sql="\n".join(identity.cure(one) for one in culprits)),
         )
-
-    def _tell(
-        self, subject: str, what: str, *, hint: str, repair: Repair = NO_REPAIR
-    ) -> None:
-        """Warn, once for each subject."""
-        if subject not in self._told:
-            self._told.add(subject)
-            said = {TABLE: subject, HINT: hint}
-            if repair:
-                said[REPAIR] = repair.sql
-            _log.warning(what, **said)
-
-    def check(self, connection: Connection) -> None:
-        """Raise PublicationLost when one is gone or no longer what it was."""
-        found, taken_out = self.examine(connection)
-        for table in taken_out:
-            self._tell(table, "table was taken out of the publication", hint="")
-        self._remember(connection, found)
-
-    def examine(
-        self, connection: Connection
-    ) -> tuple[dict[str, Publication], list[str]]:
-        """Give the publications, and the tables that were taken out on purpose.
-
-        A table that was taken out is lost while `tables` wants it; else it was meant.
-        """
-        found = publication.find(connection, list(self.remembered))
-        for name, then in self.remembered.items():
-            now = found.get(name)
-            if now is None:
-                raise publication_lost(f"publication {name!r} was dropped")
-            if problem := now.lost_since(then):
-                raise publication_lost(problem)
-        held = {oid for made in found.values() for oid in made.tables}
-        before = {oid for then in self.remembered.values() for oid in then["tables"]}
-        taken_out = publication.names_of(connection, before - held)
-        for table in taken_out:
-            if any(matches(pattern, table) for pattern in self.patterns):
-                raise publication_lost(
-                    f"table {table!r} was taken out of publication {self.name!r}"
-                )
-        return found, taken_out
 
     def captured(
         self, connection: Connection, facts: Mapping[str, TableFacts]
@@ -333,6 +227,17 @@ class Capture:
             for name, table in facts.items()
             if name in wanted or any(made.holds(table) for made in found)
         }
+
+
+def _changes(
+    plan: publication.Plan, main: Publication, inserts: Publication | None
+) -> Iterator[Change]:
+    """Say what is to be done, so that each table is where it belongs."""
+    yield Change(main, [one for one in plan.identified if not main.holds(one)])
+    if inserts is not None:
+        homeless = [table for table in plan.insert_only if main.names(table)]
+        missing = [one for one in plan.insert_only if not inserts.holds(one)]
+        yield Change(inserts, missing, main, homeless)
 
 
 def set_logged(table: TableFacts) -> str:

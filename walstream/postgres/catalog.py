@@ -4,17 +4,12 @@ Never of rows in the WAL: their columns come from the stream's Relation messages
 """
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import psycopg
-from psycopg import sql
 
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, session
-from walstream.row import Value
 
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
 # old row is logged as the leaf's identity says. A deferrable primary key identifies
@@ -34,6 +29,7 @@ WITH RECURSIVE tree AS (
   WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
     AND n.nspname !~ '^pg_'
     AND (%(schema)s::text IS NULL OR (n.nspname, c.relname) = (%(schema)s, %(name)s))
+    AND (%(oid)s::oid IS NULL OR c.oid = %(oid)s)
 ), one AS MATERIALIZED (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,
     c.relispartition,
@@ -71,7 +67,7 @@ SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplide
   one.primary_key, one.identity, one.columns, one.not_null,
   root_schema.nspname || '.' || root.relname,
   coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true),
-  coalesce(one.key_immediate, true)
+  coalesce(one.key_immediate, true), one.oid::bigint
 FROM one
 LEFT JOIN leaves ON leaves.root = one.oid
 LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
@@ -81,9 +77,6 @@ ORDER BY one.nspname, one.relname
 """
 
 
-# An untyped literal takes the column's type, and with it its index. An extension's
-# operator may be out of sight: then by text, as slow as a table's length.
-_EQUAL: Final = (sql.SQL("{} = {}"), sql.SQL("pg_catalog.format('%s', {}) = {}"))
 _VISIBLE_S: Final = 5.0
 _LOOK_EVERY_S: Final = 0.01
 
@@ -105,6 +98,7 @@ class TableFacts:
     leaves_full: bool  # is every leaf under REPLICA IDENTITY FULL? true without leaves
     leaves_identified: bool  # may every leaf be updated while published?
     key_immediate: bool = True  # may the primary key, if there is one, identify rows?
+    oid: int = 0
 
     @property
     def full_name(self) -> str:
@@ -128,14 +122,18 @@ class TableFacts:
 
 
 def tables(
-    connection: Connection, only: tuple[str, str] | None = None
+    connection: Connection,
+    only: tuple[str, str] | None = None,
+    *,
+    oid: int | None = None,
 ) -> dict[str, TableFacts]:
     """Look at every table that is not the system's, by `schema.table`.
 
-    `only` narrows it to one table, and to its partitions.
+    `only` or `oid` narrow it to one table, and to its partitions.
     """
     schema, name = only or (None, None)
-    rows = connection.execute(_TABLES, {"schema": schema, "name": name}).fetchall()
+    wanted = {"schema": schema, "name": name, "oid": oid}
+    rows = connection.execute(_TABLES, wanted).fetchall()
     facts = [
         TableFacts(
             schema=row[0],
@@ -151,6 +149,7 @@ def tables(
             leaves_full=row[10],
             leaves_identified=row[11],
             key_immediate=row[12],
+            oid=row[13],
         )
         for row in rows
     ]
@@ -163,52 +162,26 @@ def flush_lsn(connection: Connection) -> Lsn:
     return parse(row[0]) if row else 0
 
 
-def look_up(
-    dsn: str, table: tuple[str, str], *, xid: int
-) -> tuple[TableFacts | None, Lsn]:
-    """Look at one table as of transaction `xid` or later, and at the flush LSN."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One table, as it was found."""
+
+    facts: TableFacts | None  # None: it is gone
+    before: Lsn  # as of here at least
+    after: Lsn  # and no transaction was streamed beyond here
+
+
+def look_up(dsn: str, oid: int, *, xid: int) -> Looked:
+    """Look at one table, whatever its name is, as of transaction `xid` or later."""
     with session(dsn) as connection:
-        _wait_until_visible(connection, xid)
-        found = tables(connection, table)
-        return found.get(".".join(table)), flush_lsn(connection)
+        wait_until_visible(connection, xid)
+        before = flush_lsn(connection)
+        found = tables(connection, oid=oid).values()
+        facts = next((one for one in found if one.oid == oid), None)
+        return Looked(facts, before, flush_lsn(connection))
 
 
-def read_columns(
-    dsn: str,
-    table: tuple[str, str],
-    key: Mapping[str, Value],
-    wanted: Sequence[str],
-    *,
-    xid: int,
-) -> list[str | None] | None:
-    """Read some columns of the row of that key, as text; None: no such row now.
-
-    The row is looked for as of transaction `xid` or later. Values come as the stream
-    prints them: a cast to text would take the padding off character(n).
-    """
-    with session(dsn) as connection:
-        _wait_until_visible(connection, xid)
-        for equal in _EQUAL:
-            query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-                sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
-                sql.Identifier(*table),
-                sql.SQL(" AND ").join(
-                    equal.format(sql.Identifier(name), sql.Literal(text))
-                    for name, text in key.items()
-                ),
-            )
-            try:
-                result = connection.execute(query).pgresult
-                break
-            except psycopg.errors.UndefinedFunction:
-                result = None
-    if result is None or not result.ntuples:
-        return None
-    values = (result.get_value(0, index) for index in range(len(wanted)))
-    return [None if value is None else value.decode() for value in values]
-
-
-def _wait_until_visible(connection: Connection, xid: int) -> None:
+def wait_until_visible(connection: Connection, xid: int) -> None:
     """Wait for a transaction that was streamed already to be visible to others too.
 
     Its commit is in the WAL before that, and with synchronous replication long before;

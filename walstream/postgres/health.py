@@ -14,3 +14,4 @@ class Health:
     safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
     flush_lsn: Lsn
     lost: str | None = None  # why it cannot be read any more
+    synchronous: str = ""  # that commits wait for us; "": they do not

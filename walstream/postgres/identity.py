@@ -26,6 +26,21 @@ def leaves(table: TableFacts, facts: Mapping[str, TableFacts]) -> list[TableFact
     ]
 
 
+def partial(
+    table: TableFacts, facts: Mapping[str, TableFacts]
+) -> dict[str, TableFacts]:
+    """Give the leaves whose old rows do not hold what a root's rows are known by.
+
+    Those without any identity are not among them: their rows cannot be updated.
+    """
+    needed = set(table.primary_key if table.full else table.identity)
+    return {
+        one.full_name: one
+        for one in leaves(table, facts)
+        if not one.full and one.identity and not needed <= set(one.identity)
+    }
+
+
 def reason(table: TableFacts) -> str:
     """Say why a table has none."""
     if table.replica_identity == "n":

@@ -6,7 +6,7 @@ fail once published: it goes into a second publication that publishes neither.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 
@@ -14,6 +14,7 @@ from walstream.errors import PermissionLacking, Repair
 from walstream.postgres import quote
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.postgres.continuity import Place
 from walstream.routing import matches
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"
@@ -37,6 +38,13 @@ class Publication:
     via_root: bool
     tables: Mapping[int, str]  # named one by one: oid to `schema.table`
     schemas: frozenset[str]  # FOR TABLES IN SCHEMA
+    xmin: int = 0  # of its row
+    place: Place = (0, 0)  # likewise
+    places: frozenset[Place] = frozenset()  # of all publications' rows
+    # by table: its row's oid and xmin, and whether it lets only a part through
+    rows: Mapping[int, tuple[int, int, bool]] = field(default_factory=dict)
+    # by the schema's oid: its row's oid and xmin
+    schema_rows: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def names(self, table: TableFacts) -> bool:
         """Tell whether the table was added by its name."""
@@ -51,27 +59,6 @@ class Publication:
             or (not self.via_root and table.root in self.tables.values())
         )
 
-    def lost_since(self, then: Mapping[str, Any]) -> str | None:
-        """Say what of `then`, a stored `identity`, is gone for good; tables apart."""
-        if self.oid != then["oid"]:
-            return f"publication {self.name!r} was dropped and created again"
-        if self.via_root != then["via_root"]:
-            return f"publication {self.name!r} has another publish_via_partition_root"
-        missing = set(then["operations"]) - self.operations
-        if missing:
-            return f"publication {self.name!r} no longer publishes {sorted(missing)}"
-        return None
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is stored of it, to recognise it later."""
-        return {
-            "oid": self.oid,
-            "operations": sorted(self.operations),
-            "via_root": self.via_root,
-            "tables": sorted(self.tables),
-        }
-
 
 # Not from pg_publication_tables, which opens each table and waits for its lock.
 _PUBLICATIONS: Final = """
@@ -83,7 +70,13 @@ SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
     WHERE r.prpubid = p.oid ORDER BY r.prrelid),
   ARRAY(SELECT n.nspname || '.' || c.relname FROM pg_publication_rel r
     JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE r.prpubid = p.oid ORDER BY r.prrelid)
+    WHERE r.prpubid = p.oid ORDER BY r.prrelid),
+  p.xmin::text::bigint, p.ctid::text, ARRAY(SELECT ctid::text FROM pg_publication),
+  ARRAY(SELECT to_jsonb(ARRAY[r.oid::bigint, r.xmin::text::bigint,
+      (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)::int])
+    FROM pg_publication_rel r WHERE r.prpubid = p.oid ORDER BY r.prrelid),
+  ARRAY(SELECT to_jsonb(ARRAY[s.pnnspid::bigint, s.oid::bigint, s.xmin::text::bigint])
+    FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)
 FROM pg_publication p WHERE %(names)s::text[] IS NULL OR p.pubname = ANY (%(names)s)
 ORDER BY p.pubname
 """
@@ -106,9 +99,22 @@ def find(
             via_root=row[7],
             schemas=frozenset(row[8]),
             tables=dict(zip(row[9], row[10], strict=True)),
+            xmin=row[11],
+            place=_place(row[12]),
+            places=frozenset(map(_place, row[13])),
+            rows={
+                table: (oid, xmin, bool(part))
+                for table, (oid, xmin, part) in zip(row[9], row[14], strict=True)
+            },
+            schema_rows={schema: (oid, xmin) for schema, oid, xmin in row[15]},
         )
         for row in connection.execute(_PUBLICATIONS, {"names": wanted}).fetchall()
     }
+
+
+def _place(ctid: str) -> Place:
+    page, _, line = ctid.strip("()").partition(",")
+    return int(page), int(line)
 
 
 _NAMES: Final = """

@@ -14,10 +14,11 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.lsn import Lsn, parse
-from walstream.postgres import quote
+from walstream.postgres import quote, synchronous
 from walstream.postgres.connection import Connection
 
 _OLDEST: Final = 150000
+_FROZEN_AFTER_MS: Final = 30_000  # where it has no wal_sender_timeout
 _MAX_STATUS_INTERVAL_S: Final = 10.0
 
 _FACTS: Final = """
@@ -27,6 +28,8 @@ SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
        pg_is_in_recovery() AS in_recovery,
        current_setting('wal_level') AS wal_level,
        current_setting('server_encoding') AS encoding,
+       current_setting('synchronous_standby_names') AS synchronous,
+       current_setting('application_name') AS application,
        (SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout')
          AS wal_sender_timeout_ms,
        (SELECT r.rolreplication OR r.rolsuper OR EXISTS
@@ -55,11 +58,18 @@ class Server:
     flush_lsn: Lsn
     role: str = ""  # of our sessions
     version: int = 0  # 150018 is 15.18
+    application: str = ""  # name of our sessions
+    synchronous: str = ""  # synchronous_standby_names
 
     @property
     def origin(self) -> str:
         """What a record's source begins with."""
         return f"{self.system_identifier}/{self.database}"
+
+    @property
+    def frozen_after_ms(self) -> int:
+        """For how long a client may stand still and surely have its slot after it."""
+        return self.wal_sender_timeout_ms // 2 or _FROZEN_AFTER_MS
 
     @property
     def status_interval_s(self) -> float:
@@ -98,20 +108,30 @@ def look(connection: Connection) -> Server:
         flush_lsn=parse(facts.get("flush_lsn", "0/0")),
         role=facts["role"],
         version=version,
+        application=facts["application"],
+        synchronous=facts["synchronous"],
     )
 
 
-def check(server: Server, encoding: str = "", *, resuming: bool = False) -> None:
+def check(
+    server: Server,
+    encoding: str = "",
+    *,
+    resuming: bool = False,
+    allow_synchronous: bool = False,
+) -> None:
     """Refuse a server that cannot be streamed from, with what would cure it.
 
     While `resuming`, a standby may be the primary that is just being promoted.
     """
-    for _, problem in problems(server, encoding, resuming=resuming):
+    for _, problem in problems(
+        server, encoding, resuming=resuming, allow_synchronous=allow_synchronous
+    ):
         raise problem
 
 
 def problems(
-    server: Server, encoding: str, *, resuming: bool
+    server: Server, encoding: str, *, resuming: bool, allow_synchronous: bool
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Give all that `check` refuses, each with a code, the first met first."""
     if server.in_recovery:
@@ -156,4 +176,11 @@ def problems(
                     then='say in the source\'s `encoding` what they are: "UTF8"'
                 ),
             ),
+        )
+    if not allow_synchronous and synchronous.holds_commits(
+        server.synchronous, server.application
+    ):
+        yield (
+            "synchronous-standby",
+            synchronous.refusal(server.synchronous, server.application),
         )

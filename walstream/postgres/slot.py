@@ -14,6 +14,7 @@ from psycopg.pq.abc import PGresult
 
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
+from walstream.postgres import synchronous
 from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.health import Health
 
@@ -37,6 +38,7 @@ class Slot:
     wal_status: str | None  # reserved | extended | unreserved | lost
     invalidation: str | None  # why it is of no more use; 15 knows only wal_status
     confirmed_flush_lsn: Lsn | None
+    two_phase: bool = False  # gives out transactions when they are prepared
 
     @property
     def lost(self) -> str | None:
@@ -59,7 +61,8 @@ def find(connection: Connection, name: str) -> Slot | None:
     """Look a slot up by its name."""
     query = sql.SQL(
         "SELECT slot_name, slot_type, plugin, database, active_pid, wal_status, {},"
-        " confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s"
+        " confirmed_flush_lsn::text, two_phase FROM pg_replication_slots"
+        " WHERE slot_name = %s"
     ).format(invalidation(connection.info.server_version))
     row = connection.execute(query, (name,)).fetchone()
     if row is None:
@@ -73,27 +76,31 @@ def find(connection: Connection, name: str) -> Slot | None:
         wal_status=row[5],
         invalidation=row[6],
         confirmed_flush_lsn=parse(row[7]) if row[7] else None,
+        two_phase=row[8],
     )
 
 
 _HEALTH: Final = """
 SELECT coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
-       wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text, {}
+       wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text, {},
+       current_setting('synchronous_standby_names'), current_setting('application_name')
 FROM pg_replication_slots WHERE slot_name = %s
 """
 
 
-def health(connection: Connection, name: str) -> Health | None:
+def health(connection: Connection, slot: str) -> Health | None:
     """Measure a slot; None: it is gone."""
     query = sql.SQL(_HEALTH).format(invalidation(connection.info.server_version))
-    row = connection.execute(query, (name,)).fetchone()
+    row = connection.execute(query, (slot,)).fetchone()
     if row is None:
         return None
-    held, wal_status, safe_wal_size, flush_lsn, reason = row
+    held, wal_status, safe_wal_size, flush_lsn, reason, standbys, name = row
     lost = reason or ("wal_status lost" if wal_status == "lost" else None)
     # a slot that is lost keeps its restart_lsn, but no WAL
     held = 0 if lost else held
-    return Health(held, wal_status, safe_wal_size, parse(flush_lsn), lost)
+    waits = synchronous.holds_commits(standbys, name)
+    said = synchronous.text(standbys, name) if waits else ""
+    return Health(held, wal_status, safe_wal_size, parse(flush_lsn), lost, said)
 
 
 def holder(connection: Connection, pid: int) -> str:
@@ -202,7 +209,7 @@ def create(dsn: str, wish: Wish, patience: Patience) -> Created:
     told = False
     try:
         while pgconn.is_busy():
-            if select.select([pgconn.socket], [], [], _POLL_S)[0]:
+            if _readable(pgconn.socket, _POLL_S):
                 pgconn.consume_input()
             if patience.stopped.is_set():
                 raise Transient("stopped while the slot was being created")
@@ -223,6 +230,12 @@ def create(dsn: str, wish: Wish, patience: Patience) -> Created:
         replication.close()
         raise
     return Created(parse(point), snapshot, replication)
+
+
+def _readable(socket: int, timeout_s: float) -> bool:
+    waiting = select.poll()  # not select: it ends at descriptor 1023
+    waiting.register(socket, select.POLLIN)
+    return bool(waiting.poll(timeout_s * 1000))
 
 
 def _refused(result: PGresult | None, name: str) -> WalstreamError:

@@ -95,6 +95,18 @@ def check_ours(slot: Slot, server: Server) -> None:
             hint="going on would take it from whoever made it",
             repair=Repair(then="give the source another `slot`"),
         )
+    if slot.two_phase:
+        # its transactions come at PREPARE, before it is known that they are committed
+        raise HistoryError(
+            f"slot {slot.name!r} has two_phase on: it would give out what is prepared,"
+            " and may be rolled back",
+            hint="walstream makes none such; whoever reads it relies on that",
+            repair=Repair(
+                then="give the source another `slot`; PostgreSQL 18 also turns it off,"
+                " over a connection with replication=database: ALTER_REPLICATION_SLOT"
+                f" {slot.name} (TWO_PHASE false)"
+            ),
+        )
 
 
 def _resume(
@@ -138,13 +150,7 @@ def _resume(
             repair=reset,
         )
     if confirmed > resume:
-        raise SlotLost(
-            f"slot {slot.name!r} is confirmed to {show(confirmed)}, beyond the"
-            f" position {show(resume)}: someone else read it, or the state folder is"
-            " an old copy",
-            hint=_GAP,
-            repair=reset,
-        )
+        raise _read_by_another(slot, resume, reset)
     if resume > server.flush_lsn:
         raise HistoryError(
             f"the position {show(resume)} lies beyond the server's WAL, which ends at"
@@ -153,6 +159,30 @@ def _resume(
             repair=reset,
         )
     return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
+
+
+def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
+    """Say who has the slot: an instance that goes on is not to be reset."""
+    what = (
+        f"slot {slot.name!r} is confirmed to {show(slot.confirmed_flush_lsn or 0)},"
+        f" beyond the position {show(resume)}"
+    )
+    if slot.active_pid:
+        return SlotLost(
+            f"{what}: another instance reads it now (pid {slot.active_pid})",
+            hint="that one goes on, and nothing is missing: leave this one stopped. Two"
+            " instances of one source need one state folder between them",
+            repair=Repair(
+                command="walstream slots",  # names who reads it
+                then="remove this instance, or its copy of the state folder",
+            ),
+        )
+    return SlotLost(
+        f"{what}: someone else read it, or the state folder is an old copy",
+        hint="if another instance took the slot over, start that one, with its state"
+        f" folder, and leave this one stopped; if nothing did, {_GAP}",
+        repair=reset,
+    )
 
 
 def check_timeline(

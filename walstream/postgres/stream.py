@@ -17,8 +17,10 @@ import psycopg
 from walstream.errors import HistoryError, Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.op import EPOCH_S
+from walstream.pgoutput.large import LARGE_FRAME, LargeFrame
 from walstream.ports import Position
 from walstream.postgres import timeline as timelines
+from walstream.postgres import unsendable
 from walstream.postgres.connection import (
     Connection,
     connect,
@@ -33,7 +35,10 @@ _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wan
 _U64: Final = Struct("!Q").unpack_from
 _SILENCE_S: Final = 60.0  # the server answers our status updates: none is a dead peer
 _READS_PER_CALL: Final = 4
+_SMALL: Final = 64 << 10  # bytes of a frame: less is not added up
+_MOST_TAKEN: Final = 1 << 20  # bytes of others: what libpq has may be 500 large ones
 _LITERAL_QUOTE: Final = "'"
+_NOT_IN_STATE: Final = "55000"  # object_not_in_prerequisite_state
 
 
 def start_command(slot: str, resume: Lsn, publications: Sequence[str]) -> str:
@@ -46,6 +51,18 @@ def start_command(slot: str, resume: Lsn, publications: Sequence[str]) -> str:
     )
 
 
+def tells_of_no_publication(diagnostic: psycopg.errors.Diagnostic) -> bool:
+    """Know PostgreSQL 18's "skipped loading publication", in any language.
+
+    A walsender says 55000 of synchronized_standby_slots too, from slot.c; names of the
+    server's source are never translated.
+    """
+    return diagnostic.sqlstate == _NOT_IN_STATE and (
+        diagnostic.source_file == "pgoutput.c"
+        or diagnostic.source_function == "LoadPublications"
+    )
+
+
 class SlotSource:
     """CopyData frames of one slot, from `resume` on."""
 
@@ -53,6 +70,8 @@ class SlotSource:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._pgconn.nonblocking = 1
+        self._inbound = select.poll()  # not select: it ends at descriptor 1023
+        self._inbound.register(self._pgconn.socket, select.POLLIN)
         # TLS may keep what it has read, and the socket does not show that
         self._hides = bool(self._pgconn.ssl_in_use)
         self._received = start
@@ -68,10 +87,9 @@ class SlotSource:
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         # PostgreSQL 18 goes on without the publication: rows are skipped from here
-        if diagnostic.sqlstate == "55000" and "publication" in (
-            diagnostic.message_primary or ""
-        ):
-            self._lost_publication = diagnostic.message_primary
+        if tells_of_no_publication(diagnostic):
+            said = diagnostic.message_primary or diagnostic.source_function
+            self._lost_publication = said or "a publication is gone"
 
     def fileno(self) -> int:
         return self._pgconn.socket
@@ -91,7 +109,7 @@ class SlotSource:
         try:
             frames = self._take(limit)
         except psycopg.Error as error:
-            raise translate(error, "streaming") from error
+            raise self._failed(error) from error
         if self._lost_publication:
             raise publication_lost(self._lost_publication)
         if frames:
@@ -105,17 +123,29 @@ class SlotSource:
     def _take(self, limit: int) -> list[bytes]:
         frames: list[bytes] = []
         take = self._pgconn.get_copy_data
-        reads, fruitless = 0, False
+        reads, fruitless, taken = 0, False, 0
         while len(frames) < limit:
             size, data = take(1)
             if size > 0:
-                frames.append(bytes(data))
                 fruitless = False
+                if size < _SMALL:
+                    frames.append(bytes(data))
+                    continue
+                taken += size
+                if size >= LARGE_FRAME:
+                    frames.append(LargeFrame(data))  # not copied
+                else:
+                    frames.append(bytes(data))
+                if taken >= _MOST_TAKEN:
+                    break
             elif size == 0:
                 if (fruitless and not self._hides) or reads >= _READS_PER_CALL:
                     break
                 reads += 1
                 fruitless = True
+                if not frames and self._inbound.poll(0):
+                    # of a message that takes its time each part is a sign of life
+                    self._last_inbound = time.monotonic()
                 self._pgconn.consume_input()  # what is there; never waits
             elif not frames:
                 raise self._ended()
@@ -137,9 +167,13 @@ class SlotSource:
     def _ended(self) -> Exception:
         result = self._pgconn.get_result()
         if result is not None and result.error_message:
-            error = psycopg.errors.error_from_result(result)
-            return translate(error, "streaming")
+            return self._failed(psycopg.errors.error_from_result(result))
         return Transient("streaming: the server ended the stream")
+
+    def _failed(self, error: psycopg.Error) -> Exception:
+        if unsendable.is_unsendable(error):
+            return unsendable.stop(error, self._received)
+        return translate(error, "streaming")
 
     def ask(self) -> None:
         """Have the server say soon how far it is; from any thread."""

@@ -1,7 +1,9 @@
 """A chunk: some rows of one relation, and the query that reads them; pure.
 
 Chunks are numbered from 1 over all tables of a snapshot; a row's seq_id is its chunk's
-number, and its index in the chunk's reading order, which every attempt repeats.
+number, and its index in the chunk's reading order, which every attempt repeats. Where
+none does (views, foreign tables, other access methods), each attempt has a number of
+its own: who passes over what it had would pass over other rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,6 +33,18 @@ class ChunkFailed(WalstreamError):
     """A chunk failed as often as Spark tries: the table, the range, the cause."""
 
     exit_code: ClassVar[int] = 5
+
+
+class Unreadable(WalstreamError):
+    """The server does not give these rows, whoever asks for them however often."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class Doubtful(Unreadable):
+    """The server does not give these rows: it may be a fault of the moment."""
+
+    retryable: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,12 @@ class Chunk:
     relation: Relation
     span: Span
     size: int = 0  # bytes, about: what progress counts
+    sent_as: int = 0  # its rows' number, where an earlier attempt took the chunk's own
+
+    @property
+    def repeats(self) -> bool:
+        """Tell whether each attempt reads the same rows in the same order."""
+        return self.span is not None
 
     @property
     def title(self) -> str:
@@ -96,7 +116,7 @@ class Chunk:
 
     @property
     def first_seq_id(self) -> int:
-        return self.number << CHUNK_BITS
+        return (self.sent_as or self.number) << CHUNK_BITS
 
     def __str__(self) -> str:
         where = self.span or "all rows"
@@ -119,6 +139,14 @@ class ChunkDone:
 @dataclass(frozen=True, slots=True)
 class ChunkRefused:
     """Why a chunk need not be tried again: as a result, since Spark would."""
+
+    number: int
+    error: WalstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPostponed:
+    """Why a chunk has to be tried again later: what passes is no fault of its own."""
 
     number: int
     error: WalstreamError

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Final, Protocol
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import TaskContext
 from pyspark.accumulators import (
     Accumulator,
     AccumulatorParam,
@@ -23,11 +24,23 @@ from pyspark.accumulators import (
 from pyspark.util import InheritableThread
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
-from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
+from walstream.spark.chunk import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+    ChunkRefused,
+    Unreadable,
+)
 from walstream.spark.session import Spark
 
-Task = Callable[[Any], ChunkDone | ChunkRefused]
-"""Does one chunk, of the kind that it is made for."""
+Outcome = ChunkDone | ChunkPostponed
+"""What is told of a chunk."""
+
+Task = Callable[[Any], Outcome | ChunkRefused]
+"""Does one chunk, of the kind that it is made for.
+
+Its `of`, where it has one, gives what chunks of one table need of it: less to pickle.
+"""
 
 _LANES: Final = 4  # jobs at a time
 _LOOK_EVERY_S: Final = 0.02
@@ -70,10 +83,10 @@ def run(
     spark: Spark,
     chunks: Sequence[Runnable],
     task: Task,
-    on_done: Callable[[ChunkDone], None],
+    on_done: Callable[[Any], None],
     on_turn: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run all chunks, in their order; call back from this thread.
+    """Run all chunks, in their order; call back from this thread, with each Outcome.
 
     Raises ChunkFailed when one failed as often as Spark tries, what the task says no
     retry will cure, Transient when Spark itself is gone. What a callback raises ends
@@ -110,7 +123,7 @@ class _Run:
         self._lanes = [InheritableThread(self._work, daemon=True) for _ in range(lanes)]
 
     def follow(
-        self, on_done: Callable[[ChunkDone], None], on_turn: Callable[[], None]
+        self, on_done: Callable[[Any], None], on_turn: Callable[[], None]
     ) -> None:
         seen: set[int] = set()
         for lane in self._lanes:
@@ -135,7 +148,7 @@ class _Run:
                 f"Spark did not say what became of chunks {sorted(missing)}"
             )
 
-    def _take(self, seen: set[int]) -> Iterator[ChunkDone]:
+    def _take(self, seen: set[int]) -> Iterator[Outcome]:
         """Give what was not seen yet; a refusal is an error at once."""
         for outcome in self._outcomes.value[len(seen) :]:
             seen.add(outcome.number)
@@ -164,10 +177,18 @@ class _Run:
             self._group, f"walstream: {part[0].title}", interruptOnCancel=False
         )
         context.setLocalProperty("spark.scheduler.pool", self._spark.pool)
-        task, outcomes = self._task, self._outcomes
+        narrowed = getattr(self._task, "of", None)
+        task = narrowed(part[0]) if narrowed else self._task
+        outcomes = self._outcomes
 
         def each(mine: Iterable[Runnable]) -> Iterator[int]:
+            context = TaskContext.get()
+            tried = context is not None and context.attemptNumber() > 0
             for chunk in mine:
+                if tried and not getattr(chunk, "repeats", True):
+                    error = Transient(f"{chunk}: an attempt of it died")
+                    outcomes.add([ChunkPostponed(chunk.number, error)])
+                    continue
                 try:
                     outcomes.add([task(chunk)])
                 except ChunkFailed:
@@ -202,8 +223,10 @@ def _slices(chunks: Sequence[Runnable], most: int) -> Iterator[list[Runnable]]:
 
 
 def _refused(outcome: ChunkRefused) -> WalstreamError:
-    """Blame the chunk, not the source, for a record that no topic takes."""
+    """Blame the chunk, not the source, for rows that nobody gives, or takes."""
     error = outcome.error
+    if isinstance(error, Unreadable):
+        return ChunkFailed(str(error.args[0]), hint=error.hint, repair=error.repair)
     if isinstance(error, RecordRefused):
         text = f"chunk {outcome.number}: {error.args[0]}"
         return ChunkFailed(text, hint=error.hint, repair=error.repair)

@@ -6,16 +6,17 @@ properties.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import compress, repeat
 from operator import add
-from typing import Final
+from typing import Final, Self
 
 from walstream.formats import LineEncoder, encoder_of
 from walstream.formats.context import Context
 from walstream.handlers.chain import Chain, Spec
 from walstream.lsn import Lsn
-from walstream.op import EPOCH_S, Kind, ReplicationOp
+from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
 from walstream.partitioner import for_all
 from walstream.routing import Route, Router
 from walstream.row import Row
@@ -32,7 +33,8 @@ class TopicShape:
     """What a record must fit."""
 
     partitions: int
-    limit: int  # max.message.bytes
+    limit: int  # bytes of a record
+    advice: str = ""  # what takes a larger one; "": max.message.bytes
 
 
 _NO_TOPIC: Final = TopicShape(1, 1 << 62)
@@ -52,6 +54,14 @@ class Target:
     handlers: tuple[Spec, ...] = ()
     parking: str = ""  # the topic of what is too large for its own; "": that stops
     dry: bool = False  # nothing is sent: there are no topics
+
+    def of(self, table: Table) -> Self:
+        """Give what is needed for one table: of thousands of topics, its own."""
+        router = deepcopy(self.router)  # it remembers whom it was asked for
+        route = router.route(table, self.context.origin)
+        wanted = {self.parking, route.topic if route is not None else ""}
+        topics = {name: self.topics[name] for name in wanted & self.topics.keys()}
+        return replace(self, router=router, topics=topics)
 
 
 class Outlet:
@@ -175,12 +185,13 @@ class Outlet:
     def _park(self, key: bytes, size: int, seq_id: int) -> None:
         topic = self._route.topic if self._route else ""
         op = replace(self._op, seq_id=seq_id)
-        large = TooLarge(op, key, size, topic, self._shape.limit)
+        shape = self._shape
+        large = TooLarge(op, key, size, topic, shape.limit, shape.advice)
         parking = self._target.parking
-        shape = self._target.topics.get(parking)
-        if shape is None or self._sender is None or large.size_parked > shape.limit:
+        aside = self._target.topics.get(parking)
+        if aside is None or self._sender is None or large.size_parked > aside.limit:
             raise large.refusal()
-        (partition,) = self._partitions([key], shape.partitions)
+        (partition,) = self._partitions([key], aside.partitions)
         self._sender.send_aside(parking, large.document(), key, partition)
         self.tally.parked[op.table.full_name] += 1
         large.tell(self._target.outgoing.sink, parking)

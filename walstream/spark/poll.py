@@ -1,6 +1,7 @@
-"""What Spark runs for a range of a polled table: read it, encode, send, see delivered.
+"""What is run for a range of a polled table: read it, encode, send, see delivered.
 
-Pickled into a worker with its reader and its sinks. As with a backfill's task, what it
+Pickled into a worker of Spark with its reader and its sinks, or run `here`, which takes
+a few rows no way round. As with a backfill's task, what it
 raises Spark tries again and shows to people: it names the range's table and the cause,
 never a value or a secret; what no retry can cure is returned instead. A row that a
 topic refuses ends the range before it: what came before is delivered, and counts.
@@ -14,15 +15,16 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final, Protocol
 
-from walstream.errors import RecordRefused, WalstreamError
+from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
 from walstream.intervals import Interval, missing
 from walstream.partitioner import for_all
 from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.leash import Leash
-from walstream.spark.sender import Outgoing, Sender
-from walstream.too_large import RECORD_OVERHEAD
+from walstream.spark.sender import Outgoing
+from walstream.spark.senders import OF_THIS_PROCESS, Senders
+from walstream.too_large import RECORD_OVERHEAD, widen
 
 _AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
 
@@ -52,6 +54,7 @@ class Range:
     number: int
     table: str  # as configured
     span: Ahead | Late
+    rows: int | None = None  # about how many, at most; None: it may be any number
 
     @property
     def title(self) -> str:
@@ -73,6 +76,8 @@ class RangeDone(ChunkDone):
     missing: tuple[Interval, ...] = ()  # up to there
     keys: tuple[int, ...] = ()  # of those that were late
     refused: WalstreamError | None = None  # why it ends before the range does
+    read_s: float = 0.0  # what of the time went into the database
+    publish_s: float = 0.0  # and into Kafka
 
 
 class Reader(Protocol):
@@ -99,8 +104,9 @@ class RowTarget:
     outgoing: Outgoing
     topic: str
     partitions: int
-    limit: int  # max.message.bytes
+    limit: int  # bytes of a record
     partitioner: str
+    advice: str = ""  # what takes a larger one; "": max.message.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +124,11 @@ class PollTask:
         """Do one range; raise ChunkFailed when Spark should try again."""
         try:
             with ExitStack() as stack:
+                check = _nothing
                 if self.leash is not None:
                     stack.enter_context(self.leash.worn())
-                return _Attempt(self, part).run()
+                    check = self.leash.check
+                return _Attempt(self, part, check, OF_THIS_PROCESS).run()
         except WalstreamError as error:
             clean = error.cleaned(self.secrets)
             if not error.retryable:
@@ -128,22 +136,38 @@ class PollTask:
             time.sleep(_AGAIN_S)
             raise ChunkFailed(f"{part}: {clean.args[0]}") from None
         except Exception as error:  # noqa: BLE001 - its words may hold values
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            name = type(error).__name__
-            raise ChunkFailed(
-                f"{part}: {name} in {where.name}, {where.filename}:{where.lineno}"
-            ) from None
+            raise ChunkFailed(_where(part, error)) from None
+
+    def here(
+        self, part: Range, check: Callable[[], None], senders: Senders
+    ) -> RangeDone:
+        """Do one range in this very process; `check` may end it."""
+        try:
+            return _Attempt(self, part, check, senders).run()
+        except WalstreamError as error:
+            raise error.cleaned(self.secrets) from None
+        except Exception as error:  # noqa: BLE001 - likewise
+            raise Transient(_where(part, error)) from None
+
+
+def _where(part: Range, error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    name = type(error).__name__
+    return f"{part}: {name} in {where.name}, {where.filename}:{where.lineno}"
 
 
 class _Attempt:
     """One try of one range."""
 
-    def __init__(self, task: PollTask, part: Range) -> None:
+    def __init__(
+        self, task: PollTask, part: Range, check: Callable[[], None], senders: Senders
+    ) -> None:
         self._task = task
         self._part = part
-        self._check: Callable[[], None] = (
-            task.leash.check if task.leash is not None else _nothing
-        )
+        self._check = check
+        self._senders = senders
+        self._began = time.perf_counter()
+        self._read_s = 0.0
         self._encoder = RowEncoder(task.source, task.table, task.reader.columns)
         self._keys: list[int] = []
         self._bytes = 0
@@ -153,13 +177,15 @@ class _Attempt:
     def run(self) -> RangeDone:
         try:
             for target in self._task.targets:
-                self._outlets.append(_Outlet(target, self._check))
-            for block in self._blocks():
+                self._outlets.append(_Outlet(target, self._senders, self._check))
+            for block in self._timed(self._blocks()):
                 self._check()
                 if not self._send(block):
                     break
             for outlet in self._outlets:
                 outlet.sender.finish()
+            for outlet in self._outlets:
+                self._senders.give_back(outlet.target.outgoing, outlet.sender)
         except BaseException:
             for outlet in self._outlets:
                 outlet.sender.abandon()
@@ -171,6 +197,15 @@ class _Attempt:
         if isinstance(span, Ahead):
             return self._task.reader.ahead(span.low, span.high, span.limit)
         return self._task.reader.late(span.keys)
+
+    def _timed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        while True:
+            began = time.perf_counter()
+            block = next(blocks, None)
+            self._read_s += time.perf_counter() - began
+            if block is None:
+                return
+            yield block
 
     def _send(self, block: Block) -> bool:
         """Send rows; False: one of them was refused, and none after it was sent."""
@@ -194,12 +229,11 @@ class _Attempt:
         return self._refused is None
 
     def _refuse(self, key: int, size: int, room: int) -> RecordRefused:
-        topics = [one.target.topic for one in self._outlets if one.target.limit == room]
+        narrow = next(o.target for o in self._outlets if o.target.limit == room)
         return RecordRefused(
             f"the row with key {key} of table {self._task.table!r} has {size} bytes,"
-            f" topic {topics[0]!r} takes {room}",
-            hint=f"raise max.message.bytes of {topics[0]!r}: walstream goes on by"
-            " itself",
+            f" topic {narrow.topic!r} takes {room}",
+            hint=f"{widen(narrow.topic, narrow.advice)}: walstream goes on by itself",
         )
 
     def _outcome(self) -> RangeDone:
@@ -209,6 +243,8 @@ class _Attempt:
             "rows": len(keys),
             "bytes": self._bytes * len(self._outlets),
             "refused": self._refused,
+            "read_s": self._read_s,
+            "publish_s": time.perf_counter() - self._began - self._read_s,
         }
         if isinstance(span, Late):
             return RangeDone(**done, keys=tuple(keys))
@@ -221,10 +257,11 @@ class _Attempt:
 class _Outlet:
     """The records of one range for one sink."""
 
-    def __init__(self, target: RowTarget, check: Callable[[], None]) -> None:
+    def __init__(
+        self, target: RowTarget, senders: Senders, check: Callable[[], None]
+    ) -> None:
         self.target = target
-        self.sender = Sender(target.outgoing, check)
-        self.sender.acquaint(target.topic)
+        self.sender = senders.take(target.outgoing, target.topic, check)
         self._partitions = for_all(target.partitioner)
 
     def send(self, values: Sequence[bytes], keys: Sequence[bytes]) -> None:

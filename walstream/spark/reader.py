@@ -14,7 +14,15 @@ import psycopg
 from psycopg import pq, sql
 
 from walstream.errors import WalstreamError
-from walstream.spark.chunk import Chunk, Pages, SnapshotGone, TableRewritten, statement
+from walstream.spark.chunk import (
+    Chunk,
+    Doubtful,
+    Pages,
+    SnapshotGone,
+    TableRewritten,
+    Unreadable,
+    statement,
+)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _TRANSACTION_TIMEOUT_FROM: Final = 170000
@@ -33,6 +41,11 @@ _SETTINGS: Final = (
     "SET LOCAL jit = off"
 )
 _GONE: Final = {"42P01", "42703"}  # table, column
+_DENIED: Final = "42501"
+# PostgreSQL manual, appendix "Error Codes": connections, rollbacks of others' making,
+# resources, an operator, locks, time-outs
+_PASSING: Final = ("08", "40", "53", "57", "55P03", "55006", "25P03", "25P04")
+_DOUBTFUL: Final = ("58", "XX000")  # a disk's, or the server's own
 _SNAPSHOT_LOST: Final = {"22023", "42704", "55000"}
 _UNCHANGED: Final = (
     "SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = %s"
@@ -95,10 +108,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
     try:
         yield from copied(connection.pgconn, query)
     except psycopg.Error as error:
-        if error.sqlstate in _GONE:
-            text = error.diag.message_primary
-            raise TableRewritten(f"{chunk.relation.full_name!r}: {text}") from None
-        raise
+        raise _judged(error, chunk) from error
     relation = chunk.relation
     named = (relation.schema, relation.name, relation.oid)
     # by now, not by the snapshot: what was read is what has the name now
@@ -110,6 +120,24 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
         raise TableRewritten(
             f"{chunk.relation.full_name!r} was rewritten or truncated meanwhile"
         )
+
+
+def _judged(error: psycopg.Error, chunk: Chunk) -> Exception:
+    """Tell what is a fault of these rows, and not of the connection or the moment."""
+    state = error.sqlstate
+    if state is None or state.startswith(_PASSING):
+        return error
+    text = error.diag.message_primary
+    if state in _GONE:
+        return TableRewritten(f"{chunk.relation.full_name!r}: {text}")
+    text = f"{text} ({state})"
+    if state == _DENIED:
+        return Unreadable(
+            text,
+            hint=f"the right to read {chunk.relation.full_name!r} was taken away, or"
+            " row-level security hides its rows: grant it, or read as another role",
+        )
+    return (Doubtful if state.startswith(_DOUBTFUL) else Unreadable)(text)
 
 
 def copied(pgconn: pq.abc.PGconn, query: bytes) -> Iterator[bytes]:

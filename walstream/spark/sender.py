@@ -56,6 +56,13 @@ class Sender:
         self._producer = self._open()
         self.produce = self._producer.produce
 
+    def begin(self, check: Callable[[], None]) -> None:
+        """Begin again, after a `finish`: nothing is in flight."""
+        self._check = check
+        self._delivered = self.sent = 0
+        self._failed = None
+        self._last = {}
+
     def _open(self) -> Producer:
         properties = dict(self._outgoing.producer)
         if self._transaction:

@@ -2,26 +2,36 @@
 
 Pickled into a worker with its database and its sinks. What it raises, Spark tries again
 and shows to people: so an error says the chunk and the cause, never a value, a secret
-or a library's own words around them. What no retry can cure is returned instead.
+or a library's own words around them. Spark's tries are few, and soon over: so they are
+for what may be the chunk's own fault alone. What no retry can cure is returned instead,
+and so is what passes, a refused connection or a broker that is away: it may take long.
 """
 
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
 
-from walstream.errors import WalstreamError
+from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkRefused, Void
+from walstream.spark.chunk import (
+    Chunk,
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+    ChunkRefused,
+    Unreadable,
+    Void,
+)
 from walstream.spark.leash import Leash
 from walstream.spark.outlet import Outlet, Target
 from walstream.spark.reader import Database, blocks, under_snapshot
 
-_AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
+_AGAIN_S: Final = 1.0
 
-Outcome = ChunkDone | ChunkRefused
+Outcome = ChunkDone | ChunkPostponed | ChunkRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,11 @@ class ChunkTask:
     leash: Leash | None = None  # where tasks run on the driver's machine
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
+    def of(self, chunk: Chunk) -> Self:
+        """Give the task for chunks of one table, to be sent to each of them."""
+        table = chunk.relation.table
+        return replace(self, targets=tuple(one.of(table) for one in self.targets))
+
     def __call__(self, chunk: Chunk) -> Outcome:
         """Do one chunk; raise ChunkFailed when Spark should try again."""
         try:
@@ -43,17 +58,27 @@ class ChunkTask:
                     stack.enter_context(self.leash.worn())
                 return self._read(chunk)
         except WalstreamError as error:
-            clean = error.cleaned(self.secrets)
-            if isinstance(error, Void) or not error.retryable:
-                return ChunkRefused(chunk.number, clean)
-            time.sleep(_AGAIN_S)
-            raise ChunkFailed(f"{chunk}: {clean.args[0]}") from None
+            return self._failed(chunk, error)
         except Exception as error:  # noqa: BLE001 - its words may hold values
             where = traceback.extract_tb(error.__traceback__)[-1]
             name = type(error).__name__
             raise ChunkFailed(
                 f"{chunk}: {name} in {where.name}, {where.filename}:{where.lineno}"
             ) from None
+
+    def _failed(self, chunk: Chunk, error: WalstreamError) -> Outcome:
+        """Say what is to be done about it; raise what Spark is to try again."""
+        clean = error.cleaned(self.secrets)
+        text = f"{chunk}: {clean.args[0]}"
+        if isinstance(error, Unreadable) and not error.retryable:
+            told = Unreadable(text, hint=clean.hint, repair=clean.repair)
+            return ChunkRefused(chunk.number, told)
+        if isinstance(error, Void) or not error.retryable:
+            return ChunkRefused(chunk.number, clean)
+        time.sleep(_AGAIN_S)  # whoever tries again does so at once
+        if isinstance(error, Unreadable):
+            raise ChunkFailed(text) from None
+        return ChunkPostponed(chunk.number, Transient(text, hint=clean.hint))
 
     def _read(self, chunk: Chunk) -> ChunkDone:
         check = self.leash.check if self.leash is not None else _nothing

@@ -7,10 +7,12 @@ before were. Rows that suddenly are a thousand times wider end their page early.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, select, types
+from sqlalchemy import ColumnElement, Connection, CursorResult, cast, select, types
+from sqlalchemy.engine import Dialect
 
 from walstream.sql.shape import Shape, Type
 from walstream.sql.tolerance import is_undecodable, tolerate
+from walstream.sql.values import comes_as_text
 
 ROWS: Final = "walstream_rows"  # the execution option of what reads rows
 MOST_ROWS: Final = 10_000  # of a page
@@ -44,6 +46,10 @@ class Pages:
         self._connection = connection
         self._table = shape.clause()
         self._order = self._table.c[shape.key.name]
+        self._columns = [
+            _read_as(self._table.c[one.name], one.type, connection.dialect)
+            for one in shape.columns
+        ]
         self._wide = [
             place for place, one in enumerate(shape.columns) if not is_narrow(one.type)
         ]
@@ -65,7 +71,7 @@ class Pages:
         self, within: Sequence[ColumnElement[bool]], wanted: int
     ) -> tuple[Block, bool]:
         statement = (
-            select(self._table)
+            select(*self._columns)
             .where(*within)
             .order_by(self._order)
             .limit(wanted)
@@ -95,6 +101,15 @@ class Pages:
                 elif value is not None:
                     size += _OTHER_WIDTH
         return size
+
+
+def _read_as(
+    column: ColumnElement[Any], kind: Type, dialect: Dialect
+) -> ColumnElement[Any]:
+    """Select the column, or what the server writes of it."""
+    if comes_as_text(kind, dialect):
+        return cast(column, types.CHAR).label(column.key)
+    return column
 
 
 def _fetched(result: CursorResult[Any], size: int) -> Block:

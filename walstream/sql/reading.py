@@ -94,22 +94,26 @@ def rows(
 
 
 def present(
-    connection: Connection, shape: Shape, ranges: Iterable[tuple[int, int]]
+    connection: Connection, shape: Shape, ranges: Iterable[tuple[int, int]], most: int
 ) -> list[int]:
-    """Give the keys that are there in these ranges, ends included, in their order."""
+    """Give the first keys, up to `most`, that are there in these ranges.
+
+    Ends are included; the ranges are in order, and none lies over another.
+    """
     key, waiting = _key(shape), iter(ranges)
-    found: set[int] = set()
-    while some := list(islice(waiting, _RANGES)):
+    found: list[int] = []
+    while len(found) < most and (some := list(islice(waiting, _RANGES))):
         wanted = or_(
             *(
                 key.between(_bound(connection, low), _bound(connection, high))
                 for low, high in some
             )
         )
+        asked = select(key).where(wanted).order_by(key).limit(most - len(found))
         with connection.begin():
-            keys = connection.execute(select(key).where(wanted)).scalars().all()
-        found.update(wholes(keys, shape))
-    return sorted(found)
+            keys = connection.execute(asked).scalars().all()
+        found += wholes(keys, shape)
+    return found
 
 
 def picked(

@@ -10,8 +10,10 @@ from typing import Any, Final, TypeVar
 from sqlalchemy.exc import DBAPIError
 
 from walstream.errors import (
+    NO_REPAIR,
     ConfigError,
     PermissionLacking,
+    Repair,
     Transient,
     WalstreamError,
 )
@@ -24,6 +26,14 @@ _HINTS: Final[dict[type[WalstreamError], str]] = {
     Transient: _AGAIN,
     PermissionLacking: _GRANT,
     ConfigError: _CORRECT,
+}
+# by the code that ends the words: who may hold the lock
+_LOCKED: Final[dict[str, Repair]] = {
+    "(55P03)": Repair(
+        sql="SELECT relation::regclass, mode, pid, state, query FROM pg_locks JOIN"
+        " pg_stat_activity USING (pid) WHERE granted AND mode = 'AccessExclusiveLock';"
+    ),
+    "(1205)": Repair(sql="SHOW FULL PROCESSLIST;"),
 }
 _MOST_WORDS: Final = 300  # characters
 Kind = type[WalstreamError]
@@ -90,7 +100,8 @@ def translate(
         kind = Transient
     if secret:
         words = words.replace(secret, "***")
-    return kind(f"{doing}: {words}", hint=_HINTS.get(kind, ""))
+    repair = next((sql for code, sql in _LOCKED.items() if code in words), NO_REPAIR)
+    return kind(f"{doing}: {words}", hint=_HINTS.get(kind, ""), repair=repair)
 
 
 def _judge(error: BaseException) -> tuple[Kind, str]:

@@ -7,7 +7,7 @@ SQLite) stays as the driver gave it. What is right already costs nothing.
       with no fewer digits than are declared and none lost, JSON parsed
     MySQL, MariaDB: BIT as int, JSON of MySQL parsed (MariaDB's is a text), SET and ENUM
       as text, TIME as timedelta (it goes beyond a day), FLOAT and DOUBLE as float,
-      BOOLEAN as the TINYINT that it is
+      BOOLEAN as the TINYINT that it is; zero dates as text
     PostgreSQL: JSON parsed; see psycopg_text for what stays PostgreSQL's text
     others: what SQLAlchemy makes of the type, except of numbers and texts
 """
@@ -30,6 +30,8 @@ Converter = Callable[[Any], Any]  # of a value that is not None; never raises
 Row = tuple[Any, ...]
 
 _TOO_FINE: Final = re.compile(r"\.\d{7}")  # Python would cut what is below 1 µs
+_DATES: Final = (types.Date, types.DateTime)
+_LOSING_DATES: Final = frozenset({"mysqldb", "mysqlconnector", "mariadbconnector"})
 _NUMBERS_AND_TEXTS: Final = (types.Numeric, types.Integer, types.String, types.Enum)
 
 
@@ -74,7 +76,18 @@ def _of_sqlite(kind: Type) -> Converter | None:
     return None
 
 
+def comes_as_text(kind: Type, dialect: Dialect) -> bool:
+    """Whether the server has to write the value: the driver loses some.
+
+    Drivers of MySQL but one hand out None for a date that Python's type cannot hold.
+    """
+    return dialect.driver in _LOSING_DATES and isinstance(kind, _DATES)
+
+
 def _of_mysql(kind: Type, dialect: Dialect) -> Converter | None:
+    if comes_as_text(kind, dialect):
+        is_date = isinstance(kind, types.Date)
+        return _iso(date.fromisoformat if is_date else datetime.fromisoformat)
     if isinstance(kind, BIT):
         return _bits
     if isinstance(kind, SET) and dialect.driver == "mysqlconnector":

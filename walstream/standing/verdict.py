@@ -69,7 +69,12 @@ def _decide(seen: Seen) -> Decision:
     if seen.server is None:
         raise Transient("the server was not asked")
     position = seen.stored.position
-    servers.check(seen.server, seen.source.encoding, resuming=position is not None)
+    servers.check(
+        seen.server,
+        seen.source.encoding,
+        resuming=position is not None,
+        allow_synchronous=seen.source.allow_synchronous,
+    )
     decision = decide(seen.name, seen.stored, seen.slot, seen.server, adopt=False)
     if position is not None:
         timeline.check(seen.source.dsn, seen.name, position, seen.server)

@@ -14,7 +14,7 @@ from walstream.keys import KeyHistory
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
 from walstream.pgoutput.messages import Relation
-from walstream.ports import KeyFacts, Position
+from walstream.ports import Position
 from walstream.row import UNCHANGED
 
 
@@ -134,13 +134,11 @@ class MemoryCompanion:
         self,
         histories: Mapping[str, KeyHistory] | None = None,  # by `schema.table`
         *,
-        false_nulls: Iterable[str] = (),  # tables whose old rows are not to be believed
         toasted: str = "read",
         patience: int = 0,
         wake: Callable[[], None] = _nothing,
     ) -> None:
         self._histories = dict(histories or {})
-        self._false_nulls = frozenset(false_nulls)
         self._toasted = toasted
         self._patience = patience
         self._wake = wake
@@ -156,13 +154,14 @@ class MemoryCompanion:
         self._wake()
         return True
 
-    def keys(self, relation: Relation, xid: int = 0) -> KeyFacts | None:
-        del xid
+    def keys(
+        self, relation: Relation, xid: int = 0, place: Lsn = 0
+    ) -> KeyHistory | None:
+        del xid, place
         if self._not_yet():
             return None
         name = f"{relation.namespace}.{relation.name}"
-        history = self._histories.setdefault(name, KeyHistory([]))
-        return KeyFacts(history, name not in self._false_nulls)
+        return self._histories.setdefault(name, KeyHistory([]))
 
     def complete(self, op: ReplicationOp) -> bool:
         if op.new is None or UNCHANGED not in op.new:

@@ -1,10 +1,28 @@
 """A job's figures. What drivers do is shown by tests/integration and tests/fault."""
 
 import time
+from typing import Any
 
 import pytest
 
-from walstream.backfill.job import Progress
+from walstream.backfill import job as jobs
+from walstream.backfill.job import Job, Progress
+from walstream.backfill.order import SnapshotOrder
+from walstream.chunk_task import Snapshot
+from walstream.driver.order import Failed, Finished
+from walstream.errors import Transient
+from walstream.op import Table
+from walstream.retry import Backoff
+from walstream.spark.chunk import (
+    Chunk,
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+    Keys,
+    Relation,
+    Span,
+)
+from walstream.stop import Stop, Waker
 
 
 def test_time_left_follows_from_what_is_done() -> None:
@@ -20,3 +38,130 @@ def test_without_a_figure_nothing_is_promised() -> None:
     told = Progress(chunks=1, size=0, began=time.monotonic()).report()
     assert told["share"] == 0
     assert told["left_s"] is None
+
+
+class Telling:
+    """A driver that says what a test has it say, order by order."""
+
+    def __init__(self, *answers: list[Any]) -> None:
+        self.answers = list(answers)
+        self.orders: list[list[Chunk]] = []
+        self._left: list[Any] = []
+
+    def __call__(self, _address: str) -> "Telling":
+        return self
+
+    def order(self, order: SnapshotOrder) -> None:
+        self.orders.append(list(order.chunks))
+        self._left = self.answers.pop(0)
+
+    def hear(self, _wait_s: float) -> Any:
+        return self._left.pop(0) if self._left else Finished()
+
+    def close(self) -> None:
+        pass
+
+
+class Heard:
+    """What a job said of its tables."""
+
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, int]] = []
+        self.lost: list[str] = []
+
+    def done(self, table: str, rows: int) -> None:
+        self.ended.append((table, rows))
+
+    def given_up(self, table: str, why: str) -> None:
+        del why
+        self.lost.append(table)
+
+    def counted(self, chunk: Chunk, done: ChunkDone) -> None:
+        pass
+
+    def look(self, *, now: bool = False) -> None:
+        pass
+
+
+def chunk(number: int, name: str, span: Span = None, *keys: int) -> Chunk:
+    table = Table("public", name, ("id",), keys)
+    return Chunk(number, Relation("public", name, number, table), span)
+
+
+ORDERED = Keys(("id",), None, None)
+
+
+def ran(
+    monkeypatch: pytest.MonkeyPatch, driver: Telling, *chunks: Chunk
+) -> tuple[Heard, list[tuple[str, int]], Job]:
+    """Run the chunks; give what was said, and what was emptied by which number."""
+    monkeypatch.setattr(jobs, "Driver", driver)
+    monkeypatch.setattr(Backoff, "next", lambda _: 0.0)
+    order = SnapshotOrder("app", Snapshot("1-1", 99, b""), {}, chunks, "")
+    heard, emptied = Heard(), list[tuple[str, int]]()
+
+    def empty(table: Table, lsn: int, number: int) -> None:
+        assert lsn == 99
+        emptied.append((table.name, number))
+
+    job = Job(order, heard, "", empty)
+    assert job.run(Stop(Waker(), 1.0))
+    return heard, emptied, job
+
+
+def put_back(number: int) -> ChunkPostponed:
+    return ChunkPostponed(number, Transient("refused"))
+
+
+def test_a_chunk_that_is_put_back_comes_again_until_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Telling(*[[put_back(1)]] * 20, [ChunkDone(1, 3, 9)], [ChunkDone(2, 4, 9)])
+    first, second = chunk(1, "a", ORDERED, 0), chunk(2, "a", ORDERED, 0)
+    heard, _, job = ran(monkeypatch, driver, first, second)
+    assert heard.ended == [("public.a", 7)]
+    assert heard.lost == []
+    assert driver.orders[:2] == [[first, second]] * 2
+    assert driver.orders[-1] == [second]
+    assert job.progress.waits == ""
+
+
+def test_what_is_put_back_is_told_while_nothing_gets_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Telling([put_back(1)], [ChunkFailed("no more")])
+    monkeypatch.setattr(jobs, "Driver", driver)
+    monkeypatch.setattr(Backoff, "next", lambda _: 0.0)
+    chunks = [chunk(1, "a", ORDERED, 0)]
+    order = SnapshotOrder("app", Snapshot("1-1", 99, b""), {}, chunks, "")
+    job = Job(order, Heard(), "", lambda *_: None)
+    driver.answers[1] = [Failed(ChunkFailed("Spark: is broken"))]
+    with pytest.raises(ChunkFailed):
+        job.run(Stop(Waker(), 1.0))
+    assert job.progress.report()["waits"] == "refused"
+
+
+def test_rows_that_come_in_no_order_have_new_numbers_at_each_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = Telling(
+        [put_back(1), put_back(2), put_back(3)],
+        [Failed(Transient("the JVM is gone"))],
+        [ChunkDone(number, 1, 1) for number in (1, 2, 3)],
+    )
+    chunks = (
+        chunk(1, "ordered", ORDERED, 0),
+        chunk(2, "keyed", None, 0),
+        chunk(3, "view"),
+    )
+    _, emptied, _ = ran(monkeypatch, driver, *chunks)
+    numbers = [[one.first_seq_id >> 32 for one in order] for order in driver.orders]
+    assert numbers[0] == [1, 2, 3]
+    assert [one[0] for one in numbers] == [1, 1, 1]  # its order repeats
+    given = [number for one in numbers for number in one[1:]]
+    given += [number for _, number in emptied]
+    assert len(set(given)) == len(given)
+    # nothing tells a view's rows from those of the attempt before
+    assert [name for name, _ in emptied] == ["view", "view"]
+    for (_, number), order in zip(emptied, numbers[1:], strict=True):
+        assert number < order[2]

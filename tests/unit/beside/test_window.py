@@ -86,21 +86,23 @@ def test_a_row_is_filled_by_the_names_of_its_columns() -> None:
     assert list(window.rows(chunk, 0, 1)) == [(0, altered, ["1", "a", "m"])]
 
 
-def test_only_what_a_snapshot_saw_is_forgotten() -> None:
+def test_only_what_a_chunk_has_and_did_not_see_is_kept() -> None:
     window = Window()
+    chunk = Chunk(
+        TABLE, [["1", "9", "z"], ["2", "1", "a"]], (0,), Visibility(8), 0, True
+    )
     window.note(op(Kind.UPDATE, ["1", "2", UNCHANGED], xid=7))
     window.note(op(Kind.UPDATE, ["2", "2", "b"], xid=8))
-    window.prune(Visibility(8))
+    window.note(op(Kind.UPDATE, ["3", "2", "b"], xid=8))
+    window.focus(chunk)
     assert len(window) == 1
-    assert needed(window, ["1", "9", "z"], ["2", "1", "a"]) == [["1", "9", "z"]]
-
-
-def test_a_truncate_leaves_no_old_row() -> None:
-    window = Window()
-    window.note(op(Kind.TRUNCATE))
-    window.note(op(Kind.INSERT, ["1", "2", "b"]))
-    assert window.truncated
-    assert len(window) == 0
+    assert [row for _, _, row in window.rows(chunk, 0, 2)] == [["1", "9", "z"]]
+    for key in "456789":
+        window.note(op(Kind.UPDATE, [key, "2", UNCHANGED], xid=9))
+    window.note(op(Kind.DELETE, old=["1", OMITTED, OMITTED], xid=7))
+    assert len(window) == 1
+    window.note(op(Kind.DELETE, old=["1", OMITTED, OMITTED], xid=9))
+    assert list(window.rows(chunk, 0, 2)) == []
 
 
 def test_too_many_rows_or_too_large_ones_void_it() -> None:

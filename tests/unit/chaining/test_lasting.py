@@ -1,11 +1,12 @@
 """What outlives a connection to a sink."""
 
 from walstream.chaining.lasting import Lasting
-from walstream.kafka.topics import DEFAULT_LIMIT
+from walstream.chaining.leash import Leash
+from walstream.kafka.limits import DEFAULT_LIMIT
 
 
 def test_limits_grow_both_ways() -> None:
-    lasting = Lasting()
+    lasting = Lasting(Leash(10_000))
     lasting.see(DEFAULT_LIMIT + 1)
     lasting.see(10)
     lasting.see(20)
@@ -13,7 +14,7 @@ def test_limits_grow_both_ways() -> None:
 
 
 def test_what_was_dropped_before_counts() -> None:
-    lasting = Lasting(5)
+    lasting = Lasting(Leash(10_000), 5)
     assert lasting.drop("a")
     assert not lasting.drop("a")
     assert lasting.drop("b")

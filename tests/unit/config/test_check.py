@@ -75,6 +75,17 @@ Complain = Callable[..., str]
             "sinks.log.strict: says nothing of rows",
         ),
         (
+            '[sinks.log]\nkind = "log"\nstrict = true',
+            'sinks.log.on_truncate: is "send", and strict is true',
+        ),
+        (
+            (
+                '[sources.a]\nkind = "postgres"\ndsn = "host=/x"\nsinks = ["log"]\n'
+                '[sinks.log]\nkind = "log"\nstrict = true\non_truncate = "stop"\n'
+            ),
+            "sources.a.backfill: would send rows to sinks.log, which is strict",
+        ),
+        (
             (
                 '[sources.old]\nkind = "sql"\nurl = "mysql://u@db/d"\n'
                 'sinks = ["kafka"]\n'

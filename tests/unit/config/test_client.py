@@ -87,10 +87,9 @@ def test_a_random_partitioner_breaks_the_order_of_a_key() -> None:
     assert not complaints(partitioner="random", at_most_once=True)
 
 
-def test_consistent_random_scatters_keys_that_may_be_empty() -> None:
-    assert "partitioner" in complaints(partitioner="consistent_random", key="concat")
-    assert not complaints(partitioner="consistent_random", key="json")
-    assert not complaints(partitioner="consistent", key="concat")
+@pytest.mark.parametrize("key", ["json", "concat", "pkey", "pkeyus"])
+def test_consistent_random_keeps_the_order_of_every_key(key: str) -> None:
+    assert not complaints(partitioner="consistent_random", key=key)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,44 @@ def sink(config: Config, name: str = "kafka") -> KafkaSink:
     return found
 
 
-def test_defaults_fill_what_the_file_leaves_out(load_text: Load) -> None:
+def test_defaults_fill_what_the_file_leaves_out(
+    load_text: Load, tmp_path: Path
+) -> None:
     config = load_text()
     assert source(config).slot == "walstream"
     assert source(config).alarm_retained_wal == 10 << 30
     assert sink(config).partitioner == "murmur2_random"
     assert config.shutdown_timeout == 20
-    assert config.state == Path("state")
+    assert config.state == tmp_path / "state"
+
+
+def test_a_relative_state_counts_from_the_file_wherever_a_command_is_run(
+    valid: str, load_text: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    text = f'state = "kept"\n{valid}'
+    assert load_text(text).state == tmp_path / "kept"
+    assert load_text(text, {"WALSTREAM__STATE": "/x/y"}).state == Path("/x/y")
+
+
+def test_a_state_that_stayed_in_the_working_directory_is_not_forgotten(
+    valid: str,
+    load_text: Load,
+    complaint: Complain,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "kept").mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    text = f'state = "kept"\n{valid}'
+    shown = complaint(text)
+    assert str(elsewhere / "kept") in shown
+    assert f"move it to {tmp_path / 'kept'}" in shown
+    (tmp_path / "kept").mkdir()
+    assert load_text(text).state == tmp_path / "kept"
 
 
 def test_yaml_says_the_same_as_toml(load_text: Load) -> None:
@@ -119,7 +150,7 @@ MISTAKES = [
     ('[sources.app]\nslto = "x"', "sources.app.slto: is unknown: did you mean slot?"),
     (
         '[http]\nlisten = "x"\nport = 1',
-        "http.port: is unknown: known are hosts, listen, token",
+        "http.port: is unknown: known are hosts, listen, metric_labels, token",
     ),
     ('stat = "x"', "stat: is unknown: did you mean state?"),
     ("[spark]\nmastr = 1", "spark.mastr: is unknown: did you mean master?"),
@@ -235,7 +266,9 @@ def test_the_map_of_the_rust_library_is_read_as_it_stands(
         '{"inventory_table":'
         '{"name":"inventory_topic","partition_key":["organization_id"]}}'
     )
-    config = load_text(f'{valid}topics_file = "{file}"\nstrict = true')
+    strict = 'strict = true\non_truncate = "stop"'
+    text = valid.replace("sinks = [", 'backfill = "never"\nsinks = [')
+    config = load_text(f'{text}topics_file = "{file}"\n{strict}')
     (mapped,) = sink(config).topics.values()
     assert mapped.name == "inventory_topic"
     assert mapped.partition_key == ["organization_id"]

@@ -90,13 +90,13 @@ def test_the_old_example_becomes_a_source_and_a_sink(old: Load) -> None:
     assert not sink.insecure
 
 
-def test_what_it_leaves_out_has_the_old_defaults(old: Load) -> None:
+def test_what_it_leaves_out_has_the_old_defaults(old: Load, tmp_path: Path) -> None:
     config = old(SHORTEST)
     source, sink = parts(config, "app")
     assert source.poll_interval == 0.5
     assert (source.tables["t"].fields, source.tables["t"].limit) == ([], 0)
     assert sink.producer == {"bootstrap.servers": "localhost:9092"}
-    assert config.state == Path("state")
+    assert config.state == tmp_path / "state"
     assert config.remarks == ()
     nothing = "primary_key: id, fields: ~, limit: null"
     assert old(SHORTEST.replace("primary_key: id", nothing)) == config
@@ -118,10 +118,10 @@ def test_the_printed_form_loads_as_the_same(old: Load, tmp_path: Path) -> None:
     assert (again.sources, again.sinks) == (config.sources, config.sinks)
 
 
-def test_a_list_is_several_sources(old: Load) -> None:
+def test_a_list_is_several_sources(old: Load, tmp_path: Path) -> None:
     text = f"repliqate:\n{entry('one')}{entry('two', rows='more')}state: elsewhere\n"
     config = old(text)
-    assert config.state == Path("elsewhere")
+    assert config.state == tmp_path / "elsewhere"
     assert list(config.sources) == ["one", "two"]
     assert [parts(config, name)[1].topic for name in ("one", "two")] == ["rows", "more"]
 

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from tests.unit.http.conftest import Change, counted, snapshot, told
+from tests.unit.http.conftest import Change, config, counted, snapshot, told
 from walstream.chaining.figures import Figures
 from walstream.config import Config
 from walstream.http import app, exposition
@@ -105,7 +105,7 @@ def polls() -> dict[str, Any]:
     meter = PollMeter()
     meter.begin(990)
     meter.see(1000)
-    meter.seconds.observe(0.2)
+    meter.polled(0.2, (0.1, 0.05, 0.001), well=True)
     return {"metrics": {"polls": {_TABLE: meter.report()}}, "errors": {}, "deaths": 0}
 
 
@@ -150,6 +150,20 @@ def client(made: Board) -> TestClient:
     return TestClient(app.make(made, print), base_url="http://127.0.0.1")
 
 
+def test_the_older_tools_dashboards_find_their_labels(board: Change) -> None:
+    made = board()
+    ours = config(metric_labels="psql-streamer")
+    truth = made.truth()
+    assert truth is not None
+    text = exposition.write(ours, truth, "")[0].decode()
+    labels = 'sourceName="app",sourceType="Source-PSQL",table="'
+    assert f"source_events{{{labels}" in text
+    assert 'sink_events{sinkName="kafka",sinkType="Sink-Kafka",table="' in text
+    assert "sink_event_processing_time_sec_bucket{le=" in text
+    assert 'walstream_ops_total{source="app",table=' in text
+    assert 'name="' not in text
+
+
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
 def test_every_state_of_every_kind_can_be_read(state: str, accept: str) -> None:
@@ -190,6 +204,9 @@ def test_what_polls_and_chains_do_is_counted() -> None:
     assert found["sink_events", "rows", "kafka", _TABLE] == 10
     assert found["walstream_poll_position", "legacy", _TABLE] == 41
     assert found["walstream_poll_seconds_count", "legacy", _TABLE] == 1
+    phase = ("walstream_poll_phase_seconds_count", "legacy", _TABLE)
+    assert found[*phase, "read", "success"] == 1
+    assert found[*phase, "store", "error"] == 0
     assert found["walstream_ops_total", "upstream", "public.orders"] == 11
     assert found["source_events", "upstream", "kafka", "public.orders"] == 11
     assert found["walstream_ops_total", "upstream", ""] == 1

@@ -2,12 +2,15 @@
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import cast
 
 import pytest
 
+from walstream.counted import Counted
+from walstream.errors import Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
@@ -72,3 +75,26 @@ def test_its_state_can_be_asked_for_while_it_closes() -> None:
     over.set()
     asking.join()
     sinks[-1].close()
+
+
+@pytest.mark.parametrize("still_s", [31.0, 29.0])
+def test_a_process_that_stood_still_gives_up_what_it_had_under_way(
+    still_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else may have the slot by then; a turn that is merely long goes on."""
+    now = [time.time()]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    sink = opened()
+    now[0] += 100.0
+    assert sink.ready()  # nothing is under way: nobody's record can come late
+
+    sink._outboxes.of("t").put("t", b"v", b"k", 0, 0, Counted())  # type: ignore[union-attr]  # noqa: SLF001 - a record without its table
+    assert sink.in_flight > 0
+    now[0] += still_s
+    if still_s > 30:
+        with pytest.raises(Restart, match="stood still for 31 s"):
+            sink.ready()
+        assert sink.in_flight == 0
+    else:
+        sink.ready()
+    sink.close()

@@ -50,3 +50,32 @@ def test_it_goes_to_other_processes_as_it_was_found() -> None:
     assert (*found, there.retention_ms) == ("t", "id", 2, 1000, HOUR_MS)
     # its producer is another
     assert there.begins(0)
+
+
+@pytest.mark.parametrize(
+    ("behind_ms", "expected_behind_ms"),
+    [
+        (HOUR_MS // 8, HOUR_MS // 8),
+        (HOUR_MS // 2, 0),  # else Kafka deletes it before its time
+        (24 * HOUR_MS, 0),
+    ],
+)
+def test_a_clock_that_is_behind_does_not_make_kafka_delete(
+    behind_ms: int, expected_behind_ms: int
+) -> None:
+    now_ms = int(time.time() * 1000) + 1000
+    committed_ms = now_ms + behind_ms
+    commit_time = (committed_ms - EPOCH_S * 1000) * 1000
+    found_ms = Topic("t", "id", 2, 1000, HOUR_MS).timestamp_ms(commit_time, now_ms)
+    assert committed_ms - expected_behind_ms == pytest.approx(found_ms, abs=60_000)
+
+
+def test_it_tells_once_that_records_were_sent_to_it() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    assert not topic.was_stamped()
+    for commit_time in (7, 7, -1):
+        stamp = topic.timestamp_ms(commit_time, NOW_MS)
+        assert topic.was_stamped()
+        assert not topic.was_stamped()
+        assert topic.timestamp_ms(commit_time, NOW_MS) == stamp
+        topic.was_stamped()

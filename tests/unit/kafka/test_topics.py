@@ -1,4 +1,4 @@
-"""What is read of a topic; tests/integration asks brokers."""
+"""What is known of topics, and when one is lost; tests/integration asks brokers."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -7,24 +7,19 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from walstream.kafka.topics import Creation, Topics, retention_ms
-
-
-@pytest.mark.parametrize(
-    ("policy", "kept"),
-    [("delete", 1000), ("compact,delete", 1000), ("compact", -1), ("", -1)],
-)
-def test_a_topic_that_is_only_compacted_deletes_nothing_by_age(
-    policy: str, kept: int
-) -> None:
-    assert retention_ms(policy, "1000") == kept
+from tests.waiting import wait_until
+from walstream.errors import TopicLost
+from walstream.kafka.topics import Creation, Topics
 
 
 class Admin:
-    """Stands for brokers that have every topic but one."""
+    """Stands for brokers that have every topic but some."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.gone = {"gone"}
+        self.late: set[str] = set()  # known from the second look on
+        self.identity = "id"
 
     def poll(self, timeout: float) -> None: ...
 
@@ -34,11 +29,19 @@ class Admin:
 
     def _answer(self, name: str) -> "Future[Any]":
         answer: Future[Any] = Future()
-        if name == "gone":
+        if name in self.gone | self.late:
+            self.late.discard(name)
             error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
             answer.set_exception(KafkaException(error))
         else:
-            answer.set_result(SimpleNamespace(topic_id=f"id-{name}", partitions=[0, 1]))
+            answer.set_result(
+                SimpleNamespace(topic_id=f"{self.identity}-{name}", partitions=[0, 1])
+            )
+        return answer
+
+    def describe_cluster(self, **_: float) -> "Future[Any]":
+        answer: Future[Any] = Future()
+        answer.set_result(SimpleNamespace(nodes=[]))
         return answer
 
     def describe_configs(self, resources: Any, **_: float) -> dict[Any, "Future[Any]"]:
@@ -56,11 +59,21 @@ class Admin:
         return asked
 
 
-def test_many_topics_are_described_some_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    admin = Admin()
-    monkeypatch.setattr(Topics, "_connected", lambda _: admin)
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
+    made = Admin()
+    monkeypatch.setattr(Topics, "_connected", lambda _: made)
+    monkeypatch.setattr("walstream.kafka.topics._AGAIN_S", 0.01)
+    return made
+
+
+def known(*names: str) -> Topics:
+    topics = Topics({}, Creation(allowed=False), lambda _: None)
+    wait_until(lambda: topics.have(names), 10, "they are known")
+    return topics
+
+
+def test_many_topics_are_described_some_at_a_time(admin: Admin) -> None:
     topics = Topics({}, Creation(allowed=False), lambda _: None)
     names = [f"t{number}" for number in range(120)]
     found = topics._describe([*names, "gone"])  # noqa: SLF001 - else a broker is needed
@@ -69,3 +82,54 @@ def test_many_topics_are_described_some_at_a_time(
     assert {(one.partitions, one.limit) for one in found.values()} == {(2, 1000)}
     assert max(admin.asked) == 50  # 40 KB each is what an answer takes
     assert sum(admin.asked) == 121 + 120
+
+
+def test_one_negative_answer_is_asked_again_before_a_topic_is_lost(
+    admin: Admin,
+) -> None:
+    topics = known("a", "b")
+    admin.late = {"a"}
+    assert topics.refresh().result(10) == set()
+    assert set(topics.known) == {"a", "b"}
+    admin.gone = {"a"}
+    with pytest.raises(TopicLost, match="'a' was deleted"):
+        topics.refresh().result(10)
+
+
+def test_a_new_topic_that_one_broker_does_not_know_yet_is_asked_for_again(
+    admin: Admin,
+) -> None:
+    admin.late = {"a"}
+    assert set(known("a").known) == {"a"}
+
+
+def test_a_topic_that_nothing_was_sent_to_is_forgotten(admin: Admin) -> None:
+    topics = known("a", "b")
+    before = topics.known
+    admin.gone = {"a"}
+    assert topics.refresh({"a"}).result(10) == {"a"}
+    assert set(topics.known) == {"b"}
+    assert set(before) == {"a", "b"}  # whoever reads it goes on
+    admin.identity = "other"
+    assert topics.refresh({"b"}).result(10) == {"b"}
+    assert not topics.known
+
+
+class Growing:
+    """A topic whose limit is read just as another topic is found."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    @property
+    def limit(self) -> int:
+        self._topics._find(frozenset(["another"]))  # noqa: SLF001 - its own thread does
+        return 1000
+
+
+@pytest.mark.usefixtures("admin")
+def test_limits_can_be_asked_for_while_topics_are_found() -> None:
+    topics = known("a")
+    vars(topics)["_known"] = {"a": Growing(topics), "b": Growing(topics)}
+    assert topics.limits == (1000, 1000)
+    assert set(topics.known) == {"a", "b", "another"}

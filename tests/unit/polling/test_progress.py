@@ -1,10 +1,19 @@
 """What is stored of a table is what is read again."""
 
+import time
+
 import pytest
 
 from walstream.config import PolledTable
 from walstream.errors import StateDamaged, WalstreamError
-from walstream.polling.progress import Bounds, Progress, bounds_of, document_name
+from walstream.polling.progress import (
+    Bounds,
+    Horizon,
+    Progress,
+    Trouble,
+    bounds_of,
+    document_name,
+)
 from walstream.testing import MemoryPositions
 
 BOUNDS = Bounds(3600.0, 2)
@@ -24,20 +33,26 @@ def test_nothing_is_known_of_a_table_before_its_first_poll() -> None:
 def test_what_was_stored_is_reported_after_a_restart() -> None:
     positions = MemoryPositions()
     before = progress(positions)
-    before.key, before.given_up, before.error = 12, 3, "too large"
+    before.key, before.given_up = 12, 3
+    before.trouble = Trouble("too large", "raise it", "do this")
     before.gaps.note([(4, 6), (8, 8)], 40.0, 7)
     before.delivered(8)
     before.store()
-    assert progress(positions).report() == {
+    found = progress(positions).report()
+    # people are told by the wall clock
+    since = time.time() - found.pop("oldest_gap")
+    assert since == pytest.approx(10, abs=5)
+    assert found.pop("at") == pytest.approx(time.time(), abs=60)
+    assert found == {
         "key": 12,
         "rows": 8,
-        "at": 50.0,
         "gaps": 2,
         "missing_keys": 4,
-        "oldest_gap": 40.0,
         "given_up": 3,
         "held": True,
         "error": "too large",
+        "hint": "raise it",
+        "repair": "do this",
     }
 
 
@@ -79,3 +94,22 @@ def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:
     found.key = 20
     with pytest.raises(WalstreamError, match="key 21 is not below the stored 20"):
         found.rewind(21)
+
+
+def test_what_waits_for_an_operator_goes_on_with_a_rewind_to_where_it_is() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key, found.origin, found.trouble = 20, "1 2 3", Trouble("they start anew")
+    found.rewind(20)
+    again = progress(positions)
+    assert (again.key, again.origin, again.trouble) == (20, "", Trouble())
+
+
+def test_a_table_that_begins_anew_has_no_gaps_of_before() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key, found.horizon = 20, Horizon(30, 1.0)
+    found.gaps.note([(4, 6)], 40.0, None)
+    found.begin_anew(0)
+    again = progress(positions)
+    assert (again.key, again.horizon, len(again.gaps)) == (0, None, 0)

@@ -3,19 +3,22 @@
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.unit.driver.test_client import LONG_S, Nothing
 from tests.waiting import wait_until
+from walstream.config import Config
 from walstream.driver import wire
 from walstream.driver.order import Failed, Finished, Message
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.polling.runner import Line, Runner
+from walstream.polling.runner import Caution, Ends, Here, Line, Runner
 from walstream.spark.chunk import ChunkDone, ChunkFailed
 from walstream.spark.poll import Ahead, Range
+from walstream.spark.senders import Senders
 from walstream.stop import Stop, Waker
 
 PART = Range(1, "t", Ahead(0, 9))
@@ -82,7 +85,7 @@ def line(played: Played) -> Iterator[Line]:
 
 @contextmanager
 def running(line: Line, stop: Stop) -> Iterator[Runner]:
-    run = Runner(line, lambda _: Nothing(), stop, threading.Event())
+    run = Runner(line, lambda _: Nothing(), Ends(stop))  # type: ignore[arg-type,return-value]
     try:
         yield run
     finally:
@@ -174,3 +177,91 @@ def test_a_stop_lets_nothing_begin_and_its_deadline_cuts_short(
     with running(line, stop) as other:
         assert not other([PART], told.append)
         assert not other.cut_short
+
+
+class Task:
+    """Runs a range in this process; it may be told to end it."""
+
+    def __init__(self, stop: Stop | None = None) -> None:
+        self._stop = stop
+        self.ran = 0
+
+    def task(self, _config: object, _leash: object) -> "Task":
+        return self
+
+    def here(self, _part: Range, check: Callable[[], None], _senders: object) -> object:
+        self.ran += 1
+        if self._stop is not None:
+            self._stop.request()
+            wait_until(lambda: self._stop and self._stop.expired, LONG_S, "it is over")
+        check()
+        return DONE
+
+
+FEW = Range(2, "t", Ahead(0, 9), 9)
+
+
+def here(line: Line, stop: Stop, task: Task, folder: Path) -> Runner:
+    config: Config = None  # type: ignore[assignment]  # nobody looks at it
+    with_it = Here(config, Senders(), Caution(folder, "t"))
+    return Runner(line, lambda _: task, Ends(stop), with_it)  # type: ignore[arg-type,return-value]
+
+
+def test_a_few_rows_are_read_here_and_many_by_spark(
+    played: Played, line: Line, stop: Stop, tmp_path: Path
+) -> None:
+    told: list[ChunkDone] = []
+    task = Task()
+    run = here(line, stop, task, tmp_path)
+    assert run([FEW], told.append)
+    assert (task.ran, told, played.connections) == (1, [DONE], [])
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_that_ended_the_process_that_read_them_are_left_to_spark(
+    played: Played, line: Line, stop: Stop, tmp_path: Path
+) -> None:
+    Caution(tmp_path, "t").__enter__()  # and the process is gone
+    assert not Caution(tmp_path, "u").left
+    task = Task()
+    run = Runner(
+        line,
+        lambda _: Nothing(),  # type: ignore[arg-type,return-value]
+        Ends(stop),
+        Here(None, Senders(), Caution(tmp_path, "t")),  # type: ignore[arg-type]
+    )
+    played.says.put([DONE, Finished()])
+    assert run([FEW], lambda _: None)
+    run.leave()
+    assert len(played.connections) == 1
+    assert here(line, stop, task, tmp_path)([FEW], lambda _: None)  # Spark got through
+    assert task.ran == 1
+
+
+def test_a_stops_deadline_cuts_short_what_is_read_here(
+    line: Line, stop: Stop, tmp_path: Path
+) -> None:
+    told: list[ChunkDone] = []
+    run = here(line, stop, Task(stop), tmp_path)
+    assert not run([FEW], told.append)
+    assert run.cut_short
+    assert not told
+
+
+def test_a_session_that_is_over_begins_nothing_and_cuts_nothing(
+    played: Played, line: Line, stop: Stop
+) -> None:
+    ends = Ends(stop)
+    told: list[ChunkDone] = []
+    run = Runner(line, lambda _: Nothing(), ends)  # type: ignore[arg-type,return-value]
+
+    def and_end(done: ChunkDone) -> None:
+        told.append(done)
+        ends.over.set()
+
+    played.says.put([DONE, DONE, Finished()])
+    assert run([PART], and_end)
+    assert told == [DONE, DONE]
+    assert not run([PART], and_end)
+    assert not run.cut_short
+    run.leave()

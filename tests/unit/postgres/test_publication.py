@@ -8,7 +8,6 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.publication import (
     INSERT_OPERATIONS,
     Plan,
-    Publication,
     addition,
     creation,
     insert_only,
@@ -31,15 +30,6 @@ TABLE = TableFacts(
     leaves_identified=True,
 )
 KEYLESS = replace(TABLE, name="log", primary_key=(), identity=())
-PUBLICATION = Publication(
-    name="walstream",
-    oid=9,
-    all_tables=False,
-    operations=frozenset({"insert", "update", "delete", "truncate"}),
-    via_root=True,
-    tables={16384: "public.t"},
-    schemas=frozenset(),
-)
 
 
 def planned(patterns: list[str], *tables: TableFacts) -> Plan:
@@ -100,20 +90,6 @@ def test_partition_whose_root_does_not_match_goes_alone() -> None:
     root = replace(TABLE, name="root", kind="p")
     leaf = replace(TABLE, name="leaf", root="public.root")
     assert names(planned(["*.leaf"], root, leaf).identified) == ["public.leaf"]
-
-
-def test_publication_made_again_is_lost() -> None:
-    then = PUBLICATION.identity
-    assert PUBLICATION.lost_since(then) is None
-    lost = replace(PUBLICATION, oid=10).lost_since(then)
-    assert lost is not None
-    assert "dropped and created again" in lost
-
-
-def test_publication_that_publishes_less_is_lost() -> None:
-    fewer = replace(PUBLICATION, operations=frozenset({"insert"}))
-    assert fewer.lost_since(PUBLICATION.identity) is not None
-    assert PUBLICATION.lost_since(fewer.identity) is None
 
 
 def test_publication_of_keyless_tables_has_a_name_of_its_own() -> None:

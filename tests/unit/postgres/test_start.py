@@ -118,7 +118,18 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
             id="intent, wal lost",
         ),
         pytest.param(
-            at(0xFF), SLOT, SlotLost, ["0/100", "0/FF"], id="confirmed beyond resume"
+            at(0xFF),
+            SLOT,
+            SlotLost,
+            ["0/100", "0/FF", "if another instance took the slot over, start that"],
+            id="confirmed beyond resume",
+        ),
+        pytest.param(
+            at(0xFF),
+            replace(SLOT, active_pid=7),
+            SlotLost,
+            ["another instance reads it now (pid 7)", "leave this one stopped"],
+            id="another instance goes on",
         ),
         pytest.param(
             at(0x501), SLOT, HistoryError, ["0/501", "0/500"], id="resume beyond WAL"
@@ -171,6 +182,16 @@ def test_slot_that_is_not_ours_stops_whatever_is_stored(
     for adopt in (False, True):
         with pytest.raises(HistoryError, match=said):
             run(stored, slot, adopt=adopt)
+
+
+@pytest.mark.parametrize("stored", [NOTHING, CREATED, RESUME])
+def test_a_slot_that_gives_out_what_is_prepared_stops_with_a_way_out(
+    stored: Stored,
+) -> None:
+    with pytest.raises(HistoryError, match="two_phase") as caught:
+        run(stored, replace(SLOT, two_phase=True), adopt=True)
+    assert "another `slot`" in caught.value.repair.then
+    assert "walstream (TWO_PHASE false)" in caught.value.repair.then
 
 
 def test_unknown_slot_is_taken_only_on_demand() -> None:

@@ -43,7 +43,7 @@ def test_empty_table_has_neither_newest_nor_anything(lite: Lite) -> None:
         assert ahead(connection, shape, None, 5) is None
         assert cuts(connection, shape, None, 100, 4) == []
         assert list(rows(connection, shape, None, 100)) == []
-        assert present(connection, shape, [(0, 100)]) == []
+        assert present(connection, shape, [(0, 100)], 9) == []
         assert list(picked(connection, shape, [1, 2])) == []
 
 
@@ -99,11 +99,13 @@ def test_rows_that_come_while_others_are_handed_out_are_read_too(
 def test_present_names_the_keys_of_ranges_once_each(seven: Lite) -> None:
     shape = seven.look("t")
     with seven.session() as connection:
-        asked = [(9, 10), (-FAR, -4), (4, 9), (6, 8), (20, FAR), (21, 30)]
-        assert present(connection, shape, asked) == [-4, 5, 9, 10, 20]
-        many = ((key, key) for key in range(-200, 200))
-        assert present(connection, shape, many) == [-4, 3, 5, 9, 10, 12, 20]
-        assert present(connection, shape, []) == []
+        asked = [(-FAR, -4), (4, 9), (10, 10), (20, FAR)]
+        assert present(connection, shape, asked, 9) == [-4, 5, 9, 10, 20]
+        assert present(connection, shape, asked, 3) == [-4, 5, 9]
+        many = [(key, key) for key in range(-200, 200)]
+        assert present(connection, shape, many, 99) == [-4, 3, 5, 9, 10, 12, 20]
+        assert present(connection, shape, many, 6) == [-4, 3, 5, 9, 10, 12]
+        assert present(connection, shape, [], 9) == []
 
 
 def test_picked_reads_these_rows_and_no_others(lite: Lite) -> None:
@@ -152,7 +154,7 @@ def test_key_that_is_a_fraction_or_a_text_is_refused(junk: tuple[Lite, Shape]) -
         with pytest.raises(ConfigError, match="holds what is no integer"):
             list(rows(connection, shape, None, 5))
         with pytest.raises(ConfigError, match="holds what is no integer"):
-            present(connection, shape, [(0, 9)])
+            present(connection, shape, [(0, 9)], 9)
         assert newest(connection, shape) == 3
         lite.execute("INSERT INTO t VALUES ('text')")
         with pytest.raises(ConfigError, match="holds what is no integer"):

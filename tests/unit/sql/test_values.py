@@ -11,7 +11,7 @@ from sqlalchemy.engine import Dialect
 
 from tests.lite import Lite
 from walstream.sql.reading import rows
-from walstream.sql.values import Values, converter
+from walstream.sql.values import Values, comes_as_text, converter
 
 Type = types.TypeEngine[Any]
 EXACT = dt.datetime(2026, 1, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - as it is stored
@@ -123,7 +123,26 @@ def test_mysql_value_is_made(kind: Type, raw: object, value: object) -> None:
     ids=repr,
 )
 def test_mysql_value_of_the_driver_is_right_already(kind: Type) -> None:
-    assert converter(kind, of("mysql")) is None
+    dialect = of("mysql")
+    dialect.driver = "pymysql"
+    assert converter(kind, dialect) is None
+
+
+@pytest.mark.parametrize("driver", ["mysqldb", "mysqlconnector", "mariadbconnector"])
+def test_dates_that_a_driver_of_mysql_loses_are_written_by_the_server(
+    driver: str,
+) -> None:
+    dialect = mysql.dialect()
+    dialect.driver = driver
+    for kind in (types.Date(), mysql.DATETIME(fsp=6), mysql.TIMESTAMP()):
+        assert comes_as_text(kind, dialect)
+        made = converter(kind, dialect)
+        assert made is not None
+        assert made("0000-00-00") == "0000-00-00"
+    assert not comes_as_text(types.Integer(), dialect)
+    made = converter(types.Date(), dialect)
+    assert made is not None
+    assert made("2026-07-02") == dt.date(2026, 7, 2)
 
 
 def test_set_that_a_driver_makes_of_mysqls_is_its_text_again() -> None:

@@ -1,6 +1,6 @@
 """What `run` would do first: the start table, the publications, room for the slot."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from walstream.errors import SlotLost, WalstreamError
@@ -48,8 +48,9 @@ def _publications(seen: Seen) -> Iterator[Finding]:
     try:
         if seen.step is Step.STREAM:
             seen.capture.recall(seen.wanted.publications)
-            _, taken_out = seen.capture.examine(seen.connection)
-            for name in taken_out:
+            look = seen.capture.examine(seen.connection)
+            yield from _missed(seen, look.missed)
+            for name in look.taken_out:
                 yield note(
                     "taken-out",
                     f"table {name}",
@@ -60,6 +61,26 @@ def _publications(seen: Seen) -> Iterator[Finding]:
             seen.capture.present(seen.connection)
     except WalstreamError as error:
         yield Finding.of(error, "publication-lost", subject)
+
+
+def _missed(seen: Seen, missed: Mapping[str, str]) -> Iterator[Finding]:
+    """Name tables of which rows may be missing: `run` stops, or reads them anew."""
+    wanted = seen.wanted
+    missed = {name: missed[name] for name in missed if name not in wanted.read_anew}
+    if not missed:
+        return
+    if refusal := seen.capture.mending.refusal(missed, seen.facts):
+        yield Finding.of(
+            refusal, "publication-lost", f"publication {seen.capture.name}"
+        )
+        return
+    for name, why in missed.items():
+        yield note(
+            "publication-change",
+            f"table {name}",
+            why,
+            "rows may be missing from the stream: run reads the table anew beside it",
+        )
 
 
 def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from walstream.postgres.checks import (
 )
 from walstream.postgres.checks.wanted import Inspection, Seen, Wanted
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.mending import Mending
 from walstream.postgres.server import Server
 
 _WAITS: Final = "run would wait for it; changes stay in PostgreSQL's WAL meanwhile"
@@ -80,8 +81,13 @@ class _Looking:
             self.findings.append(Finding.of(error, "server-version", "server"))
             return
         resuming = self.wanted.stored.position is not None
-        encoding = self.wanted.source.encoding
-        for code, problem in servers.problems(server, encoding, resuming=resuming):
+        source = self.wanted.source
+        for code, problem in servers.problems(
+            server,
+            source.encoding,
+            resuming=resuming,
+            allow_synchronous=source.allow_synchronous,
+        ):
             self.findings.append(Finding.of(problem, code, "server"))
         if server.in_recovery:
             return
@@ -93,7 +99,13 @@ class _Looking:
     def _see(self, connection: Connection, server: Server) -> Seen:
         source = self.wanted.source
         capture = Capture(
-            source.dsn, source.publication, source.tables, keep=lambda _: None
+            source.dsn,
+            source.publication,
+            source.tables,
+            keep=lambda _: None,
+            mending=Mending(
+                self.wanted.name, reread=source.on_publication_change == "reread"
+            ),
         )
         facts = catalog.tables(connection)
         return Seen(

@@ -26,7 +26,9 @@ def look(seen: Seen) -> Iterator[Finding]:
     failing = failing_updates(everywhere.values(), seen.facts)
     yield from of_identities(seen, failing)
     yield from of_unlogged(wanted_tables(seen), seen.facts)
+    yield from of_leaves(seen.captured, seen.facts)
     yield from of_roots(seen.captured, seen.facts)
+    yield from of_partitions(seen.captured)
 
 
 def wanted_tables(seen: Seen) -> dict[str, TableFacts]:
@@ -153,6 +155,44 @@ def of_unlogged(
             "PostgreSQL writes no WAL for an unlogged table; SET LOGGED rewrites it,"
             " under a lock",
             statements(map(set_logged, unlogged.values())),
+        )
+
+
+def of_leaves(
+    captured: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
+) -> Iterator[Finding]:
+    """Name roots whose rows could not be told apart: a leaf's old rows lack the key."""
+    found = {
+        name: lacking
+        for name, table in captured.items()
+        if (lacking := identity.partial(table, facts))
+    }
+    if found:
+        leaves = {
+            name: one for lacking in found.values() for name, one in lacking.items()
+        }
+        yield warning(
+            "leaf-identity",
+            tables(found),
+            "the first UPDATE or DELETE stops the stream: the replica identity of"
+            f" {few(leaves)} does not hold its root's key",
+            "an old row is logged as its partition's identity says, and ALTER TABLE"
+            " ... REPLICA IDENTITY does not reach from a root to its partitions",
+            statements(identity.identify(one, "FULL") for one in leaves.values()),
+        )
+
+
+def of_partitions(captured: Mapping[str, TableFacts]) -> Iterator[Finding]:
+    """Say of roots what happens to their partitions without a row in the WAL."""
+    roots = {name: table for name, table in captured.items() if table.kind == "p"}
+    if roots:
+        yield note(
+            "partitions",
+            tables(roots),
+            "TRUNCATE, DROP, DETACH and ATTACH of a partition are not in the stream",
+            "PostgreSQL sends none of them with publish_via_partition_root; read the"
+            " table again after one",
+            Repair(then=f"after one: walstream backfill {few(roots)} --replace"),
         )
 
 

@@ -27,6 +27,7 @@ class Wanted:
     publications: Mapping[str, Any] | None  # those read; None before the first start
     running: bool  # our instance streams it now: its hold of the slot is fine
     adopt_slot: bool = False
+    read_anew: frozenset[str] = frozenset()  # tables, by the next start, to be replaced
     sibling_slots: frozenset[str] = frozenset()  # of other sources: never "drop it"
 
 

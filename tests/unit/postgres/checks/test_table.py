@@ -6,6 +6,8 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.table import (
     failing_updates,
     of_failing_updates,
+    of_leaves,
+    of_partitions,
     of_patterns,
     of_unlogged,
 )
@@ -75,3 +77,33 @@ def test_leaf_fails_by_the_publication_of_its_root() -> None:
     leaf = replace(KEYLESS, name="r1", root="public.r")
     named = replace(EVERY, all_tables=False, via_root=True, tables={5: "public.r"})
     assert failing_updates([named], by_name(root, leaf)).keys() == {"public.r1"}
+
+
+ROOT = replace(KEYED, name="r", kind="p")
+LEAF = replace(
+    KEYED, name="r1", root="public.r", replica_identity="i", identity=("code",)
+)
+
+
+def test_leaf_whose_identity_lacks_the_roots_key_is_named_with_its_alter() -> None:
+    for root in (ROOT, replace(ROOT, replica_identity="f", identity=())):
+        (finding,) = of_leaves(by_name(root), by_name(root, LEAF))
+        assert "public.r1" in finding.what
+        assert finding.repair.sql == 'ALTER TABLE "public"."r1" REPLICA IDENTITY FULL;'
+
+
+def test_leaf_that_holds_the_roots_key_or_has_no_updates_is_not_named() -> None:
+    whole = replace(LEAF, replica_identity="f", identity=())
+    more = replace(LEAF, identity=("code", "id"))
+    without = replace(LEAF, replica_identity="n", identity=())
+    for leaf in (whole, more, without):
+        assert not list(of_leaves(by_name(ROOT), by_name(ROOT, leaf)))
+    keyless = replace(ROOT, replica_identity="f", identity=(), primary_key=())
+    assert not list(of_leaves(by_name(keyless), by_name(keyless, LEAF)))
+
+
+def test_what_partitions_do_beside_the_stream_is_said_of_roots() -> None:
+    (finding,) = of_partitions(by_name(ROOT, KEYED))
+    assert finding.subject == "table public.r"
+    assert "walstream backfill public.r --replace" in finding.repair.then
+    assert not list(of_partitions(by_name(KEYED)))

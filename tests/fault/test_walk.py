@@ -1,0 +1,79 @@
+"""A random walk over what people do to a database loses and doubles no row in silence.
+
+Rows are written in interleaved transactions, while tables, identities, partitions,
+publications and rights change and walstream is stopped, killed and started. The topics
+folded by key are the tables, or walstream has stopped and named what is concerned: then
+its own cure is done, and the walk goes on. `tests/walking` says how.
+
+A walk that fails prints its seed and the acts that are left when all others are taken
+away. In the environment, each behind WALSTREAM_TEST_WALK_: SEED repeats it, SECONDS and
+STEPS say how long it goes, SHRINK for how many seconds a failure is made shorter, and
+WITHOUT which kinds of changes are left out.
+"""
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import PostgresServer
+from tests.walking.walk import Budget, walk
+
+pytestmark = pytest.mark.fault
+
+_SHORT_S: Final = 60.0  # on each server
+_LONG_S: Final = 1800.0
+_SHRINK_S: Final = 300.0
+
+
+def test_no_row_is_lost_or_doubled_in_silence(
+    postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    _walk(postgres, kafka, tmp_path, _SHORT_S)
+
+
+@pytest.mark.fault_long
+def test_no_row_is_lost_or_doubled_in_silence_for_long(
+    postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
+) -> None:
+    _walk(postgres, kafka, tmp_path, _LONG_S)
+
+
+def _walk(
+    server: PostgresServer, kafka: KafkaServer, folder: Path, seconds: float
+) -> None:
+    """Walk one database after the other until the time or the steps are over."""
+    seed = _told("SEED", "")
+    without = frozenset(_told("WITHOUT", "").split(","))
+    began = time.monotonic()
+    until = began + float(_told("SECONDS", str(seconds)))
+    left = int(_told("STEPS", str(10**9)))
+    shrink_s = float(_told("SHRINK", str(_SHRINK_S)))
+    done: dict[str, int] = {}
+    steps = 0
+    while left > steps and (time.monotonic() < until or not steps):
+        one = seed or secrets.token_hex(4)
+        print(f"PostgreSQL {server.version}: seed {one}", file=sys.stderr)  # noqa: T201
+        budget = Budget(
+            float("inf") if seed else until, left - steps, shrink_s, without
+        )
+        steps += walk(
+            server, kafka, folder / one, seed=one, budget=budget, counters=done
+        )
+        if seed:
+            break
+    spent = time.monotonic() - began
+    print(  # noqa: T201 - what a walk has done is to be seen
+        f"PostgreSQL {server.version}: {steps} steps in {spent:.0f} s, {done}",
+        file=sys.stderr,
+    )
+    assert done.get("checks", 0) > 0
+
+
+def _told(name: str, default: str) -> str:
+    return os.environ.get(f"WALSTREAM_TEST_WALK_{name}") or default

@@ -1,0 +1,535 @@
+"""Identities and keys that change under walstream: the right key, or a clear stop."""
+
+# ruff: noqa: S608 - SQL of constants
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
+
+import orjson
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import Database, PostgresServer
+from tests.fix_walstream import Runs, Stream, streamed
+from tests.inspecting import look, of, one, repair
+from tests.reading import Reader, Record
+from tests.running import SOURCE
+from tests.verbs import verb
+from tests.waiting import wait_until
+from walstream.assembler import Assembler
+from walstream.finding import Severity
+from walstream.keys import KeyHistory
+from walstream.lsn import show
+from walstream.op import Kind, Table
+from walstream.pgoutput import Begin, Insert, Relation, decode
+from walstream.row import OMITTED
+
+LONG = "0123456789" * 600  # toasted: its column is EXTERNAL
+FULL = "REPLICA IDENTITY FULL"
+
+
+def rooted(root: str, leaf: str) -> str:
+    """Write the SQL of a root and its two leaves, and of their identities."""
+    return (
+        "CREATE TABLE root (id int, code text NOT NULL, v text, PRIMARY KEY (id))"
+        " PARTITION BY RANGE (id);"
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (100);"
+        "CREATE TABLE other PARTITION OF root FOR VALUES FROM (100) TO (200);"
+        "CREATE UNIQUE INDEX root_both ON root (id, code);"
+        "CREATE UNIQUE INDEX leaf_code ON leaf (code);"
+        "ALTER TABLE leaf ALTER v SET STORAGE EXTERNAL;"
+        f"ALTER TABLE root REPLICA IDENTITY {root};"
+        f"ALTER TABLE leaf REPLICA IDENTITY {leaf};"
+    )
+
+
+BY_CODE = "USING INDEX leaf_code"
+MISMATCHES = {
+    "default": rooted("DEFAULT", BY_CODE),
+    "index": rooted("USING INDEX root_both", "DEFAULT"),
+    "full": rooted("FULL", BY_CODE),
+}
+CHANGES = {
+    "delete": "DELETE FROM root WHERE id = 1",
+    "update": "UPDATE root SET code = 'b' WHERE id = 1",
+    "key": "UPDATE root SET id = 2, v = 'w' WHERE id = 1",
+}
+
+
+@pytest.mark.parametrize(
+    ("tables", "change"),
+    [
+        ("default", "delete"),
+        ("default", "key"),
+        ("index", "delete"),
+        ("full", "update"),
+    ],
+)
+def test_a_leaf_whose_identity_lacks_the_roots_key_stops_at_its_first_change(
+    database: Database, runs: Runs, reader: Reader, tables: str, change: str
+) -> None:
+    database.execute(MISMATCHES[tables])
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO root VALUES (1, 'a', 'v')")
+    assert [record.kind for record in reader.count(1)] == [Kind.INSERT]
+    database.execute(CHANGES[change])
+    walstream.ends_with(
+        3, "public.root", 'ALTER TABLE \\"public\\".\\"leaf\\" REPLICA IDENTITY FULL;'
+    )
+    assert len(reader.read()) == 1
+
+
+@pytest.mark.parametrize("tables", MISMATCHES.values(), ids=MISMATCHES)
+def test_check_names_a_leaf_whose_identity_lacks_the_roots_key(
+    database: Database, tables: str
+) -> None:
+    database.execute(tables)
+    finding = one(look(database.dsn), "leaf-identity", Severity.WARNING)
+    assert finding.subject == "table public.root"
+    assert "public.leaf" in finding.what
+    repair(database, finding.repair)
+    assert not of(look(database.dsn), "leaf-identity")
+
+
+def test_the_printed_alter_cures_what_comes_after_it(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(MISMATCHES["default"])
+    repair(database, one(look(database.dsn), "leaf-identity", Severity.WARNING).repair)
+    runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO root VALUES (1, 'a', 'v')")
+    for change in CHANGES.values():
+        if "DELETE" not in change:
+            database.execute(change)
+    database.execute("DELETE FROM root")
+    records = reader.count(5)
+    assert {record.key for record in records} == {b'["1"]', b'["2"]'}
+
+
+def test_a_leaf_put_under_full_in_a_backlog_makes_no_false_null(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(rooted("FULL", "DEFAULT"))
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO root VALUES (1, 'a', 'x'), (3, 'c', %s)", LONG)
+    reader.count(2)
+    assert walstream.terminate() == 0
+    database.execute("DELETE FROM root WHERE id = 1")
+    database.execute("UPDATE root SET id = 33 WHERE id = 3")
+    database.execute(f"ALTER TABLE leaf {FULL}; ALTER TABLE other {FULL}")
+    database.execute("UPDATE root SET code = 'd', v = NULL WHERE id = 33")
+    database.execute("DELETE FROM root WHERE id = 33")
+    walstream.start().streaming()
+
+    *_, deleted, left, came, updated, gone = by_name(reader.count(7))
+    assert deleted.op.old == ["1", OMITTED, OMITTED]
+    assert left.op.old == ["3", OMITTED, OMITTED]
+    # read where the row was when walstream came by: it was gone
+    assert came.op.new == ["33", "c", None]
+    assert updated.op.old == ["33", "c", LONG]
+    assert gone.op.old == ["33", "d", None]
+
+
+def test_a_toasted_value_is_read_where_a_leaf_was_put_under_full_behind(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(rooted("FULL", "DEFAULT"))
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO root VALUES (3, 'c', %s)", LONG)
+    reader.count(1)
+    assert walstream.terminate() == 0
+    database.execute("UPDATE root SET id = 33 WHERE id = 3")
+    database.execute(f"ALTER TABLE leaf {FULL}; ALTER TABLE other {FULL}")
+    walstream.start().streaming()
+    _, _, came = by_name(reader.count(3))
+    assert came.op.new == ["33", "c", LONG]
+
+
+def by_name(records: Sequence[Record]) -> list[Record]:
+    return sorted(records, key=lambda record: record.name)
+
+
+KEYED = "CREATE TABLE {t} (id int PRIMARY KEY, code int NOT NULL);"
+KEYLESS = "CREATE TABLE {t} (id int, code int NOT NULL);"
+ROWS = "INSERT INTO {t} VALUES (1, 11), (2, 22)"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of a table under FULL, what is written behind it, and its keys."""
+
+    table: str
+    ddl: Sequence[str]  # {t} is the table
+    behind: Sequence[str]
+    keys: Sequence[str]
+    in_backlog: Sequence[str] = ()  # the keys where nobody saw it; (): the same
+
+
+CHANGED = {
+    "renamed": Change(
+        KEYED,
+        ["ALTER TABLE {t} RENAME id TO uid"],
+        [
+            "INSERT INTO {t} VALUES (3, 33)",
+            "UPDATE {t} SET code = 5 WHERE uid = 1",
+            "DELETE FROM {t} WHERE uid = 2",
+        ],
+        ["3", "1", "2"],
+    ),
+    "swapped": Change(
+        KEYED,
+        [
+            (
+                "BEGIN; ALTER TABLE {t} RENAME id TO x;"
+                "ALTER TABLE {t} RENAME code TO id;"
+                "ALTER TABLE {t} RENAME x TO code; COMMIT"
+            )
+        ],
+        ["INSERT INTO {t} VALUES (3, 33)", "DELETE FROM {t} WHERE code = 2"],
+        ["3", "2"],
+    ),
+    "added": Change(
+        KEYED,
+        [
+            (
+                "ALTER TABLE {t} DROP CONSTRAINT {t}_pkey,"
+                " ADD uid int GENERATED ALWAYS AS IDENTITY (START 7) PRIMARY KEY"
+            )
+        ],
+        ["DELETE FROM {t} WHERE id = 2", "INSERT INTO {t} VALUES (3, 33)"],
+        ["8", "9"],
+    ),
+    "dropped": Change(
+        KEYED,
+        ["ALTER TABLE {t} DROP id, ADD PRIMARY KEY (code)"],
+        ["DELETE FROM {t} WHERE code = 22", "INSERT INTO {t} VALUES (33)"],
+        ["22", "33"],
+    ),
+    "recreated": Change(
+        KEYED,
+        [
+            (
+                "DROP TABLE {t}; CREATE TABLE {t} (id int, code int PRIMARY KEY);"
+                "ALTER TABLE {t} REPLICA IDENTITY FULL"
+            )
+        ],
+        [
+            "INSERT INTO {t} VALUES (3, 33)",
+            "UPDATE {t} SET id = 5",
+            "DELETE FROM {t}",
+        ],
+        ["33", "33", "33"],
+    ),
+    "gained": Change(
+        KEYLESS,
+        ["ALTER TABLE {t} ADD uid int GENERATED ALWAYS AS IDENTITY PRIMARY KEY"],
+        ["DELETE FROM {t} WHERE id = 2", "INSERT INTO {t} VALUES (3, 33)"],
+        ["2", "3"],
+    ),
+    # the same columns before and after: nothing in the stream tells
+    "replaced": Change(
+        KEYED,
+        ["ALTER TABLE {t} DROP CONSTRAINT {t}_pkey, ADD PRIMARY KEY (code)"],
+        [
+            "INSERT INTO {t} VALUES (3, 33)",
+            "UPDATE {t} SET id = 5 WHERE id = 1",
+            "DELETE FROM {t} WHERE id = 2",
+        ],
+        ["33", "11", "22"],
+        in_backlog=["3", "1", "5", "2"],
+    ),
+    "declared": Change(
+        KEYLESS,
+        ["ALTER TABLE {t} ADD PRIMARY KEY (id)"],
+        ["INSERT INTO {t} VALUES (3, 33)", "DELETE FROM {t} WHERE id = 2"],
+        ["3", "2"],
+        in_backlog=["{t}", "{t}"],
+    ),
+}
+MOVED = (
+    "CREATE TABLE {t} (id int PRIMARY KEY, n int, v text, note text);"
+    "ALTER TABLE {t} ALTER v SET STORAGE EXTERNAL;"
+)
+# what becomes of a table before a value is read that its key change left out
+READ = {
+    "column": "ALTER TABLE {t} RENAME v TO w",
+    "key": "ALTER TABLE {t} RENAME id TO uid",
+    "table": "ALTER TABLE {t} RENAME TO {t}_now",
+    "schema": "ALTER TABLE {t} SET SCHEMA elsewhere",
+    "swap": (
+        "BEGIN; ALTER TABLE {t} RENAME v TO x; ALTER TABLE {t} RENAME note TO v;"
+        "ALTER TABLE {t} RENAME x TO note; COMMIT"
+    ),
+    "more": "ALTER TABLE {t} ADD c int",
+}
+GONE = {
+    "row": "DELETE FROM {t}",
+    "long": "ALTER TABLE {t} DROP v",
+    "all": "DROP TABLE {t}",
+}
+HOW = ["live", "backlog"]
+
+
+def name_of(change: str, how: str) -> str:
+    return f"{change}_{how}"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What reached Kafka, and once more after a rewind, by name."""
+
+    first: Sequence[Record]
+    again: Sequence[Record]
+
+    def of(self, table: str) -> list[Record]:
+        return [one for one in self.first if one.op.table.name == table]
+
+
+@pytest.fixture(scope="module")
+def seen(
+    postgres: PostgresServer,
+    kafka: KafkaServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Seen]:
+    """Make every change while it streams and while it is stopped; then rewind."""
+    names = [(change, how) for change in CHANGED for how in HOW]
+    before = (
+        "CREATE SCHEMA elsewhere;"
+        + "".join(
+            CHANGED[change].table.format(t=name_of(change, how))
+            + f"ALTER TABLE {name_of(change, how)} {FULL};"
+            for change, how in names
+        )
+        + "".join(MOVED.format(t=f"{name}_moved") for name in [*READ, *GONE])
+        + "CREATE PUBLICATION mine FOR ALL TABLES"
+    )
+    options = {"publication": "mine", "tables": [], "retain": "64MiB"}
+    with streamed(
+        postgres,
+        kafka,
+        tmp_path_factory.mktemp("keys"),
+        before=before,
+        source=options,
+    ) as stream:
+        execute = stream.database.execute
+        for how in HOW:
+            if how == "backlog":
+                assert stream.walstream.terminate() == 0
+            for change in CHANGED:
+                execute(ROWS.format(t=name_of(change, how)))
+            if how == "live":
+                stream.reader.until(lambda found: len(found) >= 2 * len(CHANGED))
+            for change, one in CHANGED.items():
+                for statement in [*one.ddl, *one.behind]:
+                    execute(statement.format(t=name_of(change, how)))
+        for name, ddl in {**READ, **GONE}.items():
+            table = f"{name}_moved"
+            execute(f"INSERT INTO {table} VALUES (1, 1, %s, 'short')", LONG)
+            execute(f"UPDATE {table} SET id = 2")
+            execute(ddl.format(t=table))
+        execute("CREATE TABLE last (id int PRIMARY KEY); INSERT INTO last VALUES (1)")
+        stream.walstream.start().streaming()
+        first = until_last(stream, 1)
+        assert stream.walstream.terminate() == 0
+        to = show(first[0].op.lsn)
+        configuration = stream.walstream.configuration
+        verb(configuration, "positions", "rewind", SOURCE, "--to", to, "--yes")
+        stream.walstream.start().streaming()
+        both = until_last(stream, 2)
+        yield Seen(both[::2], both[1::2])
+
+
+def until_last(stream: Stream, times: int) -> list[Record]:
+    """Read up to the row that was written last, whose topic is another one."""
+    reader = stream.reader
+    reader.until(lambda _: len(reader.of("last")) == times)
+    return by_name(reader.read())
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_key_that_changes_under_full_counts_from_its_first_row_on(
+    seen: Seen, change: str, how: str
+) -> None:
+    table, one = name_of(change, how), CHANGED[change]
+    whole = f"public.{table}"
+    first = ["1", "2"] if one.table == KEYED else [whole] * 2
+    behind = one.in_backlog if how == "backlog" and one.in_backlog else one.keys
+    keys = [*first, *(key.format(t=whole) for key in behind)]
+    assert [orjson.loads(record.key) for record in seen.of(table)] == [
+        [key] for key in keys
+    ]
+
+
+def test_a_replay_names_and_keys_and_splits_as_the_first_time(seen: Seen) -> None:
+    assert len(seen.first) > 8 * len(CHANGED)
+    for first, again in zip(seen.first, seen.again, strict=True):
+        assert (first.name, first.key) == (again.name, again.key)
+        if not first.op.table.name.endswith("_moved"):
+            assert first.value == again.value
+
+
+@pytest.mark.parametrize("rename", READ)
+def test_a_toasted_value_is_read_from_what_was_renamed_since(
+    seen: Seen, rename: str
+) -> None:
+    _, deleted, came = seen.of(f"{rename}_moved")
+    assert (deleted.kind, came.kind) == (Kind.DELETE, Kind.INSERT)
+    assert came.op.new == ["2", "1", LONG, "short"]
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_toasted_value_that_is_gone_is_null(seen: Seen, gone: str) -> None:
+    _, _, came, *_ = seen.of(f"{gone}_moved")
+    assert came.op.new == ["2", "1", None, "short"]
+
+
+FULL_TABLE = f"{KEYED} ALTER TABLE {{t}} {FULL};".format(t="t")
+
+
+def test_a_key_that_was_renamed_twice_behind_walstream_stops_until_it_is_named_so(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(FULL_TABLE)
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    database.execute("ALTER TABLE t RENAME id TO uid")
+    database.execute(ROWS.format(t="t"))
+    database.execute("ALTER TABLE t RENAME uid TO key")
+    walstream.start().ends_with(3, "public.t", "uid, code", "positions reset")
+    database.execute("ALTER TABLE t RENAME key TO uid")
+    walstream.start().streaming()
+    assert [record.key for record in reader.count(2)] == [b'["1"]', b'["2"]']
+
+
+@contextmanager
+def role_of(database: Database) -> Iterator[str]:
+    """Make a role that may stream, and no superuser."""
+    role = f"streams_{token_hex(4)}"
+    database.execute(
+        f"CREATE ROLE {role} LOGIN REPLICATION;"
+        f'GRANT CREATE ON DATABASE "{database.name}" TO {role};'
+        f"GRANT USAGE, CREATE ON SCHEMA public TO {role}"
+    )
+    try:
+        yield role
+    finally:
+        database.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")
+
+
+def test_a_policy_that_hides_the_row_of_a_key_change_stops(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    with role_of(database) as role:
+        database.execute(
+            f"{MOVED.format(t='t')} ALTER TABLE t OWNER TO {role};"
+            "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+        )
+        dsn = make_conninfo(database.dsn, user=role)
+        walstream = runs(dsn).start().streaming()
+        database.execute("INSERT INTO t VALUES (1, 1, %s, '')", LONG)
+        reader.count(1)
+        database.execute("UPDATE t SET id = 2")
+        cure = f"ALTER ROLE {role} BYPASSRLS;"
+        walstream.ends_with(4, "public.t", "['v']", "row-level security", cure)
+        database.execute(cure)
+        walstream.start().streaming()
+        *_, came = by_name(reader.count(3))
+        assert came.op.new == ["2", "1", LONG, ""]
+        walstream.close()
+
+
+def test_a_toasted_value_whose_column_cannot_be_told_stops_until_it_can(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    database.execute(MOVED.format(t="t") + "ALTER TABLE t DROP n, DROP note")
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, %s)", LONG)
+    reader.count(1)
+    assert walstream.terminate() == 0
+    database.execute("UPDATE t SET id = 2")
+    database.execute("ALTER TABLE t RENAME v TO w")
+    walstream.start().ends_with(3, "public.t", "['v']", "['id', 'w']")
+    database.execute("ALTER TABLE t RENAME w TO v")
+    walstream.start().streaming()
+    *_, came = by_name(reader.count(3))
+    assert came.op.new == ["2", LONG]
+
+
+@pytest.mark.parametrize("key", ["json", "concat"])
+def test_a_key_column_that_was_not_sent_stops(
+    database: Database, runs: Runs, reader: Reader, key: str, topic_prefix: str
+) -> None:
+    database.execute(
+        f"CREATE TABLE t (id int PRIMARY KEY, org int NOT NULL);ALTER TABLE t {FULL}"
+    )
+    mapping = {"public.t": {"name": f"{topic_prefix}t", "partition_key": ["org"]}}
+    sink = {"topics": mapping, "key": key}
+    walstream = runs(database.dsn, sink=sink).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 1)")
+    reader.count(1)
+    database.execute("ALTER TABLE t REPLICA IDENTITY DEFAULT")
+    database.execute("DELETE FROM t")
+    cure = f'ALTER TABLE \\"public\\".\\"t\\" {FULL};'
+    walstream.ends_with(3, "public.t", "delete at", "org", cure)
+    database.execute(f"ALTER TABLE t {FULL}")
+    walstream.start().ends_with(3, "public.t", "delete at", "org", "positions reset")
+    assert len(reader.read()) == 1
+
+
+def test_a_look_up_without_a_free_session_waits_and_is_told_once(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    with role_of(database) as role:
+        database.execute(f"{FULL_TABLE} ALTER TABLE t OWNER TO {role}")
+        walstream = runs(make_conninfo(database.dsn, user=role)).start().streaming()
+        database.execute("INSERT INTO t VALUES (1, 1)")
+        reader.count(1)
+        database.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
+        database.execute("ANALYZE t")
+        database.execute("INSERT INTO t VALUES (2, 2)")
+        walstream.until("the keys of a table cannot be looked up now")
+        waited = "keys of a table cannot be looked up"
+        again = f"SELECT count(*) FROM pg_stat_replication WHERE usename = '{role}'"
+        with pytest.raises(AssertionError):  # three askings later it still streams
+            wait_until(lambda: database.fetch(again) != [(1,)], 4, "it ends")
+        database.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
+        assert [record.key for record in reader.count(2)] == [b'["1"]', b'["2"]']
+        assert len(walstream.said(waited)) == 1
+        assert walstream.starts == 1
+        assert walstream.terminate() == 0
+
+
+def test_analyze_has_a_table_described_again_and_no_target_grows(
+    database: Database,
+) -> None:
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text);CREATE PUBLICATION p FOR TABLE t"
+    )
+    slot = f"described_{token_hex(4)}"
+    database.fetch("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", slot)
+    for number in range(30):
+        database.execute("INSERT INTO t VALUES (%s, 'v')", number)
+        database.execute("ANALYZE t")
+    frames = database.fetch(
+        "SELECT data FROM pg_logical_slot_get_binary_changes(%s, NULL, NULL,"
+        " 'proto_version', '1', 'publication_names', 'p')",
+        slot,
+    )
+    tables: set[Table] = set()  # what sinks keep is by these
+    assembler, described, rows = Assembler(0), 0, 0
+    for (frame,) in frames:
+        message = decode(frame)
+        if isinstance(message, Begin):
+            assembler.begin(message)
+        elif isinstance(message, Relation):
+            described += 1
+            assembler.describe(message, KeyHistory([]))
+        elif isinstance(message, Insert):
+            rows += 1
+            tables.add(assembler.row(message, 0).table)
+    assert (described, rows) == (30, 30)
+    assert len(tables) == 1

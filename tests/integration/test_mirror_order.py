@@ -1,0 +1,47 @@
+"""Partitions that write the same rows at once: the newest op wins, and none waits."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from consumer import Kind, Measure, PostgresMirror
+from tests.consuming import Setting
+from tests.fix_kafka import KafkaServer
+from tests.fix_postgres import PostgresServer, temporary_database
+from tests.producing import ITEM
+from walstream.op import ReplicationOp
+
+_ROWS = 60
+_PARTITIONS = 4
+
+
+@pytest.fixture
+def setting(
+    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
+) -> Iterator[Setting]:
+    with temporary_database(newest_postgres) as database:
+        yield Setting(kafka, database, f"{topic_prefix}item")
+
+
+def test_hot_rows_of_several_partitions_cost_no_retry(setting: Setting) -> None:
+    """Each op is written to another partition than the one before of its row."""
+    feed = setting.make(_PARTITIONS)
+    setting.database.execute("ALTER TABLE item ADD PRIMARY KEY (id)")
+    choose = random.Random(7)  # noqa: S311 - a test's order
+    last: dict[int, int] = {}
+    for number in range(6000):
+        key, lsn = choose.randrange(_ROWS), feed.next_lsn()
+        row = [str(key), str(number)]
+        op = ReplicationOp(Kind.UPDATE, ITEM, lsn, 0, new=row)
+        feed.send(op, choose.randrange(_PARTITIONS))
+        last[key] = number
+    feed.flush()
+    mirror = PostgresMirror(setting.database.dsn, row_positions=True)
+    with setting.running(mirror, batch=100) as running:
+        running.until_read(_PARTITIONS)
+    assert setting.database.fetch("SELECT id, n FROM item ORDER BY id") == [
+        (key, last[key]) for key in sorted(last)
+    ]
+    assert setting.measures[Measure.HANDLED] == 6000
+    assert setting.measures[Measure.RETRIED] == 0

@@ -1,0 +1,208 @@
+"""Keys under REPLICA IDENTITY FULL: random DDL, looks at any time, restarts anywhere.
+
+A model of a server changes a table; walstream's own key book and assembler read its
+WAL, sooner or later, from any place once more. Each row is named, keyed and split in
+every replay as the first time, or the stream stops; and where no key was replaced by
+another one of the same columns, the key is the table's own.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from walstream.assembler import Assembler
+from walstream.errors import HistoryError
+from walstream.op import ReplicationOp
+from walstream.pgoutput import Begin, Column, Insert, Relation, Update
+from walstream.postgres.catalog import Looked, TableFacts
+from walstream.postgres.key_book import KeyBook
+from walstream.row import Value
+from walstream.testing import MemoryPositions
+
+NAMES: Final = "abcdefgh"
+NAME: Final = "public.t"
+STEP: Final = 10  # LSNs from one transaction to the next
+
+
+@dataclass(frozen=True)
+class State:
+    """The table, at some time."""
+
+    oid: int
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    version: int = 0  # a description each
+
+    def relation(self) -> Relation:
+        columns = [Column(True, name, 25, -1) for name in self.columns]
+        return Relation(self.oid, "public", "t", "f", columns)
+
+    def facts(self) -> TableFacts:
+        return TableFacts(
+            schema="public",
+            name="t",
+            kind="r",
+            persistence="p",
+            replica_identity="f",
+            primary_key=self.key,
+            identity=(),
+            columns=self.columns,
+            not_null=frozenset(),
+            root=None,
+            leaves_full=True,
+            leaves_identified=True,
+            oid=self.oid,
+        )
+
+
+@dataclass
+class Server:
+    """Its WAL: what the table was in each transaction that wrote rows."""
+
+    state: State = State(1, ("a", "b"), ("a",))
+    wal: list[State] = field(default_factory=list)
+
+    @property
+    def flush(self) -> int:
+        return len(self.wal) * STEP + STEP // 2
+
+    def change(self, how: str, where: int) -> None:
+        """Run DDL; `where` chooses what it is about."""
+        old = self.state
+        columns, key = list(old.columns), old.key
+        free = [name for name in NAMES if name not in columns]
+        at = where % len(columns)
+        named = columns[at]
+        oid = old.oid
+        if how == "rename" and free:
+            columns[at] = free[where % len(free)]
+            key = tuple(columns[at] if name == named else name for name in key)
+        elif how == "swap":
+            other = columns[0]
+            columns[0], columns[at] = named, other
+            names = {named: other, other: named}
+            key = tuple(names.get(name, name) for name in key)
+        elif how == "add" and free:
+            columns.append(free[where % len(free)])
+        elif how == "drop" and named not in key and len(columns) > 1:
+            columns.pop(at)
+        elif how == "recreate":
+            oid, key = old.oid + 1, (named,)
+        elif how == "replace":
+            key = (named,)
+        elif how == "unkey":
+            key = ()
+        elif how == "write":
+            self.wal.append(old)
+            return
+        self.state = State(oid, tuple(columns), key, old.version + 1)
+
+
+@dataclass
+class Walstream:
+    """What was sent, by name; and what is kept."""
+
+    server: Server
+    positions: MemoryPositions = field(default_factory=MemoryPositions)
+    sent: dict[tuple[int, int], tuple[object, ...]] = field(default_factory=dict)
+    true: list[bool] = field(default_factory=list)  # was the key that of then?
+    place: int = 0  # transactions read
+    furthest: int = 0
+
+    def start(self, place: int) -> None:
+        """Stream from a place that was passed already."""
+        self.place = min(place, self.furthest)
+        self.book = KeyBook(self.positions, lambda _schema, _table: ())
+        facts = self.server.state.facts()
+        self.book.learn({NAME: facts}, self.server.flush, 0)
+        self.assembler = Assembler(0)
+        self.described: State | None = None
+
+    def read(self, count: int) -> bool:
+        """Read so many transactions; False: stopped."""
+        for state in self.server.wal[self.place : self.place + count]:
+            self.assembler.begin(Begin((self.place + 1) * STEP, 0, 1))
+            if state != self.described:
+                self._describe(state)
+                self.described = state
+            try:
+                self._rows(state)
+            except HistoryError:
+                return False
+            self.place += 1
+            self.furthest = max(self.furthest, self.place)
+        return True
+
+    def _describe(self, state: State) -> None:
+        relation, now = state.relation(), self.server.state
+        facts = now.facts() if now.oid == state.oid else None
+        flush = self.server.flush
+        self.book.meet(relation, Looked(facts, flush, flush), self.assembler.place)
+        history = self.book.history(NAME)
+        assert history is not None
+        self.assembler.describe(relation, history)
+
+    def _rows(self, state: State) -> None:
+        """Read an insert, and an update of each column."""
+        row: list[Value] = ["0"] * len(state.columns)
+        self._send(self.assembler.row(Insert(state.oid, list(row), False), 0), state)
+        for index in range(len(row)):
+            new = list(row)
+            new[index] = "1"
+            message = Update(state.oid, list(row), True, new, False)
+            self._send(self.assembler.row(message, 0), state)
+
+    def _send(self, op: ReplicationOp, state: State) -> None:
+        key = tuple(op.table.columns[index] for index in op.table.key)
+        made = (op.kind, key, op.key_changed, op.new)
+        assert self.sent.setdefault((op.lsn, op.seq_id), made) == made
+        self.true.append(set(key) == set(state.key))
+
+
+Steps = list[tuple[str, int]]
+_READ: Final = ["write", "write", "read", "read", "restart"]
+
+
+def steps(*ddl: str) -> st.SearchStrategy[Steps]:
+    kinds = st.sampled_from([*_READ, *ddl])
+    return st.lists(st.tuples(kinds, st.integers(0, 20)), max_size=40)
+
+
+def play(drawn: Steps) -> Walstream:
+    server = Server()
+    walstream = Walstream(server)
+    walstream.start(0)
+    for how, where in drawn:
+        if how == "read":
+            if not walstream.read(1 + where % 5):
+                walstream.start(walstream.place)
+        elif how == "restart":
+            walstream.start(where)
+        else:
+            server.change(how, where)
+    for place in (walstream.place, 0, walstream.furthest // 2):
+        walstream.start(place)
+        walstream.read(len(server.wal))
+    return walstream
+
+
+# a column comes and goes unseen, then comes again and is the key
+_COMES_AGAIN: Final[Steps] = [
+    *(("add", 0), ("write", 0), ("drop", 2), ("read", 4)),
+    *(("add", 0), ("replace", 2), ("write", 0), ("read", 4)),
+]
+
+
+@settings(max_examples=1500, deadline=None)
+@example(_COMES_AGAIN)
+@given(steps("rename", "swap", "add", "drop", "recreate", "replace", "unkey"))
+def test_every_replay_names_keys_and_splits_alike(drawn: Steps) -> None:
+    play(drawn)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(steps("rename", "swap", "add", "drop"))
+def test_a_key_that_is_not_replaced_is_the_tables_own_or_stops(drawn: Steps) -> None:
+    assert all(play(drawn).true)

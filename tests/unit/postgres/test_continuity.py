@@ -1,0 +1,157 @@
+"""What was published all the while, by rows of the catalog: without a server."""
+
+from dataclasses import replace
+
+import pytest
+
+from walstream.postgres.continuity import (
+    Sighting,
+    changed_once,
+    compare,
+    with_own,
+)
+
+EVERY = frozenset({"insert", "update", "delete", "truncate"})
+SEEN = Sighting(
+    oid=9,
+    operations=EVERY,
+    via_root=True,
+    tables=frozenset({1, 2}),
+    xmin=700,
+    last=(0, 2),
+    ways={1: frozenset({"row 50 700"}), 2: frozenset({"row 51 700"})},
+    leaves={2: {20: "700", 21: "700"}},
+    place=(0, 1),
+    places=frozenset({(0, 1), (0, 2)}),
+)
+
+
+def ways(**changed: set[str]) -> Sighting:
+    """Give the publication with the ways of tables `t1`, `t2`, …; none: not in it."""
+    every = {f"t{oid}": set(found) for oid, found in SEEN.ways.items()} | changed
+    made = {int(name[1:]): frozenset(found) for name, found in every.items() if found}
+    return replace(SEEN, ways=made)
+
+
+def missed(then: Sighting, now: Sighting, *left: str) -> set[int]:
+    return set(compare({"p": then}, {"p": now}, left).missed)
+
+
+def test_what_is_as_it_was_is_no_difference() -> None:
+    found = compare({"p": SEEN}, {"p": SEEN}, ["7"])
+    assert found.harmless
+    assert not found.came
+    assert not found.widened
+    assert found.left == {"7"}
+
+
+def test_what_is_stored_is_read_back_as_it_was() -> None:
+    assert Sighting.from_json(SEEN.to_json()) == SEEN
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"oid": 10}, "dropped and created again"),
+        ({"via_root": False}, "publish_via_partition_root"),
+        ({"operations": frozenset({"insert"})}, "no longer publishes"),
+    ],
+)
+def test_a_publication_that_is_another_is_lost(
+    change: dict[str, object], said: str
+) -> None:
+    assert said in compare({"p": SEEN}, {"p": replace(SEEN, **change)}, ()).lost  # type: ignore[arg-type]
+
+
+def test_a_publication_that_is_gone_is_lost() -> None:
+    assert "was dropped" in compare({"p": SEEN}, {}, ()).lost
+
+
+def test_a_row_that_was_made_again_names_its_table() -> None:
+    assert missed(SEEN, ways(t1={"row 60 800"})) == {1}
+    assert missed(SEEN, ways(t1={"row 50 700 part"})) == {1}
+
+
+def test_one_way_that_stayed_is_enough_unless_it_is_filtered() -> None:
+    then = ways(t1={"row 50 700", "schema 8 700 650"})
+    assert missed(then, ways(t1={"schema 8 700 650"})) == set()
+    assert missed(then, ways(t1={"row 60 800", "schema 8 700 650"})) == set()
+    filtered = ways(t1={"row 50 700", "row 40 700 part"})
+    assert missed(filtered, ways(t1={"row 60 800", "row 40 700 part"})) == {1}
+    part = ways(t1={"row 40 700 part"})
+    assert missed(part, part) == set()
+    assert missed(part, ways(t1={"row 40 700 part", "row 60 800"})) == {1}
+
+
+def test_an_altered_publication_names_all_its_tables_unless_it_was_altered_once() -> (
+    None
+):
+    there_and_back = replace(
+        SEEN, xmin=702, place=(0, 4), places=frozenset({(0, 2), (0, 4)})
+    )
+    assert missed(SEEN, there_and_back) == {1, 2}
+    once = replace(SEEN, xmin=702, place=(0, 3), places=frozenset({(0, 2), (0, 3)}))
+    assert missed(SEEN, once) == set()
+    assert changed_once(SEEN, once)
+    reused = replace(SEEN, xmin=702, place=(0, 1))
+    assert missed(SEEN, reused) == {1, 2}
+    elsewhere = replace(
+        SEEN, xmin=702, place=(1, 1), places=frozenset({(0, 2), (1, 1)})
+    )
+    assert missed(SEEN, elsewhere) == {1, 2}
+
+
+def test_each_operation_is_followed_by_itself() -> None:
+    inserts = Sighting(10, frozenset({"insert"}), via_root=True, xmin=700)
+    both = {"p": SEEN, "q": replace(inserts, ways={1: frozenset({"row 70 700"})})}
+    moved = {"p": ways(t1=set()), "q": both["q"]}
+    found = compare(both, moved, ())
+    assert set(found.missed) == {1}
+    assert "update" in found.missed[1]
+    # and the other way around, updates and deletes come from now on
+    assert compare(moved, both, ()).widened == {1}
+    assert compare(moved, both, ()).missed == {}
+
+
+def test_a_table_that_left_is_known_when_it_comes_back() -> None:
+    gone = compare({"p": SEEN}, {"p": ways(t1=set())}, ())
+    assert gone.gone == {1}
+    assert gone.left == {"1"}
+    back = compare({"p": ways(t1=set())}, {"p": ways(t1={"row 60 800"})}, gone.left)
+    assert (set(back.missed), back.left) == ({1}, frozenset())
+    fresh = compare({"p": SEEN}, {"p": ways(t3={"row 60 800"})}, ())
+    assert (fresh.came, fresh.missed) == ({3}, {})
+
+
+def test_a_partition_that_was_not_its_roots_names_the_root() -> None:
+    again = replace(SEEN, leaves={2: {20: "800", 21: "700"}})
+    assert missed(SEEN, again) == {2}
+    less = replace(SEEN, leaves={2: {21: "700"}})
+    gone = compare({"p": SEEN}, {"p": less}, ())
+    assert gone.harmless
+    assert gone.left == {"2/20"}
+    assert missed(less, again, *gone.left) == {2}
+    more = replace(SEEN, leaves={2: {20: "700", 21: "700", 22: "800"}})
+    assert missed(SEEN, more) == set()
+
+
+def test_a_table_that_became_a_partition_is_not_gone() -> None:
+    attached = replace(ways(t1=set()), leaves={2: {1: "800", 20: "700", 21: "700"}})
+    assert compare({"p": SEEN}, {"p": attached}, ()).harmless
+
+
+def test_a_table_that_is_unlogged_now_is_missed() -> None:
+    assert missed(SEEN, replace(ways(t1=set()), unlogged=frozenset({1}))) == {1}
+
+
+def test_the_state_of_an_older_walstream_tells_its_tables_alone() -> None:
+    stored = {key: SEEN.to_json()[key] for key in ("oid", "operations", "via_root")}
+    then = Sighting.from_json({**stored, "tables": [1, 7]})
+    found = compare({"p": then}, {"p": SEEN}, ())
+    assert (found.came, found.gone, found.missed) == ({2}, {7}, {})
+
+
+def test_our_own_change_hides_no_other() -> None:
+    now = ways(t1={"row 60 800"}, t2={"row 61 801"}, t3={"row 62 800"})
+    expected = with_own({"p": SEEN}, {"p": now}, {"p": {1, 3}})
+    assert set(compare(expected, {"p": now}, ()).missed) == {2}

@@ -1,0 +1,19 @@
+"""Which tables the next start reads anew in any case."""
+
+from dataclasses import asdict
+
+from walstream.backfill.record import Record
+from walstream.beside.progress import Wish
+from walstream.capturing import read_anew
+
+
+def test_what_is_to_be_replaced_and_not_begun_is_read_anew() -> None:
+    record = Record(0, ("public.a", "public.b"), replace=("public.a",))
+    wishes = {
+        "public.c": Wish(replace=True),
+        "public.d": Wish(replace=True, truncated=True),  # goes on where it was
+        "public.e": Wish(),
+    }
+    beside = {"tables": {name: asdict(wish) for name, wish in wishes.items()}}
+    assert read_anew(record.document, beside) == {"public.a", "public.c"}
+    assert read_anew(None, None) == set()

@@ -1,0 +1,97 @@
+"""What one connection's descriptions of tables become."""
+
+import gc
+import os
+
+import psutil
+
+from walstream.assembler import Assembler
+from walstream.dry_sink import DrySink
+from walstream.formats.context import Context
+from walstream.keys import KeyHistory, KeySet
+from walstream.ledger import Transaction
+from walstream.op import Table
+from walstream.pgoutput import Begin, Column, Insert, Relation
+from walstream.relations import Relations
+from walstream.routing import Router, Rules
+from walstream.sink_rules import SinkRules
+
+NO_KEYS = KeyHistory([])
+PLACE = (100, 0)
+
+
+def relation(*columns: str, identity: str = "d", oid: int = 1) -> Relation:
+    made = [Column(text.endswith("*"), text.rstrip("*"), 25, -1) for text in columns]
+    return Relation(oid, "public", f"t{oid}", identity, made)
+
+
+def test_an_equal_description_is_the_same_table() -> None:
+    relations = Relations()
+    first = relations.describe(relation("id*", "v"), NO_KEYS, PLACE)
+    assert relations.describe(relation("id*", "v"), NO_KEYS, PLACE) is first
+    other = relations.describe(relation("id*", "w"), NO_KEYS, PLACE)
+    assert other is not first
+    assert relations.describe(relation("id*", "v"), NO_KEYS, PLACE) is not other
+
+
+def test_the_next_row_of_the_first_of_two_tells_that_it_is_a_root() -> None:
+    relations = Relations()
+    relations.describe(relation("id", "v", identity="f"), NO_KEYS, PLACE)
+    relations.describe(relation("id*", "v", oid=2), NO_KEYS, PLACE)
+    assert 1 not in relations.shapes
+    assert not relations.missing(1, PLACE).whole
+    assert not relations.shapes[1].whole
+
+
+def test_two_that_no_row_follows_are_tables_of_their_own() -> None:
+    for end in ("let_go", "reach", "later"):
+        relations = Relations()
+        relations.describe(relation("id", "v", identity="f"), NO_KEYS, PLACE)
+        relations.describe(relation("id*", "v", oid=2), NO_KEYS, PLACE)
+        if end == "let_go":
+            relations.let_go()
+        elif end == "reach":
+            relations.reach(200)
+        else:
+            relations.missing(1, (100, 1))
+        assert relations.shapes[1].whole
+
+
+def test_a_key_that_is_known_later_on_is_taken_there() -> None:
+    sets = [
+        KeySet(0, ("a",), (), ("a", "v"), 1),
+        KeySet(200, ("c",), (), ("c", "v"), 1),
+        KeySet(300, ("b",), (), ("b", "v"), 1),
+    ]
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("b", "v", identity="f"), KeyHistory(sets), PLACE)
+    assert relations.shapes[1].table.key == (0,)
+
+
+def test_ten_thousand_equal_descriptions_move_no_memory() -> None:
+    """As an hour of autovacuum makes pgoutput send: one for each ANALYZE."""
+    names = [f"column_{number}" for number in range(100)]
+    columns = [Column(name == names[0], name, 25, -1) for name in names]
+    rules = SinkRules("log", "op", "", "send", True, b"", Context())
+    router = Router("app", Rules({}, "{schema}.{table}", ""))
+    sink = DrySink(rules, router, says=False)
+    assembler = Assembler(0)
+    tables: set[Table] = set()
+    process = psutil.Process(os.getpid())
+
+    def describe(times: int) -> int:
+        for number in range(times):
+            assembler.begin(Begin(100 + number, 0, 1))
+            made = Relation(1, "public", "wide", "d", list(columns))
+            assembler.describe(made, NO_KEYS)
+            op = assembler.row(Insert(1, ["x"] * 100, False), 0)
+            tables.add(op.table)
+            sink.send(op, Transaction(0))
+        gc.collect()
+        return int(process.memory_info().rss)
+
+    before = describe(100)
+    after = describe(10_000)
+    assert after - before < 5 << 20
+    assert len(tables) == 1

@@ -1,0 +1,401 @@
+"""What is done to the tables and publications of a walk beside writing rows."""
+
+# ruff: noqa: S608 - SQL of constants
+
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.walking.act import Act, Kind
+from tests.walking.tables import BY_CODE, REGIONS, TYPES, Table
+
+PUBLICATION: Final = "walstream"
+ELSEWHERE: Final = "elsewhere"
+ROLE: Final = "walker_role"  # stands for walstream's, which is made for the database
+_ALL: Final = "insert, update, delete, truncate"
+
+# changes of the schema, and how often each is drawn
+SCHEMA: Final = {
+    "add_column": 12,
+    "drop_column": 6,
+    "rename": 14,
+    "identify": 26,
+    "another_key": 8,
+    "make_anew": 6,
+    "partitions": 18,
+    "rewrite": 10,
+}
+
+Rows = Callable[[Table], Iterator[Act]]
+"""Writes some rows of a table, each statement a transaction."""
+
+
+@dataclass
+class World:
+    """The tables as they are, and how they are published."""
+
+    mode: str  # patterns, listed, schema, all
+    role: str  # walstream's; the tables are its `_owner`'s
+    tables: list[Table] = field(default_factory=list)
+    filtered: Table | None = None  # by row-level security
+    closed: Table | None = None  # walstream may not read it
+
+    @property
+    def named(self) -> bool:
+        """Tell whether the tables are published by their names."""
+        return self.mode in ("patterns", "listed")
+
+    def members(self) -> list[str]:
+        """Name what is published, when it is by name."""
+        return ["public.ticks", *(table.at for table in self.tables)]
+
+
+class Changes:
+    """Draws a change, and writes it with what is done before it is undone."""
+
+    def __init__(
+        self,
+        world: World,
+        choose: random.Random,
+        rows: Rows,
+        without: Collection[str] = (),
+    ) -> None:
+        self._world = world
+        self._without = without
+        self._choose = choose
+        self._rows = rows
+
+    def _table(self, *, partitioned: bool | None = None) -> Table:
+        found = [
+            table
+            for table in self._world.tables
+            if partitioned in (None, table.partitioned)
+        ]
+        # there is more to change of a partitioned one
+        return self._choose.choices(found, [1 + one.partitioned for one in found])[0]
+
+    def schema(self) -> Iterator[Act]:
+        """Change tables."""
+        kind = self._choose.choices(tuple(SCHEMA), tuple(SCHEMA.values()))[0]
+        if kind in self._without:
+            return
+        table = self._table()
+        yield from getattr(self, f"_{kind}")(table)
+        if table in self._world.tables and self._choose.random() < 0.7:
+            yield from self._rows(table)
+
+    def migration(self) -> Iterator[Act]:
+        """Change the schema and write rows in one transaction."""
+        table = self._table()
+        kind = self._choose.choice(("add_column", "rename", "identify", "another_key"))
+        if kind in self._without:
+            return
+        do = getattr(self, f"_{kind}")
+        acts = [*self._rows(table), *do(table), *self._rows(table)]
+        names = {name for act in acts for name in act.names}
+        if all(act.kind in (Kind.ROWS, Kind.SCHEMA) for act in acts):
+            lines = "\n".join(act.sql for act in acts)
+            yield Act(Kind.MIGRATION, lines, names=tuple(sorted(names)))
+        else:
+            yield from acts
+
+    def _drop_column(self, table: Table) -> Iterator[Act]:
+        if table.added:
+            column = table.added.pop(self._choose.randrange(len(table.added)))
+            yield _ddl(table, f"ALTER TABLE {table.at} DROP {column}")
+
+    def _rewrite(self, table: Table) -> Iterator[Act]:
+        """Write the table anew, with other values or the same; or look at it alone."""
+        dice = self._choose.random()
+        if dice < 0.3:
+            yield _ddl(table, f"ALTER TABLE {table.at} ALTER n TYPE int USING n + 1")
+        elif dice < 0.6 or table.partitioned:
+            yield Act(Kind.OPERATOR, f"ANALYZE {table.at}")
+        else:
+            yield Act(Kind.OPERATOR, f"VACUUM FULL {table.at}")
+
+    def _add_column(self, table: Table) -> Iterator[Act]:
+        name = table.fresh("x")
+        default = self._choose.choice(["", "", " DEFAULT 5"])
+        table.added.append(name)
+        yield _ddl(table, f"ALTER TABLE {table.at} ADD {name} int{default}")
+
+    def _rename(self, table: Table) -> Iterator[Act]:
+        what = self._choose.choice(["key", "key", "note", "table", "schema"])
+        if what in ("key", "note"):
+            before = getattr(table, what)
+            setattr(table, what, table.fresh(what))
+            yield _ddl(
+                table,
+                f"ALTER TABLE {table.at} RENAME {before} TO {getattr(table, what)}",
+            )
+        elif what == "table":
+            before, old = table.at, table.name
+            table.name = table.fresh(f"{old.rstrip('0123456789')}_")
+            yield _ddl(table, f"ALTER TABLE {before} RENAME TO {table.name}", old)
+        elif not table.partitioned:
+            yield from self._away(table)
+
+    def _away(self, table: Table) -> Iterator[Act]:
+        """Out of its schema and back; where the schema is published, that is a gap."""
+        kind = Kind.PUBLICATION if self._world.mode == "schema" else Kind.SCHEMA
+        if kind is Kind.PUBLICATION and "publication" in self._without:
+            return
+        yield _ddl(table, f"ALTER TABLE {table.at} SET SCHEMA {ELSEWHERE}", kind=kind)
+        table.schema = ELSEWHERE
+        yield from self._rows(table)
+        yield _ddl(table, f"ALTER TABLE {table.at} SET SCHEMA public", kind=kind)
+        table.schema = "public"
+
+    def _identify(self, table: Table) -> Iterator[Act]:
+        """Change replica identities: of all parts alike, or of one."""
+        parts = table.parts
+        if self._choose.random() < 0.4:
+            parts = [self._choose.choice(parts)]
+        dice = self._choose.random() / (3 if BY_CODE in table.name else 1)
+        identity = "FULL" if dice < 0.45 else "DEFAULT" if dice < 0.75 else "INDEX"
+        for part in parts:
+            yield _ddl(table, _identity(part, identity))
+            if self._choose.random() < 0.3:
+                yield from self._rows(table)
+        if dice > 0.95:
+            yield _ddl(table, _identity(table.at, "NOTHING"))
+            yield from self._rows(table)
+            yield _ddl(table, _identity(table.at, "DEFAULT"))
+
+    def _another_key(self, table: Table) -> Iterator[Act]:
+        """Drop the primary key and add another; at times in one transaction with rows.
+
+        Between the two the table has no key, so no row is written then.
+        """
+        wide = self._choose.random() < 0.5
+        region = ["region"] if table.partitioned else []
+        columns = ", ".join([table.key, *region, *(["code"] if wide else [])])
+        yield _ddl(table, _primary_key(table.at, columns))
+
+    def _make_anew(self, _: Table) -> Iterator[Act]:
+        """Drop a table and make one of the same name with another key."""
+        table = self._table(partitioned=False)
+        at = self._world.tables.index(table)
+        fresh = Table(
+            table.name,
+            self._choose.choice(TYPES),
+            key=self._choose.choice(["id", "uid"]),
+            schema="public",
+        )
+        self._world.tables[at] = fresh
+        full = ""
+        if BY_CODE in table.name or self._choose.random() < 0.5:
+            full = f";{_identity(fresh.at, 'FULL')}"
+        named = self._world.named
+        added = (
+            f";ALTER PUBLICATION {PUBLICATION} ADD TABLE {fresh.at}" if named else ""
+        )
+        yield _ddl(
+            fresh,
+            f"DROP TABLE {table.at};{fresh.creation()}{full};"
+            f"ALTER TABLE {fresh.at} OWNER TO {self._world.role}_owner{added}",
+        )
+        yield from self._rows(fresh)
+
+    def _partitions(self, _: Table) -> Iterator[Act]:
+        """Attach, detach, empty and drop leaves, and make new ones."""
+        table = self._table(partitioned=True)
+        dice = self._choose.random()
+        if table.detached and dice < 0.5:
+            region = self._choose.choice(sorted(table.detached))
+            yield from self._attach(table, region)
+        elif table.leaves and dice < 0.75:
+            region = self._choose.choice(sorted(table.leaves))
+            leaf = table.detached[region] = table.leaves.pop(region)
+            yield _ddl(
+                table, f"ALTER TABLE {table.at} DETACH PARTITION public.{leaf}", leaf
+            )
+            if self._choose.random() < 0.5:
+                yield Act(Kind.ROWS, f"UPDATE public.{leaf} SET n = 8 WHERE n < 4")
+                yield from self._rows(table)
+                yield from self._attach(table, region)
+        elif table.leaves and dice < 0.85:
+            leaf = self._choose.choice(sorted(table.leaves.values()))
+            yield _ddl(table, f"TRUNCATE public.{leaf}", leaf)
+        elif len(table.leaves) > 1:
+            region = self._choose.choice(sorted(table.leaves))
+            yield _ddl(table, f"DROP TABLE public.{table.leaves.pop(region)}")
+            yield from self._new_leaf(table, region)
+        else:
+            for region in REGIONS:
+                if region not in table.leaves and region not in table.detached:
+                    yield from self._new_leaf(table, region)
+
+    def _attach(self, table: Table, region: str) -> Iterator[Act]:
+        leaf = table.leaves[region] = table.detached.pop(region)
+        yield _ddl(
+            table,
+            f"ALTER TABLE {table.at} ATTACH PARTITION public.{leaf}"
+            f" FOR VALUES IN ('{region}')",
+            leaf,
+        )
+
+    def _new_leaf(self, table: Table, region: str) -> Iterator[Act]:
+        table.leaves[region] = table.fresh(f"{region}_")
+        yield _ddl(table, table.leaf_creation(region), table.leaves[region])
+
+    def publication(self) -> Iterator[Act]:
+        """Edit the publication; undo it at once, after rows, or not at all."""
+        table = self._table()
+        out, back, names = self._edit(table)
+        yield Act(Kind.PUBLICATION, out, names=names)
+        # UNLOGGED and back cannot be told of tables that are not published by name
+        hidden = "UNLOGGED" in out and not self._world.named
+        if self._choose.random() < 0.8 and not hidden:
+            yield from self._rows(table)
+        if self._choose.random() < 0.9:
+            yield Act(Kind.PUBLICATION, back, names=names)
+
+    def _edit(self, table: Table) -> tuple[str, str, tuple[str, ...]]:
+        p = f"ALTER PUBLICATION {PUBLICATION}"
+        every = ", ".join(f"ONLY {at}" for at in self._world.members())
+        others = every.replace(f", ONLY {table.at}", "")
+        again = f"{p} SET TABLE {every}"
+        both = (table.name, PUBLICATION)
+        publish = self._choose.choice(["insert", "insert, update", "delete, update"])
+        edits = [
+            (f"{p} SET (publish = '{publish}')", f"{p} SET (publish = '{_ALL}')"),
+            (
+                f"{p} RENAME TO other_name",
+                f"ALTER PUBLICATION other_name RENAME TO {PUBLICATION}",
+            ),
+            (
+                f"DROP PUBLICATION {PUBLICATION}",
+                creation(self._world.mode, self._world.members()),
+            ),
+            (
+                f"{p} SET (publish_via_partition_root = false)",
+                f"{p} SET (publish_via_partition_root = true)",
+            ),
+        ]
+        if self._world.named:
+            taken = (f"{p} DROP TABLE {table.at}", f"{p} ADD TABLE ONLY {table.at}")
+            edits += [taken, taken, (f"{p} SET TABLE {others}", again)]
+            edits.append(
+                (f"{p} SET TABLE {others}, ONLY {table.at} WHERE (false)", again)
+            )
+            listed = f"{table.key}, region, code"
+            edits.append((f"{p} SET TABLE {others}, ONLY {table.at} ({listed})", again))
+            if not table.partitioned:
+                edits.append(
+                    (
+                        f"{taken[0]}; ALTER TABLE {table.at} SET UNLOGGED",
+                        f"ALTER TABLE {table.at} SET LOGGED; {taken[1]}",
+                    )
+                )
+        elif self._world.mode == "schema":
+            schema = "TABLES IN SCHEMA public"
+            edits += [(f"{p} DROP {schema}", f"{p} ADD {schema}")] * 3
+        if not self._world.named and not table.partitioned:
+            edits.append(
+                (
+                    f"ALTER TABLE {table.at} SET UNLOGGED",
+                    f"ALTER TABLE {table.at} SET LOGGED",
+                )
+            )
+        out, back = self._choose.choice(edits)
+        return out, back, both
+
+    def harmless(self) -> Iterator[Act]:
+        """Edit the publication in ways that lose nothing."""
+        p = f"ALTER PUBLICATION {PUBLICATION}"
+        owner = f"{self._world.role}_owner"
+        other = self._choose.choice(
+            [
+                [f"{p} RENAME TO o; ALTER PUBLICATION o RENAME TO {PUBLICATION}"],
+                [f"{p} OWNER TO CURRENT_USER", f"{p} OWNER TO {owner}"],
+                [f"COMMENT ON PUBLICATION {PUBLICATION} IS 'ours'"],
+                ["CREATE PUBLICATION theirs", "DROP PUBLICATION theirs"],
+            ]
+        )
+        for sql in other:
+            yield Act(Kind.OPERATOR, sql)
+
+    def rights(self) -> Iterator[Act]:
+        """Hide rows or a table from walstream, or give it back; or take connections."""
+        world, table = self._world, self._table()
+        owner = f"{world.role}_owner"
+        dice = self._choose.random()
+        if world.filtered is not None:
+            table, world.filtered = world.filtered, None
+            yield _ddl(table, f"ALTER TABLE {table.at} DISABLE ROW LEVEL SECURITY")
+        elif world.closed is not None:
+            table, world.closed = world.closed, None
+            yield _ddl(table, f"GRANT SELECT ON {table.at} TO {owner}")
+        elif dice < 0.5:
+            world.filtered = table
+            yield _ddl(
+                table,
+                f"ALTER TABLE {table.at} ENABLE ROW LEVEL SECURITY,"
+                " FORCE ROW LEVEL SECURITY",
+            )
+            yield from self._rows(table)
+        elif dice < 0.75:
+            world.closed = table
+            yield _ddl(table, f"REVOKE SELECT ON {table.at} FROM {owner}")
+            yield from self._rows(table)
+        else:
+            yield Act(Kind.OPERATOR, f"ALTER ROLE {world.role} CONNECTION LIMIT 0")
+            yield Act(Kind.OPERATOR, f"ANALYZE {table.at}")
+            yield from self._rows(table)
+            yield Act(Kind.OPERATOR, f"ALTER ROLE {world.role} CONNECTION LIMIT -1")
+
+
+def _ddl(table: Table, sql: str, *also: str, kind: Kind = Kind.SCHEMA) -> Act:
+    return Act(kind, sql, names=(table.name, *also))
+
+
+def _identity(part: str, identity: str) -> str:
+    if identity != "INDEX":
+        return f"ALTER TABLE {part} REPLICA IDENTITY {identity}"
+    # a leaf's index has a name that PostgreSQL chose
+    return (
+        "DO $$ BEGIN EXECUTE (SELECT format("
+        f"'ALTER TABLE {part} REPLICA IDENTITY USING INDEX %I', c.relname)"
+        " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        f" WHERE i.indrelid = '{part}'::regclass AND i.indisunique"
+        " AND NOT i.indisprimary LIMIT 1); END $$"
+    )
+
+
+def _primary_key(table: str, columns: str) -> str:
+    return (
+        "DO $$ BEGIN EXECUTE (SELECT format("
+        f"'ALTER TABLE {table} DROP CONSTRAINT %I, ADD PRIMARY KEY ({columns})',"
+        f" conname) FROM pg_constraint WHERE conrelid = '{table}'::regclass"
+        " AND contype = 'p'); END $$"
+    )
+
+
+def creation(mode: str, tables: Iterable[str]) -> str:
+    """Write what makes the publication; with patterns walstream does."""
+    whom = {
+        "schema": "TABLES IN SCHEMA public",
+        "all": "ALL TABLES",
+    }.get(mode, f"TABLE {', '.join(f'ONLY {name}' for name in tables)}")
+    return (
+        f"CREATE PUBLICATION {PUBLICATION} FOR {whom}"
+        " WITH (publish_via_partition_root = true)"
+    )
+
+
+def mended(role: str, parts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write what brings tables back to what `walstream check` asks for.
+
+    `parts` are their names with pg_class.relkind, leaves too.
+    """
+    yield f"ALTER ROLE {role} CONNECTION LIMIT -1"
+    yield "DROP PUBLICATION IF EXISTS other_name"
+    for name, kind in parts:
+        yield f"GRANT SELECT ON {name} TO {role}_owner"
+        yield f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY"
+        if kind == "r":
+            yield f"ALTER TABLE {name} SET LOGGED"
+        yield _identity(name, "FULL" if BY_CODE in name else "DEFAULT")

@@ -1,0 +1,390 @@
+"""What the topics must hold: the records folded by key are the tables' rows.
+
+A reader of the records is played who takes each once, in the order of (lsn, seq_id),
+and who does by hand what PostgreSQL puts into no stream: what a change of the schema
+itself does to rows (TRUNCATE, DROP and DETACH of a leaf, ATTACH with rows, a rewriting
+ALTER, ADD COLUMN with a default). That is not excused by kind, but known exactly: the
+rows are read before and after each change of the schema, and the difference is done to
+the reader's rows at its LSN. A renamed table takes its rows with it, and a key of other
+columns is the same row's.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+import psycopg
+
+from tests.reading import Record
+from tests.walking.tables import BY_CODE
+from walstream.lsn import parse, show
+from walstream.op import Kind
+from walstream.row import NotSent
+
+Name = tuple[int, int]
+Row = dict[int, str | None]  # by the number of the column
+RowOf = dict[str, str | None]
+
+# The key as docs/formats.md has it: the identity's columns, under FULL the primary
+# key's; of a partitioned table the root's. A detached leaf is not looked at.
+_CATALOG: Final = """
+SELECT c.oid::bigint, n.nspname || '.' || c.relname,
+  ARRAY(SELECT a.attnum::int FROM pg_attribute a WHERE a.attrelid = c.oid
+    AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+  ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid
+    AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+  ARRAY(SELECT a.attnum::int FROM pg_index i, pg_attribute a
+    WHERE i.indrelid = c.oid AND a.attrelid = c.oid
+      AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+      AND (i.indisreplident AND c.relreplident = 'i'
+        OR i.indisprimary AND c.relreplident IN ('d', 'f')) ORDER BY a.attnum),
+  ARRAY(SELECT a.attnum::int FROM pg_index i, pg_attribute a
+    WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
+      AND a.attnum = ANY (i.indkey::int2[]) ORDER BY a.attnum)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND n.nspname !~ '^(pg_|information_schema)'
+  AND c.relname !~ '^(ticks|east|west|north)' ORDER BY 1
+"""
+
+
+_ASIDE: Final = re.compile("ticks|east|west|north")  # detached leaves too
+
+
+@dataclass
+class Seen:
+    """One table as it was at a moment."""
+
+    name: str
+    columns: dict[int, str]
+    key: list[int]
+    rows: list[Row]
+    primary: list[int] = field(default_factory=list)
+
+    def by(self, key: Sequence[int]) -> dict[tuple[str | None, ...], Row]:
+        return {tuple(row[one] for one in key): row for row in self.rows}
+
+    def named(self, row: Row) -> RowOf:
+        return {name: row[number] for number, name in self.columns.items()}
+
+    def key_of(self, row: Mapping[str, Any]) -> bytes:
+        named = [row.get(self.columns[one]) for one in self.key]
+        return orjson.dumps(named, default=str)
+
+    def primary_of(self, row: Mapping[str, Any]) -> bytes:
+        named = [row.get(self.columns[one]) for one in self.primary]
+        return orjson.dumps(named, default=str)
+
+    def folded(self) -> dict[bytes, RowOf]:
+        named = [self.named(row) for row in self.rows]
+        return {self.key_of(row): row for row in named}
+
+
+Sight = dict[int, Seen]
+"""Tables by oid."""
+
+
+def look(connection: psycopg.Connection[Any]) -> Sight:
+    """Read the tables, each value as PostgreSQL prints it."""
+    found: Sight = {}
+    rows = connection.execute(_CATALOG).fetchall()
+    for oid, name, numbers, columns, key, primary in rows:
+        query = f"SELECT * FROM {name}"  # noqa: S608 - a name of the walk's own
+        result = connection.execute(query.encode()).pgresult
+        assert result is not None
+        found[oid] = Seen(
+            name=name,
+            columns=dict(zip(numbers, columns, strict=True)),
+            key=[numbers[columns.index("code")]] if BY_CODE in name else key,
+            rows=[
+                {
+                    number: _text(result.get_value(at, index))
+                    for index, number in enumerate(numbers)
+                }
+                for at in range(result.ntuples)
+            ],
+            primary=primary,
+        )
+    return found
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def now(connection: psycopg.Connection[Any]) -> int:
+    """Say where the WAL ends: what commits from now on lies at or above."""
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return parse(row[0])
+
+
+@dataclass
+class Change:
+    """What a change of the schema did by itself, at an LSN or behind a row of ticks."""
+
+    lsn: int
+    before: Sight
+    after: Sight
+    tick: str | None = None  # inside a transaction: the row's id
+
+    def is_due(self, record: Record) -> bool:
+        if record.op.table.name == "ticks" and record.new.get("id") == self.tick:
+            return True
+        return self.lsn <= record.op.lsn
+
+
+@dataclass
+class Fold:
+    """The rows of who read everything, and what does not fit."""
+
+    state: dict[str, dict[bytes, RowOf]] = field(default_factory=dict)
+    complaints: list[tuple[str, str]] = field(default_factory=list)  # table, what
+    # without an identity: only its inserts are captured, and that is said
+    unknown: set[str] = field(default_factory=set)
+    # as it was with its former primary key, and is now
+    rekeyed: dict[str, tuple[Seen, Seen]] = field(default_factory=dict)
+    _met: set[str] = field(default_factory=set)  # of those: with rows since
+    _since: int = 0  # what lies below was before the baseline
+    _taken: dict[Name, tuple[bytes, bytes]] = field(default_factory=dict)
+    _highest: Name = (0, 0)
+    _changes: list[Change] = field(default_factory=list)
+    _read: int = 0  # records
+
+    def restart(self, lsn: int, sight: Sight) -> None:
+        """Begin anew with the tables as they are, as who lost something does."""
+        self.state = {seen.name: seen.folded() for seen in sight.values()}
+        self.complaints.clear()
+        self._changes.clear()
+        self.rekeyed.clear()
+        self.unknown = {seen.name for seen in sight.values() if not seen.key}
+        self._since = lsn
+
+    def know(self, table: Seen) -> None:
+        """Take a table that is captured whole again as it is now."""
+        self.unknown.discard(table.name)
+        self.state[table.name] = table.folded()
+
+    def change(self, change: Change) -> None:
+        self._changes.append(change)
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Apply what came since, each op once, with the changes in their places."""
+        fresh: list[Record] = []
+        for record in records[self._read :]:
+            known = self._taken.get(record.name)
+            if known is None:
+                self._taken[record.name] = (record.key, record.value)
+                fresh.append(record)
+            elif known != (record.key, record.value) and not _truncates(record):
+                self._complain(record, f"is sent again, but not alike: {known}")
+        self._read = len(records)
+        for record in sorted(fresh, key=lambda one: one.name):
+            while self._changes and self._changes[0].is_due(record):
+                self._apply_change(self._changes.pop(0))
+            if record.op.lsn >= self._since:
+                self._apply(record)
+        for change in self._changes:
+            self._apply_change(change)
+        self._changes.clear()
+        for name in self._met:
+            self.rekeyed.pop(name, None)
+        self._met.clear()
+
+    def differences(self, sight: Sight) -> list[tuple[str, str]]:
+        """Name what is not as in the tables, with the table's name."""
+        found = list(self.complaints)
+        for seen in sight.values():
+            if seen.name in self.unknown:
+                continue
+            wanted, have = seen.folded(), self.state.get(seen.name, {})
+            found += [
+                (seen.name, _differ(key, wanted.get(key), have.get(key)))
+                for key in sorted(wanted.keys() | have.keys())
+                if wanted.get(key) != have.get(key)
+            ]
+        return found
+
+    def _complain(self, record: Record, what: str) -> None:
+        op = record.op
+        at = f"{op.kind.name} at ({show(op.lsn)}, {op.seq_id})"
+        self.complaints.append(
+            (op.table.full_name, f"{at} under {record.key.decode()}: {what}")
+        )
+
+    def _apply(self, record: Record) -> None:
+        if record.op.table.full_name in self.unknown or _ASIDE.match(
+            record.op.table.name
+        ):
+            return
+        table = self.state.setdefault(record.op.table.full_name, {})
+        key, new_key = self._former(record)
+        before = table.get(key)
+        if record.kind is Kind.TRUNCATE:
+            table.clear()
+            return
+        if (before is None) != (record.kind is Kind.INSERT):
+            self._complain(record, f"the reader has {_short(before)}")
+        for name, value in record.old.items():
+            if isinstance(value, NotSent) or before is None or name not in before:
+                continue
+            if before[name] != value:
+                self._complain(
+                    record, f"old {name} is {_cut(value)}, not {_cut(before[name])}"
+                )
+        table.pop(key, None)
+        if record.kind is Kind.DELETE:
+            return
+        held = before or {}
+        table[new_key] = {
+            name: held.get(name, "a value that nobody sent")
+            if isinstance(value, NotSent)
+            else value
+            for name, value in record.new.items()
+        }
+
+    def _former(self, record: Record) -> tuple[bytes, bytes]:
+        """Give the keys of a record's row before and behind it.
+
+        Under FULL nobody can know which of two keys over the same columns a row of a
+        backlog had (docs/decisions.md has it): walstream may read such a row under the
+        key of before until it looks again, or under that of now. The row is known by
+        its columns then, once: what comes after the next comparison has the right key.
+        """
+        name = record.op.table.full_name
+        if record.kind is Kind.TRUNCATE:
+            return record.key, record.key
+        found = [(after, before) for before, after in self._rekeying(name)]
+        if name in self.rekeyed:
+            self._met.add(name)
+            found.append(self.rekeyed[name])
+        row = record.new or record.old
+        for other, right in found:
+            named = {right.columns[one] for one in right.key}
+            if record.key == other.primary_of(row) and named <= row.keys():
+                return right.key_of(record.old or row), right.key_of(row)
+        return record.key, record.key
+
+    def _rekeying(self, name: str) -> list[tuple[Seen, Seen]]:
+        """List what is still to come of changes of a table's primary key."""
+        return [
+            (before, change.after[oid])
+            for change in self._changes
+            for oid, before in change.before.items()
+            if before.name == name
+            and oid in change.after
+            and _rekeys(before, change.after[oid])
+        ]
+
+    def _apply_change(self, change: Change) -> None:
+        renamed = {
+            oid: self.state.pop(seen.name, {}) for oid, seen in change.before.items()
+        }
+        for oid, after in change.after.items():
+            before = change.before.get(oid)
+            if before is None:
+                self.state[after.name] = after.folded()
+                continue
+            rows = renamed[oid]
+            if before.name in self.rekeyed:
+                self.rekeyed[after.name] = self.rekeyed.pop(before.name)
+            if before.name in self.unknown or not after.key:
+                self.unknown.add(after.name)
+                continue
+            _change_rows(rows, before, after)
+            if _rekeys(before, after):
+                self.rekeyed[after.name] = (before, after)
+            self.state[after.name] = {after.key_of(row): row for row in rows.values()}
+
+
+def _rekeys(before: Seen, after: Seen) -> bool:
+    return before.primary != after.primary
+
+
+def _change_rows(rows: dict[bytes, RowOf], before: Seen, after: Seen) -> None:
+    """Do to the reader's rows what the change did to the table's."""
+    key = before.key if set(before.key) <= after.columns.keys() else after.key
+    was, became = before.by(key), after.by(key)
+    held = {at: before.key_of(before.named(row)) for at, row in was.items()}
+    for at in was.keys() - became.keys():
+        rows.pop(held[at], None)
+    for row in rows.values():
+        _rename_columns(row, before, after)
+    for at, now_has in became.items():
+        if at not in was:
+            named = after.named(now_has)
+            rows[orjson.dumps([named])] = named  # who asked gives it its key
+        elif (reader_has := rows.get(held[at])) is not None:
+            for number, value in now_has.items():
+                if number not in was[at] or was[at][number] != value:
+                    reader_has[after.columns[number]] = value
+
+
+def _rename_columns(row: RowOf, before: Seen, after: Seen) -> None:
+    for number, old in before.columns.items():
+        new = after.columns.get(number)
+        if new != old:
+            value = row.pop(old, None)
+            if new is not None:
+                row[new] = value
+
+
+def _differ(key: bytes, wanted: RowOf | None, have: RowOf | None) -> str:
+    return f"key {key.decode()}: table {_short(wanted)}; topics {_short(have)}"
+
+
+def _truncates(record: Record) -> bool:
+    return record.kind is Kind.TRUNCATE
+
+
+def _cut(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:40]}… ({len(text)} characters)"
+
+
+def _short(row: Mapping[str, object] | None) -> str:
+    if row is None:
+        return "no such row"
+    return (
+        "{" + ", ".join(f"{name}: {_cut(value)}" for name, value in row.items()) + "}"
+    )
+
+
+class Order:
+    """Claims that each partition goes on, or goes back and repeats what it had."""
+
+    def __init__(self) -> None:
+        self._place: dict[tuple[str, int], dict[Name, int]] = {}
+        self._last: dict[tuple[str, int], int] = {}
+        self._high: dict[tuple[str, int], Name] = {}
+        self._where: dict[tuple[str, bytes], int] = {}
+        self._read = 0
+
+    def take(self, records: Sequence[Record]) -> Iterable[str]:
+        """Say what is out of order among what came since."""
+        for record in records[self._read :]:
+            where = (record.topic, record.partition)
+            order = self._place.setdefault(where, {})
+            index, last = order.get(record.name), self._last.get(where, -1)
+            if index is None:
+                index = order[record.name] = len(order)
+                if record.name <= self._high.get(where, (0, 0)):
+                    yield f"{where}: {record.name} after {self._high[where]}"
+                if last != index - 1:
+                    yield f"{where}: {record.name} cuts a replay short"
+                self._high[where] = record.name
+            elif index > last + 1:
+                yield f"{where}: a replay left out what is before {record.name}"
+            self._last[where] = index
+            if record.kind is not Kind.TRUNCATE:
+                key = (record.op.table.full_name, record.key)
+                if self._where.setdefault(key, record.partition) != record.partition:
+                    yield f"{key} is in partition {record.partition} too"
+        self._read = len(records)
+
+    def restart(self) -> None:
+        """Take what comes next as a stream of its own: a position was reset."""
+        for where, order in self._place.items():
+            self._last[where] = len(order) - 1

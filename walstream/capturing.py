@@ -1,0 +1,54 @@
+"""The publications of one source, as its stream captures and watches them."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from walstream.backfill.record import DOCUMENT as BACKFILL
+from walstream.backfill.record import Record
+from walstream.beside.progress import DOCUMENT as BESIDE
+from walstream.beside.progress import Progress, Wish
+from walstream.config import PostgresSource
+from walstream.ports import Positions
+from walstream.postgres.capture import Capture
+from walstream.postgres.mending import Mending
+from walstream.stored import PUBLICATIONS
+
+
+def capture_of(
+    name: str, source: PostgresSource, positions: Positions, progress: Progress
+) -> Capture:
+    """Make it for a session; what is to be read beside the stream is asked of progress.
+
+    `name` is the source's.
+    """
+    mending = Mending(
+        name,
+        reread=source.on_publication_change == "reread",
+        ask=partial(progress.ask, replace=True, anew=True),
+        asked=lambda: read_anew(positions.read(BACKFILL), positions.read(BESIDE)),
+    )
+    return Capture(
+        source.dsn,
+        source.publication,
+        source.tables,
+        keep=lambda found: positions.write({PUBLICATIONS: found}),
+        grown=progress.ask if source.backfill == "initial" else lambda _: None,
+        mending=mending,
+    )
+
+
+def read_anew(
+    backfill: Mapping[str, Any] | None, beside: Mapping[str, Any] | None
+) -> set[str]:
+    """Name the tables that the next start reads whole, for readers to replace theirs.
+
+    By what is kept: one that is half read beside the stream would go on there.
+    """
+    record = Record.of(backfill)
+    tables = (beside or {}).get("tables", {})
+    wishes = {name: Wish.of(fields) for name, fields in tables.items()}
+    return {
+        *(record.replace if record else ()),
+        *(n for n, wish in wishes.items() if wish.replace and not wish.truncated),
+    }

@@ -1,0 +1,88 @@
+"""How large a request brokers take: what is larger they cut off, without a word.
+
+A broker closes the connection at a request over its socket.request.max.bytes, and the
+producer sends it again for ever. So no record may be larger, whatever its topic takes.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+ASSUMED: Final = 104_857_600  # Kafka's default, and others' who speak its protocol
+SETTING: Final = "socket.request.max.bytes"
+_AROUND: Final = 1024  # of a request around its one batch, the topic's name included
+_EVERY_S: Final = 60.0
+_WAIT_S: Final = 3.0
+_WIDEN: Final = (
+    f"raise {SETTING} of every broker, and restart them, or keep such a value out of"
+    " the row"
+)
+_LET_READ: Final = (
+    f"raise {SETTING} of every broker, or, if it is higher, allow DESCRIBE_CONFIGS on"
+    " the cluster to the producer's user: it could not be read, and Kafka's default is"
+    " assumed"
+)
+
+
+class RequestLimit:
+    """The smallest limit of any broker, as far as they let it be read."""
+
+    def __init__(self, client_id: str = "") -> None:
+        self._around = _AROUND + len(client_id.encode())
+        self._found: dict[int, int] = {}  # by broker
+        self._next = 0.0
+
+    @property
+    def record(self) -> int:
+        """Give the largest record that a request has room for."""
+        return min(self._found.values(), default=ASSUMED) - self._around
+
+    @property
+    def advice(self) -> str:
+        """Say what takes a larger one."""
+        return _WIDEN if self._found else _LET_READ
+
+    def look(self, admin: AdminClient) -> None:
+        """Ask each broker that is there, now and then; what does not answer stays.
+
+        Blocks for some seconds at most, and never raises.
+        """
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _EVERY_S
+        try:
+            cluster = admin.describe_cluster(request_timeout=_WAIT_S)
+            nodes = [node.id for node in cluster.result(_WAIT_S + 1).nodes]
+        except (KafkaException, TimeoutError):
+            return
+        asked = {node: _ask(admin, node) for node in nodes}
+        deadline = time.monotonic() + _WAIT_S
+        for node, answer in asked.items():
+            try:
+                config = answer.result(max(0.0, deadline - time.monotonic()))
+            except (KafkaException, TimeoutError):
+                continue
+            if (limit := of_broker(config)) is not None:
+                self._found[node] = limit
+
+
+def _ask(admin: AdminClient, node: int) -> Any:
+    """Ask one broker: a request may name no other."""
+    resource = ConfigResource(ResourceType.BROKER, str(node))
+    asked = admin.describe_configs([resource], request_timeout=_WAIT_S)
+    (answer,) = asked.values()
+    return answer
+
+
+def of_broker(config: Mapping[str, Any]) -> int | None:
+    """Find the limit in what a broker said of itself; None: it does not have it."""
+    entry = config.get(SETTING)
+    text = getattr(entry, "value", entry)
+    return int(text) if text and str(text).isdecimal() else None

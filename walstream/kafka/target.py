@@ -1,0 +1,38 @@
+"""Where a Kafka sink's ops of one table go."""
+
+from dataclasses import dataclass
+
+from walstream.formats.whole import Encode
+from walstream.kafka.outbox import Outbox
+from walstream.kafka.topic import Topic
+from walstream.key_form import KeyRenderer
+from walstream.large import LargeRecord, spelled
+from walstream.meter import TableMeter
+from walstream.op import LargeOp
+from walstream.sink_rules import Aim
+
+
+@dataclass(slots=True, eq=False, init=False)
+class Target:
+    """What is the same for all ops of one table: routed and rendered once."""
+
+    aim: Aim
+    topic: Topic | None  # None: not known yet
+    key: KeyRenderer
+    encode: Encode
+    meter: TableMeter
+    outbox: Outbox
+
+    def __init__(self, aim: Aim, topic: Topic | None, outbox: Outbox) -> None:
+        self.aim = aim
+        self.topic = topic
+        self.key = aim.route.key.render
+        self.encode = aim.encode
+        self.meter = aim.meter
+        self.outbox = outbox
+
+    def large(self, op: LargeOp) -> tuple[bytes, LargeRecord]:
+        """Give key and record of an op whose large values are not looked at yet."""
+        key = self.key(spelled(op, self.aim.route.key.columns))
+        written = self.encode(spelled(op, self.aim.others))
+        return key, LargeRecord(written, op)

@@ -1,0 +1,70 @@
+"""Whether a sink's topics are still what they were: looked at once a minute.
+
+A topic that is gone, and that nothing was sent to since the last look, is that of a
+table that is gone too, as a rule: it is forgotten. Any other that is gone is lost.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, Protocol
+
+from walstream.errors import Restart, WalstreamError
+from walstream.kafka.asking import Answering, Asking
+from walstream.kafka.failure import topic_lost
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Topics
+
+_EVERY_S: Final = 60.0
+
+
+class Watched(Answering, Protocol):
+    """Who sends to the topics."""
+
+    def fail(self, error: WalstreamError) -> None: ...
+
+
+class TopicWatch:
+    """Looks without waiting; called by the loop alone."""
+
+    def __init__(
+        self, topics: Topics, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._topics = topics
+        self._clock = clock
+        self._asking = Asking(topics)
+        self._next = clock() + _EVERY_S
+        self._refresh: Future[set[str]] | None = None
+        self._idle: dict[str, Topic] = {}  # by name
+        self._forgotten: set[str] = set()
+
+    def look(self, kafka: Watched) -> set[str] | None:
+        """Name the topics to forget, when a look has ended; else None."""
+        self._asking.look(kafka)
+        refresh = self._refresh
+        if refresh is None:
+            if self._clock() >= self._next:
+                self._next = self._clock() + _EVERY_S
+                known = self._topics.known.values()
+                self._idle = {one.name: one for one in known if not one.was_stamped()}
+                self._refresh = self._topics.refresh(frozenset(self._idle))
+            return None
+        if not refresh.done():
+            return None
+        self._refresh = None
+        error = refresh.exception()
+        if error is not None:
+            if isinstance(error, WalstreamError) and not error.retryable:
+                kafka.fail(error)
+            return set()
+        gone = refresh.result()
+        for name in gone:
+            if self._idle[name].was_stamped():  # while it was looked for
+                kafka.fail(topic_lost(name, "was deleted"))
+        self._forgotten |= gone
+        return gone
+
+    def meet(self, name: str) -> None:
+        """Begin again where a topic is another one: the producer knows the old one."""
+        if name in self._forgotten:
+            raise Restart(f"topic {name!r} is there again")

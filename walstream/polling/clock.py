@@ -1,0 +1,73 @@
+"""How old the missing keys of a table are: a clock that nobody can set.
+
+Ages count by the kernel's time since boot, so that a wall clock that is set, forward or
+back, moves none. Over a restart of walstream that time goes on; over a reboot, or on
+another machine, nothing but wall clocks can tell how long it was, so at most a part of
+what is waited for is believed.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+_UNKNOWN: Final = "?"  # is no boot of before
+_BELIEVED: Final = 0.1  # of the timeout: how far a reboot moves ages, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Where time is read."""
+
+    wall: Callable[[], float] = time.time
+    since_boot: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
+    boot: str = ""  # tells one start of a machine from others; "": look
+
+
+class Clock:
+    """Gives Unix seconds as they were when it was first stored, and what passed since.
+
+    So it may differ from the wall clock, by which only people are told.
+    """
+
+    def __init__(
+        self,
+        stored: Mapping[str, Any] | None,
+        timeout_s: float,
+        times: Times | None = None,
+    ) -> None:
+        """Go on from what `document` gave; ages are held against `timeout_s`."""
+        self._times = times or Times()
+        self._boot = self._times.boot or _boot()
+        ticks, wall = self._times.since_boot(), self._times.wall()
+        at = wall
+        if stored is not None:
+            at = stored["at"]
+            same_boot = self._boot != _UNKNOWN and stored["boot"] == self._boot
+            if same_boot and ticks >= stored["ticks"]:
+                at += ticks - stored["ticks"]
+            else:
+                passed = wall - stored["wall"]
+                at += min(max(0.0, passed), timeout_s * _BELIEVED)
+        self._offset = at - ticks
+
+    def now(self) -> float:
+        return self._times.since_boot() + self._offset
+
+    def document(self) -> dict[str, Any]:
+        """Write it as JSON can hold it."""
+        return {
+            "at": self.now(),
+            "ticks": self._times.since_boot(),
+            "wall": self._times.wall(),
+            "boot": self._boot,
+        }
+
+
+def _boot() -> str:
+    try:
+        return _BOOT.read_text("ascii").strip()
+    except OSError:
+        return _UNKNOWN

@@ -1,0 +1,132 @@
+"""Looks at publications, and at what ties tables to them: rows of the catalog.
+
+Neither SET SCHEMA nor DETACH and ATTACH touch a publication's own rows. The first
+updates the row of pg_depend that ties a table to its schema, the others delete and
+insert one of pg_inherits. Of pg_class nothing is asked but the persistence: its rows
+are updated by GRANT, CREATE INDEX and VACUUM FULL too, which keep no row from anybody.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from walstream.postgres.connection import Connection
+from walstream.postgres.continuity import IN_SCHEMA, NAMED, PART, Sighting
+from walstream.postgres.publication import Publication
+
+_UNLOGGED: Final = "u"
+# as is_publishable_class in pg_publication.c, but for the persistence
+_TABLES: Final = """
+SELECT c.oid::bigint, c.relnamespace::bigint, c.relpersistence::text,
+  coalesce(d.xmin::text::bigint, 0)
+FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass
+  AND d.objid = c.oid AND d.objsubid = 0 AND d.refclassid = 'pg_namespace'::regclass
+WHERE c.relkind IN ('r', 'p') AND c.oid >= 16384 AND c.relpersistence IN ('p', 'u')
+  AND (%s OR c.relnamespace::bigint = ANY (%s))
+"""
+# one that is being detached concurrently is none any more
+_INHERITS: Final = """
+SELECT i.inhrelid::bigint, i.inhparent::bigint, i.xmin::text, c.relpersistence::text
+FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
+JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind IN ('r', 'p')
+WHERE NOT i.inhdetachpending
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    schema: int
+    persistence: str
+    tie: int  # xmin of what ties it to its schema
+
+
+def see(
+    connection: Connection, found: Mapping[str, Publication]
+) -> dict[str, Sighting]:
+    """Look at what ties tables to the publications that were found."""
+    every = any(made.all_tables for made in found.values())
+    schemas = {oid for made in found.values() for oid in made.schema_rows}
+    tables: dict[int, _Table] = {}
+    if every or schemas:
+        rows = connection.execute(_TABLES, (every, sorted(schemas))).fetchall()
+        tables = {oid: _Table(*fields) for oid, *fields in rows}
+    trees = _trees(connection.execute(_INHERITS).fetchall())
+    return {name: _seen(made, tables, trees) for name, made in found.items()}
+
+
+_Trees = Mapping[int, Mapping[int, str]]
+"""By topmost table: its partitions on every level, each with what ties it."""
+
+
+def _trees(rows: Iterable[tuple[int, int, str, str]]) -> _Trees:
+    parents: dict[int, int] = {}
+    marks: dict[int, str] = {}
+    for member, parent, xmin, persistence in rows:
+        parents[member] = parent
+        unlogged = persistence == _UNLOGGED
+        marks[member] = f"{xmin} unlogged" if unlogged else xmin
+    trees: dict[int, dict[int, str]] = {}
+    for member, mark in marks.items():
+        above = parents.get(member)
+        while above is not None:  # a branch may be published by itself
+            trees.setdefault(above, {})[member] = mark
+            above = parents.get(above)
+    return trees
+
+
+def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sighting:
+    ways: dict[int, set[str]] = {}
+    unlogged: set[int] = set()
+    for named, (oid, xmin, part) in made.rows.items():
+        way = f"{NAMED} {oid} {xmin}{PART if part else ''}"
+        ways.setdefault(named, set()).add(way)
+    ties = {
+        schema: f"{IN_SCHEMA} {oid} {xmin}"
+        for schema, (oid, xmin) in made.schema_rows.items()
+    }
+    for oid, table in tables.items():
+        if not (made.all_tables or table.schema in ties):
+            continue
+        if table.persistence == _UNLOGGED:
+            unlogged.add(oid)
+            continue
+        if table.schema in ties:
+            ways.setdefault(oid, set()).add(f"{ties[table.schema]} {table.tie}")
+        if made.all_tables:
+            ways.setdefault(oid, set()).add("all")
+    leaves = _leaves(made, ways, trees)
+    return Sighting(
+        oid=made.oid,
+        operations=made.operations,
+        via_root=made.via_root,
+        tables=frozenset(made.tables),
+        xmin=made.xmin,
+        last=max(made.places, default=(0, 0)),
+        ways={oid: frozenset(found) for oid, found in ways.items()},
+        leaves=leaves,
+        schemas=frozenset(ties.values()),
+        unlogged=frozenset(
+            unlogged - {leaf for root in leaves for leaf in trees[root]}
+        ),
+        place=made.place,
+        places=made.places,
+    )
+
+
+def _leaves(
+    made: Publication, ways: dict[int, set[str]], trees: _Trees
+) -> dict[int, dict[int, str]]:
+    """Find the partitions whose rows are published for their root's sake.
+
+    Through the root they go out as its rows, whatever else publishes them.
+    """
+    roots: Collection[int] = ways.keys() & trees.keys()
+    if made.via_root:
+        below = {leaf for root in roots for leaf in trees[root]}
+        for leaf in below:
+            ways.pop(leaf, None)
+        roots = [root for root in roots if root not in below]
+    return {
+        root: {leaf: mark for leaf, mark in trees[root].items() if leaf not in ways}
+        for root in sorted(roots)
+    }

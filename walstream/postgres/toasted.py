@@ -1,0 +1,178 @@
+"""Values that a key change would lose: toasted ones, which PostgreSQL did not send.
+
+The row is read from the table as it is now, which may have other names than the stream
+had: it is known by its oid, its columns by where they stand.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from walstream.errors import HistoryError, PermissionLacking, Repair
+from walstream.lsn import show
+from walstream.op import ReplicationOp
+from walstream.postgres.catalog import wait_until_visible
+from walstream.postgres.connection import Connection, session
+from walstream.row import Value
+
+Values = Sequence[str | None]
+
+_DENIED: Final = "42501"
+_DATA_EXCEPTION: Final = "22"  # the class
+_FIND: Final = """
+SELECT n.nspname, c.relname, quote_ident(current_user),
+  ARRAY(SELECT CASE WHEN NOT a.attisdropped THEN a.attname::text END
+    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0
+    AND (a.attgenerated = '' OR a.attname = ANY (%s)) ORDER BY a.attnum)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
+"""
+
+# An untyped literal takes the column's type, and with it its index. An extension's
+# operator may be out of sight: then by text, as slow as a table's length.
+_EQUAL: Final = (sql.SQL("{} = {}"), sql.SQL("pg_catalog.format('%s', {}) = {}"))
+
+
+def read(
+    dsn: str,
+    oid: int,
+    op: ReplicationOp,
+    key: Mapping[str, Value],
+    wanted: Sequence[str],
+) -> Values | None:
+    """Read some columns of the row of that key, as text; None: it cannot be needed.
+
+    The row is looked for as of the op's transaction or later: what is gone by then has
+    its Delete in the stream. Values come as the stream prints them: a cast to text
+    would take the padding off character(n).
+    """
+    with session(dsn) as connection:
+        wait_until_visible(connection, op.xid)
+        columns = list(op.table.columns)
+        found = connection.execute(_FIND, (columns, oid)).fetchone()
+        if found is None:
+            return None
+        schema, table, role, attributes = found
+        names = names_now(op.table.columns, attributes)
+        if names is None or any(names[name] is None for name in key):
+            raise _renamed(op, wanted, [name for name in attributes if name])
+        there = [name for name in wanted if names[name] is not None]
+        if not there:
+            return None
+        try:
+            values = _select(
+                connection,
+                sql.Identifier(schema, table),
+                {names[name] or "": text for name, text in key.items()},
+                [names[name] or "" for name in there],
+            )
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+            if state == _DENIED:
+                raise _denied(op, wanted, (schema, table), role, error) from error
+            if state.startswith(_DATA_EXCEPTION):
+                raise _renamed(
+                    op, wanted, [name for name in attributes if name]
+                ) from None
+            raise
+    if values is None:
+        return None
+    texts = dict(zip(there, values, strict=True))
+    return [texts.get(name) for name in wanted]
+
+
+def names_now(
+    then: Sequence[str], attributes: Sequence[str | None]
+) -> dict[str, str | None] | None:
+    """Find what columns of then are called now; None: a column is dropped.
+
+    `attributes` are all that the table ever had, in order, None where one is dropped.
+    None altogether: it cannot be told.
+    """
+    now = [name for name in attributes if name is not None]
+    if _within(then, now) or _within(now, then):
+        return {name: name if name in now else None for name in then}
+    if len(then) == len(attributes) == len(now):
+        # none was ever dropped, so each stands where it stood
+        return dict(zip(then, now, strict=True))
+    return None
+
+
+def _within(some: Sequence[str], every: Sequence[str]) -> bool:
+    rest = iter(every)
+    return all(name in rest for name in some)
+
+
+def _select(
+    connection: Connection,
+    table: sql.Identifier,
+    key: Mapping[str, Value],
+    wanted: Sequence[str],
+) -> list[str | None] | None:
+    # a policy that hides the row is an error, and not "no such row"
+    connection.execute("SET row_security = off")
+    result: Any = None
+    for equal in _EQUAL:
+        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            sql.SQL(", ").join(sql.Identifier(name) for name in wanted),
+            table,
+            sql.SQL(" AND ").join(
+                equal.format(sql.Identifier(name), sql.Literal(text))
+                for name, text in key.items()
+            ),
+        )
+        try:
+            result = connection.execute(query).pgresult
+            break
+        except psycopg.errors.UndefinedFunction:
+            continue
+    if result is None or not result.ntuples:
+        return None
+    values = (result.get_value(0, index) for index in range(len(wanted)))
+    return [None if value is None else value.decode() for value in values]
+
+
+def _which(op: ReplicationOp, wanted: Sequence[str]) -> str:
+    return (
+        f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) changed"
+        f" its key, and PostgreSQL did not send {list(wanted)}"
+    )
+
+
+def _denied(
+    op: ReplicationOp,
+    wanted: Sequence[str],
+    table: tuple[str, str],
+    role: str,
+    error: psycopg.Error,
+) -> PermissionLacking:
+    name = sql.Identifier(*table).as_string(None)
+    why = error.diag.message_primary or "permission denied"
+    policy = "row-level security" in why
+    cure = (
+        f"ALTER ROLE {role} BYPASSRLS;"
+        if policy
+        else f"GRANT SELECT ON {name} TO {role};"
+    )
+    return PermissionLacking(
+        f"{_which(op, wanted)}: they cannot be read from the table: {why}",
+        hint=f"run: {cure} To need no right for later rows:"
+        f" ALTER TABLE {name} REPLICA IDENTITY FULL;",
+        repair=Repair(sql=cure, then="walstream run"),
+    )
+
+
+def _renamed(
+    op: ReplicationOp, wanted: Sequence[str], now: Sequence[str]
+) -> HistoryError:
+    return HistoryError(
+        f"{_which(op, wanted)}: the table's columns are others by now:"
+        f" {list(now)} instead of {list(op.table.columns)}",
+        hint="name and type them as they were until walstream has passed; or begin"
+        " anew, with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",
+        repair=Repair(
+            command="walstream positions reset {source}",
+            then="walstream run, unless it runs",
+        ),
+    )

@@ -1,0 +1,45 @@
+"""A change that PostgreSQL can write and never send: its text is over 1 GB.
+
+A bytea of more than 512 MB is, in hex. Each try decodes it anew, with gigabytes of
+memory on the server, and ends the same; so it is no error that passes.
+"""
+
+from typing import Final
+
+import psycopg
+
+from walstream.errors import RESET, HistoryError
+from walstream.lsn import Lsn, show
+
+# stringinfo.c: the message would be too long. Its text is translated, and another in 18
+_LIMIT: Final = "54000"
+# mcxt.c: a value would be. It is an elog, whose text no server translates
+_INTERNAL: Final = "XX000"
+_ALLOCATION: Final = "invalid memory alloc request size"
+_ALLOCATOR: Final = "mcxt.c"
+
+
+def is_unsendable(error: psycopg.Error) -> bool:
+    """Tell whether the same change would fail in the same way for ever.
+
+    53200 is none of these: the server had no memory just then.
+    """
+    if error.sqlstate == _LIMIT:
+        return True
+    text = error.diag.message_primary or str(error)
+    allocating = text.startswith(_ALLOCATION) or error.diag.source_file == _ALLOCATOR
+    return error.sqlstate == _INTERNAL and allocating
+
+
+def stop(error: psycopg.Error, received: Lsn) -> HistoryError:
+    """Make the error that ends the stream; `received` is the last LSN that came."""
+    text = error.diag.message_primary or str(error)
+    return HistoryError(
+        f"streaming: a change behind {show(received)} cannot be sent, since a row of it"
+        f" is over 1 GB as text: {text.splitlines()[0]} ({error.sqlstate})",
+        hint="no reader of this slot gets past it, and each try costs the server"
+        " gigabytes. Make the row smaller, or leave its column out of the publication"
+        " (ALTER PUBLICATION ... SET TABLE ... (columns)); then reset the source: what"
+        " was written since the position will not be in Kafka, but for a backfill",
+        repair=RESET,
+    )
