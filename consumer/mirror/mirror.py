@@ -105,6 +105,7 @@ class PostgresMirror:
 
         Without it each op locks its own, and two batches may wait for each other.
         """
+        self._order.give_up(tx)  # what a batch held that was rolled back
         if self._order.off or len(ops) <= 1:
             return
         if not self._checked:

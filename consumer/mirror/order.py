@@ -50,7 +50,6 @@ class Order:
 
     def begin(self, tx: Transaction, ops: Iterable[tuple[Op, Shape]]) -> None:
         """Lock the positions of the rows that these ops write."""
-        self._batches.pop(tx, None)
         wanted: dict[Store, list[Texts]] = {}
         for op, shape in ops:
             if self._settled(shape, op):
@@ -63,6 +62,10 @@ class Order:
             held = Held()
             held.take(tx, wanted)
             self._batches[tx] = held
+
+    def give_up(self, tx: Transaction) -> None:
+        """Forget what a former transaction held: its positions did not move."""
+        self._batches.pop(tx, None)
 
     def end(self, tx: Transaction) -> None:
         """Write the positions that moved; the transaction is to commit."""

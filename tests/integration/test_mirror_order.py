@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumer import Kind, Measure, PostgresMirror
+from consumer import Kind, Measure, Op, PostgresMirror, Transaction
 from tests.consuming import Setting
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import PostgresServer, temporary_database
@@ -45,3 +45,29 @@ def test_hot_rows_of_several_partitions_cost_no_retry(setting: Setting) -> None:
     ]
     assert setting.measures[Measure.HANDLED] == 6000
     assert setting.measures[Measure.RETRIED] == 0
+
+
+class _Tripping(PostgresMirror):
+    """Raises once, at an op in the middle of a batch."""
+
+    tripped = False
+
+    def handle_message(self, tx: Transaction, op: Op, /) -> None:
+        super().handle_message(tx, op)
+        if op.new["id"] == "7" and not self.tripped:
+            self.tripped = True
+            tx.execute("DO $$BEGIN RAISE SQLSTATE '40P01'; END$$")
+
+
+def test_a_batch_that_was_rolled_back_leaves_no_position(setting: Setting) -> None:
+    """The ops of a batch that failed are done again, each in a transaction alone."""
+    feed = setting.make()
+    setting.database.execute("ALTER TABLE item ADD PRIMARY KEY (id)")
+    for number in range(10):
+        feed.insert(number)
+    feed.flush()
+    mirror = _Tripping(setting.database.dsn, row_positions=True)
+    with setting.running(mirror) as running:
+        running.until_read(1)
+    assert setting.measures[Measure.RETRIED] == 1
+    assert setting.count("item") == 10
