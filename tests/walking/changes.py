@@ -238,11 +238,17 @@ class Changes:
         )
 
     def _new_leaf(self, table: Table, region: str) -> Iterator[Act]:
-        table.leaves[region] = table.fresh(f"{region}_")
-        yield _ddl(table, table.leaf_creation(region), table.leaves[region])
+        leaf = table.leaves[region] = table.fresh(f"{region}_")
+        # its siblings' owner: else what walstream may do to those it may not to this
+        owned = f"ALTER TABLE public.{leaf} OWNER TO {self._world.role}_owner"
+        yield _ddl(table, f"{table.leaf_creation(region)};{owned}", leaf)
 
     def publication(self) -> Iterator[Act]:
-        """Edit the publication; undo it at once, after rows, or not at all."""
+        """Edit the publication; undo it at once, or after rows.
+
+        Where walstream does not choose the tables itself, an edit that is left standing
+        takes them out of the stream on purpose.
+        """
         table = self._table()
         out, back, names = self._edit(table)
         yield Act(Kind.PUBLICATION, out, names=names)
@@ -250,7 +256,7 @@ class Changes:
         hidden = "UNLOGGED" in out and not self._world.named
         if self._choose.random() < 0.8 and not hidden:
             yield from self._rows(table)
-        if self._choose.random() < 0.9:
+        if self._choose.random() < 0.9 or self._world.mode != "patterns":
             yield Act(Kind.PUBLICATION, back, names=names)
 
     def _edit(self, table: Table) -> tuple[str, str, tuple[str, ...]]:

@@ -162,8 +162,9 @@ def walk(  # noqa: PLR0913 - what a walk is made of
     A walk that fails is made short, as far as `budget.shrink_s` allows.
     """
     draw = Draw(seed, budget.without)
+    setup = list(draw.setup())  # now: what is drawn changes the tables it is made of
     steps: list[list[Act]] = []
-    runner = Runner(server, kafka, folder, draw.world.mode, draw.setup())
+    runner = Runner(server, kafka, folder, draw.world.mode, setup)
     failed = _play(runner, _within(draw.steps(), budget), steps)
     for what, count in runner.counters.items():
         counters[what] = counters.get(what, 0) + count
@@ -172,9 +173,7 @@ def walk(  # noqa: PLR0913 - what a walk is made of
 
     def again(some: list[list[Act]]) -> bool:
         number = sum(1 for _ in folder.glob("again*"))
-        made = Runner(
-            server, kafka, folder / f"again{number}", draw.world.mode, draw.setup()
-        )
+        made = Runner(server, kafka, folder / f"again{number}", draw.world.mode, setup)
         other = _play(made, iter(some), [])
         return other is not None and other.what == failed.what
 
