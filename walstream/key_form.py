@@ -4,10 +4,10 @@ A key is made of a row's key columns: those of the new row, of a deleted one tho
 the old. What has no such columns has a key of its own in each form.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import orjson
 
@@ -86,7 +86,8 @@ def _joined(
     table: Table, indexes: tuple[int, ...], before: str, separator: str
 ) -> KeyForm:
     def render(op: ReplicationOp) -> bytes:
-        row = op.new or op.old or ()
+        # compiled, a Row's values are checked: a handler's may be of any type
+        row: Sequence[Any] = op.new or op.old or ()
         texts = [row[index] or "" for index in indexes]
         try:
             return (before + separator.join(cast("list[str]", texts))).encode()
@@ -101,7 +102,7 @@ def _joined(
 
 def _check_sent(op: ReplicationOp, table: Table, indexes: tuple[int, ...]) -> None:
     """Raise HistoryError where a key would be made of what PostgreSQL did not send."""
-    row = op.new or op.old or ()
+    row: Sequence[Any] = op.new or op.old or ()
     names = table.source_columns or table.columns
     lacking = [names[index] for index in indexes if isinstance(row[index], NotSent)]
     if not lacking:

@@ -205,7 +205,7 @@ def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
             sink=sink,
         )
 
-    lingering = {"bootstrap.servers": kafka.bootstrap, "linger.ms": "4000"}
+    lingering = {"bootstrap.servers": kafka.bootstrap, "linger.ms": "60000"}
     first = member("first", producer=lingering, verbose=True)
     second = member("second")
     with (
@@ -221,7 +221,7 @@ def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
         frozen = [psutil.Process(first.pid), *psutil.Process(first.pid).children()]
         for process in frozen:
             process.suspend()
-        assert all(one.status() == psutil.STATUS_STOPPED for one in frozen)
+        wait_until(lambda: all(map(is_frozen, frozen)), 10, "it is frozen")
         assert not copied.read(), "it froze too late"
 
         ends.enter_context(second).until("partition assigned")
@@ -238,6 +238,10 @@ def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
         late = copied.read()[520:]
         print(f"{len(late)} records came late")  # noqa: T201 - how wide the window is
         assert not late
+
+
+def is_frozen(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
 
 
 def in_flight(chain: Chain) -> int:

@@ -22,7 +22,8 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_spark import Backfill
 from tests.reading import Reader
 from tests.waiting import wait_until
-from walstream.spark.chunk import Chunk, ChunkDone
+from walstream.op import Table
+from walstream.spark.chunk import Chunk, ChunkDone, ChunkPostponed, Pages, Relation
 from walstream.spark.chunks import run
 from walstream.spark.session import Spark
 
@@ -33,6 +34,7 @@ CREATE TABLE t (id int PRIMARY KEY, v text);
 INSERT INTO t SELECT i, repeat('v', 100) FROM generate_series(1, {ROWS}) i;
 CREATE PUBLICATION walstream FOR ALL TABLES;
 """
+DEADLY = Relation("s", "deadly", 1, Table("s", "deadly", ("a",)))
 
 
 @pytest.fixture
@@ -125,11 +127,6 @@ def test_a_killed_worker_is_replaced_and_its_chunk_repeated(
 
 
 def test_a_chunk_whose_worker_always_dies_is_named(spark: Spark) -> None:
-    from walstream.op import Table  # noqa: PLC0415 - for this alone
-    from walstream.spark.chunk import Relation  # noqa: PLC0415 - likewise
-
-    relation = Relation("s", "deadly", 1, Table("s", "deadly", ("a",)))
-
     def dying(chunk: Chunk) -> Any:
         import os  # noqa: PLC0415 - runs in a worker
 
@@ -137,10 +134,33 @@ def test_a_chunk_whose_worker_always_dies_is_named(spark: Spark) -> None:
             os.abort()
         return ChunkDone(chunk.number, 0, 0)
 
-    planned = [Chunk(number, relation, None) for number in (1, 2, 3)]
+    planned = [Chunk(number, DEADLY, Pages(number, number + 1)) for number in (1, 2, 3)]
     with pytest.raises(Exception, match='chunk 2: table "s') as failed:
         run(spark, planned, dying, lambda _done: None)
     assert "exited unexpectedly" in str(failed.value)
+
+
+def test_a_chunk_without_an_order_is_not_read_again_by_spark(
+    spark: Spark, tmp_path: Path
+) -> None:
+    """A second attempt of the same numbers would give them to other rows."""
+    reads = tmp_path / "reads"
+
+    def dying(chunk: Chunk) -> Any:
+        import os  # noqa: PLC0415 - runs in a worker
+
+        with reads.open("a") as file:
+            file.write("read\n")
+        os.kill(os.getpid(), 9)
+        return ChunkDone(chunk.number, 0, 0)
+
+    told: list[Any] = []
+    run(spark, [Chunk(7, DEADLY, None)], dying, told.append)
+    (outcome,) = told
+    assert isinstance(outcome, ChunkPostponed)
+    assert outcome.died
+    assert "chunk 7" in str(outcome.error)
+    assert reads.read_text() == "read\n"
 
 
 def test_nothing_outlives_a_killed_driver(

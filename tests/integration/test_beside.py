@@ -311,9 +311,8 @@ def test_replace_repairs_what_a_gap_left(
     walstream = started(runs, database.dsn)
     fill(database, 50)
     until_read(reader, database)
-    database.execute("ALTER PUBLICATION walstream DROP TABLE late")
-    database.execute("DELETE FROM late WHERE id % 3 = 0; UPDATE late SET note = 'gap'")
-    database.execute(ADD)
+    # PostgreSQL sends nothing of the rows that it writes here
+    database.execute("ALTER TABLE late ALTER COLUMN note TYPE text USING 'gap ' || id")
     with loading(database):
         ask(walstream, "public.late", replace=True)
         until_done(walstream, "public.late")

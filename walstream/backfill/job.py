@@ -28,6 +28,7 @@ from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.1
 _TELL_EVERY_S: Final = 10.0
+_DEATHS: Final = 4  # of a chunk's workers: as often as Spark tries one that repeats
 _CHUNK: Final = re.compile(r"chunk (\d+): ")
 _log = structlog.get_logger()
 
@@ -106,6 +107,7 @@ class Job:
         self._told = time.monotonic()
         self._backoff = Backoff(longest_s=30.0)
         self._put_back = 0  # chunks of this drive
+        self._deaths: Counter[int] = Counter()  # of workers, by chunk number
         self._driven = False
         self._alone = {name for name, count in self._of.items() if count == 1}
 
@@ -199,8 +201,17 @@ class Job:
             self._outcome.done(table, self._rows[table])
 
     def _postpone(self, chunk: ChunkPostponed) -> None:
-        """Leave a chunk for the next drive; say why, once for each drive."""
+        """Leave a chunk for the next drive; say why, once for each drive.
+
+        One whose workers die each time is no victim of what passes: its table is given
+        up, as Spark does where it can try a chunk again by itself.
+        """
         error = chunk.error
+        if chunk.died and chunk.number in self._left:
+            self._deaths[chunk.number] += 1
+            if self._deaths[chunk.number] >= _DEATHS:
+                self._give_up(ChunkFailed(str(error.args[0]), hint=error.hint))
+                return
         self.progress.waits = str(error.args[0])
         self._put_back += 1
         if self._put_back == 1:

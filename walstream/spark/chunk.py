@@ -150,6 +150,7 @@ class ChunkPostponed:
 
     number: int
     error: WalstreamError
+    died: bool = False  # who read it; then it may be the chunk's fault after all
 
 
 def transactional_id(transactions: str, chunk: int) -> str:

@@ -186,8 +186,8 @@ class _Run:
             tried = context is not None and context.attemptNumber() > 0
             for chunk in mine:
                 if tried and not getattr(chunk, "repeats", True):
-                    error = Transient(f"{chunk}: an attempt of it died")
-                    outcomes.add([ChunkPostponed(chunk.number, error)])
+                    error = Transient(f"{chunk}: the worker that read it died")
+                    outcomes.add([ChunkPostponed(chunk.number, error, died=True)])
                     continue
                 try:
                     outcomes.add([task(chunk)])

@@ -44,7 +44,7 @@ class Telling:
     """A driver that says what a test has it say, order by order."""
 
     def __init__(self, *answers: list[Any]) -> None:
-        self.answers = list(answers)
+        self.answers = [list(answer) for answer in answers]
         self.orders: list[list[Chunk]] = []
         self._left: list[Any] = []
 
@@ -165,3 +165,13 @@ def test_rows_that_come_in_no_order_have_new_numbers_at_each_attempt(
     assert [name for name, _ in emptied] == ["view", "view"]
     for (_, number), order in zip(emptied, numbers[1:], strict=True):
         assert number < order[2]
+
+
+def test_a_chunk_whose_workers_die_each_time_costs_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    died = ChunkPostponed(1, Transient("chunk 1: the worker died"), died=True)
+    driver = Telling(*[[died]] * 3, [died, ChunkDone(2, 4, 9)])
+    heard, _, _ = ran(monkeypatch, driver, chunk(1, "deadly"), chunk(2, "b", ORDERED))
+    assert heard.lost == ["public.deadly"]
+    assert heard.ended == [("public.b", 4)]
