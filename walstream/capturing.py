@@ -1,13 +1,11 @@
 """The publications of one source, as its stream captures and watches them."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-from walstream.backfill.record import DOCUMENT as BACKFILL
+from walstream.backfill import kept
 from walstream.backfill.record import Record
-from walstream.beside.progress import DOCUMENT as BESIDE
-from walstream.beside.progress import Progress, Wish
+from walstream.beside import progress as beside_stream
+from walstream.beside.progress import Progress, Wishes
 from walstream.config import PostgresSource
 from walstream.ports import Positions
 from walstream.postgres.capture import Capture
@@ -26,7 +24,7 @@ def capture_of(
         name,
         reread=source.on_publication_change == "reread",
         ask=partial(progress.ask, replace=True, anew=True),
-        asked=lambda: read_anew(positions.read(BACKFILL), positions.read(BESIDE)),
+        asked=lambda: read_anew(kept.read(positions), beside_stream.read(positions)),
     )
     return Capture(
         source.dsn,
@@ -38,16 +36,12 @@ def capture_of(
     )
 
 
-def read_anew(
-    backfill: Mapping[str, Any] | None, beside: Mapping[str, Any] | None
-) -> set[str]:
+def read_anew(record: Record | None, beside: Wishes | None) -> set[str]:
     """Name the tables that the next start reads whole, for readers to replace theirs.
 
     By what is kept: one that is half read beside the stream would go on there.
     """
-    record = Record.of(backfill)
-    tables = (beside or {}).get("tables", {})
-    wishes = {name: Wish.of(fields) for name, fields in tables.items()}
+    wishes = beside.tables if beside else {}
     return {
         *(record.replace if record else ()),
         *(n for n, wish in wishes.items() if wish.replace and not wish.truncated),

@@ -216,7 +216,7 @@ class _Checker:
         self, source: PostgresSource, known: Known, inspection: Inspection
     ) -> Iterator[Finding]:
         captured = inspection.captured if inspection.server is not None else {}
-        pending = known.backfill is not None and bool(known.backfill["tables"])
+        pending = known.backfill is not None and bool(known.backfill.tables)
         begins = known.stored.position is None and known.backfill is None
         return backfill_checks.inspect(
             self.config, source, captured, begins=begins, pending=pending

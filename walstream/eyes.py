@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from walstream.away.note import BACK, Note
 from walstream.away.sight import AwaySight
+from walstream.backfill.record import Record
 from walstream.chaining.state import GroupSight
 from walstream.chaining.state import Kept as KeptRecords
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
@@ -60,7 +61,7 @@ class ToldEyes:
         del name
         return Kept(
             figures={key: told[key] for key in _FIGURES if told.get(key) is not None},
-            backfill=told.get("backfill_record"),
+            backfill=Record.of(told.get("backfill_record")),
             away={
                 sink: Note(one["phase"], one["slot"], one["since"], one["why"], 0)
                 for sink, one in told.get("away", {}).items()

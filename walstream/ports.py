@@ -166,6 +166,9 @@ class Positions(Protocol):
     def read(self, name: str) -> Any | None:
         """Read a document; raise StateDamaged when it is not what was written."""
 
+    def tree(self, name: str) -> dict[str, Any]:
+        """Read a document and all below it (`name/…`), as of one moment."""
+
     def write(self, documents: Mapping[str, Any]) -> None:
         """Write all or none, with fsync; None deletes."""
 

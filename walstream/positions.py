@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 import lmdb
 import orjson
 
-from walstream import state_file
+from walstream import state_file, state_steps
 from walstream.errors import (
     RESET,
     PermissionLacking,
@@ -30,7 +30,7 @@ from walstream.lock import LOCK_WAIT_S, FolderLock, holder, unwritable
 from walstream.lsn import Lsn, show
 from walstream.ports import Position
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 # address space, not disk: the data are a few kilobytes, unless a million gaps are kept
 _MAP_SIZE: Final = 256 << 20
 _CHECKSUM_SIZE: Final = 4
@@ -44,7 +44,7 @@ _DAMAGE: Final = (  # what no free space will cure
 
 Step = Callable[["LmdbPositions"], Mapping[str, Any]]
 """Gives the documents that are other ones in the next format; None deletes."""
-_STEPS: Final[Mapping[int, Step]] = {}  # from each older format
+_STEPS: Final[Mapping[int, Step]] = {1: state_steps.tables_apart}  # from each older one
 
 
 class LmdbPositions:
@@ -191,8 +191,15 @@ class LmdbPositions:
     def names(self, prefix: str) -> list[str]:
         """List the documents whose name begins with `prefix`."""
         with self._reading() as transaction:
-            keys = (bytes(key).decode() for key, _ in transaction.cursor())
-            return [name for name in keys if name.startswith(prefix)]
+            return [name for name, _ in _beginning(transaction, prefix)]
+
+    def tree(self, name: str) -> dict[str, Any]:
+        """Read a document and all below it (`name/…`), as of one moment."""
+        with self._reading() as transaction:
+            head = transaction.get(name.encode())
+            found = {} if head is None else {name: bytes(head)}
+            found |= dict(_beginning(transaction, f"{name}/"))
+        return {one: self._unwrap(one, stored) for one, stored in found.items()}
 
     def write(self, documents: Mapping[str, Any]) -> None:
         """Write all or none, with fsync. Raises Transient when the disk is full."""
@@ -293,6 +300,21 @@ def discard(folder: Path) -> None:
     """Delete a source's documents, believed or not; the caller holds the state."""
     for name in ("data.mdb", "lock.mdb"):
         (folder / name).unlink(missing_ok=True)
+
+
+def _beginning(
+    transaction: lmdb.Transaction, prefix: str
+) -> Iterator[tuple[str, bytes]]:
+    """Give the documents whose name begins so, in order."""
+    start = prefix.encode()
+    cursor = transaction.cursor()
+    if not (cursor.set_range(start) if start else cursor.first()):
+        return
+    for key, stored in cursor:
+        name = bytes(key)
+        if not name.startswith(start):
+            return
+        yield name.decode(), bytes(stored)
 
 
 def _generations(position: Position, previous: Position | None) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from walstream.away.note import notes_of
-from walstream.backfill.record import DOCUMENT as BACKFILL
-from walstream.beside.progress import DOCUMENT as BESIDE
+from walstream.backfill import kept
+from walstream.beside import progress
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.positions import LmdbPositions
@@ -25,8 +25,8 @@ def kept_of(folder: Path) -> Kept:
                 position.resume if position else None,
                 positions.read("figures") or {},
                 positions.read("error"),
-                positions.read(BACKFILL),
-                positions.read(BESIDE),
+                kept.read(positions),
+                progress.read(positions),
                 notes_of(positions),
             )
     except WalstreamError as error:

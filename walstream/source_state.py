@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from walstream.alarm import alarm_text
 from walstream.away.note import Note
-from walstream.beside.progress import stored
+from walstream.backfill.record import Record
+from walstream.beside.progress import Wishes, stored
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.lsn import parse
@@ -24,8 +25,8 @@ class Kept:
     resume: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
-    backfill: dict[str, Any] | None = None
-    beside: dict[str, Any] | None = None
+    backfill: Record | None = None
+    beside: Wishes | None = None
     away: dict[str, Note] = field(default_factory=dict)  # by sink
     problem: WalstreamError | None = None
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.backfill.record import DOCUMENT as BACKFILL
-from walstream.beside.progress import DOCUMENT as BESIDE
+from walstream.backfill import kept
+from walstream.backfill.record import Record
+from walstream.beside import progress
+from walstream.beside.progress import Wishes
 from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.finding import Finding, note, warning
 from walstream.lock import holder, unwritable
@@ -34,8 +36,8 @@ class Known:
     stored: Stored = Stored()  # noqa: RUF009 - frozen
     publications: Mapping[str, Any] | None = None
     topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
-    backfill: Mapping[str, Any] | None = None  # what is left of one
-    beside: Mapping[str, Any] | None = None  # what is to be read beside the stream
+    backfill: Record | None = None  # what is left of one
+    beside: Wishes | None = None  # what is to be read beside the stream
     current_at: float | None = None  # what waits was committed after that, mostly
 
 
@@ -138,8 +140,8 @@ def _read(positions: LmdbPositions, slot: str) -> Known:
         stored=stored_of(positions, slot),
         publications=documents.get("publications"),
         topics=topics,
-        backfill=documents.get(BACKFILL),
-        beside=documents.get(BESIDE),
+        backfill=kept.record_of(documents),
+        beside=progress.wishes_of(documents),
         # a short run may not have heard how far the server was
         current_at=figures.get("current_at") or figures.get("at"),
     )

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from walstream.alarm import Alarm
-from walstream.backfill.record import DOCUMENT as BACKFILL
+from walstream.backfill import kept
 from walstream.beside.progress import Progress
 from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError, WalstreamError
@@ -90,13 +90,14 @@ class StreamedSource:
 
     def report(self) -> dict[str, Any]:
         members = self._session.members if self._session else None
+        record = kept.read(self._positions)
         report = self._gauge.report()
         report["metrics"]["backfill_rows"] += self._progress.rows
         return {
             **report,
             "beside": self._progress.report(),
             "away": members.report() if members else {},
-            "backfill_record": self._positions.read(BACKFILL),
+            "backfill_record": record.document if record else None,
         }
 
     def backfill(self, request: dict[str, Any]) -> str:

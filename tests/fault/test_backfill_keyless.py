@@ -12,6 +12,7 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
 from tests.running import Walstream
 from tests.waiting import wait_until
+from walstream.backfill import kept
 from walstream.op import Kind
 from walstream.positions import LmdbPositions
 
@@ -47,8 +48,8 @@ def walstream(database: Database, runs: Runs) -> Walstream:
 def left(walstream: Walstream) -> list[str]:
     """Name the tables that are not finished, as they are kept."""
     with LmdbPositions.beside(walstream.state) as positions:
-        document = positions.read("backfill") if positions else None
-        return list(document["tables"]) if document else []
+        record = kept.read(positions) if positions else None
+        return list(record.tables) if record else []
 
 
 @contextmanager

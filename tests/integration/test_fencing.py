@@ -12,7 +12,8 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_spark import Backfill
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
-from walstream.backfill.record import DOCUMENT, Elsewhere, Record
+from walstream.backfill import kept
+from walstream.backfill.record import Elsewhere, Record
 from walstream.chunk_task import transactions
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
@@ -138,7 +139,7 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         left = Elsewhere(holder.session, 3)
         with LmdbPositions(walstream.state) as positions:
             record = Record(99, (), elsewhere=left)
-            positions.write({DOCUMENT: record.document})
+            kept.Book(positions).store(record)
         tasks = [
             Task(runs.bootstrap, transactional_id(named, chunk)) for chunk in (1, 3)
         ]
@@ -156,7 +157,7 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         tasks[1].commit()
     assert walstream.terminate() == 0
     with LmdbPositions(walstream.state) as positions:
-        found = Record.of(positions.read(DOCUMENT))
+        found = kept.read(positions)
     assert found is not None
     assert found.elsewhere is None
     assert len(reader.read()) == 1

@@ -1,9 +1,7 @@
 """Which tables the next start reads anew in any case."""
 
-from dataclasses import asdict
-
 from walstream.backfill.record import Record
-from walstream.beside.progress import Wish
+from walstream.beside.progress import Wish, Wishes
 from walstream.capturing import read_anew
 
 
@@ -14,6 +12,5 @@ def test_what_is_to_be_replaced_and_not_begun_is_read_anew() -> None:
         "public.d": Wish(replace=True, truncated=True),  # goes on where it was
         "public.e": Wish(),
     }
-    beside = {"tables": {name: asdict(wish) for name, wish in wishes.items()}}
-    assert read_anew(record.document, beside) == {"public.a", "public.c"}
+    assert read_anew(record, Wishes(wishes)) == {"public.a", "public.c"}
     assert read_anew(None, None) == set()

@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
 
 from tests.waiting import wait_until
+from walstream.backfill import kept
+from walstream.backfill.record import Record
+from walstream.beside import progress
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 from walstream.ports import Position
 from walstream.positions import LmdbPositions, discard
@@ -162,7 +166,7 @@ def test_state_of_an_older_walstream_is_migrated_step_by_step(
 ) -> None:
     with LmdbPositions(tmp_path / "app") as old:
         old.store(POSITION)
-        old.write({"a": 1, "gone": 2})
+        old.write({"a": 1, "gone": 2, "format": {"version": 1}})
     monkeypatch.setattr("walstream.positions._FORMAT", 3)
     steps = {
         1: lambda kept: {"b": kept.read("a"), "a": None},
@@ -188,12 +192,76 @@ def test_a_step_that_fails_leaves_the_older_format_whole(
         raise WalstreamError("a defect")
 
     with monkeypatch.context() as newer:
-        newer.setattr("walstream.positions._FORMAT", 2)
-        newer.setattr("walstream.positions._STEPS", {1: broken})
+        newer.setattr("walstream.positions._FORMAT", 3)
+        newer.setattr("walstream.positions._STEPS", {2: broken})
         with pytest.raises(WalstreamError, match="a defect"):
             LmdbPositions(tmp_path / "app").open()
     with LmdbPositions(tmp_path / "app") as positions:
         assert positions.read("a") == 1
+
+
+OLD_BACKFILL = {
+    "lsn": 99,
+    "tables": ["public.b", "public.a"],
+    "replace": ["public.a"],
+    "others": ["public.b"],
+    "rows": 7,
+    "failed": {"public.c": "it is broken"},
+    "elsewhere": {"session": "7 2026-01-01", "chunks": 3},
+    "begun": {"public.a": ["id"], "public.b": None, "public.c": []},
+}
+_WISH: dict[str, Any] = {
+    "replace": False,
+    "truncated": False,
+    "after": None,
+    "key": [],
+    "rows": 0,
+}
+OLD_BESIDE = {
+    "next_chunk": 1 << 25,
+    "next_serial": 9,
+    "tables": {
+        "public.z": {**_WISH, "error": "", "serial": 8},
+        "public.y": {**_WISH, "error": "no", "serial": 3, "after": ["5"], "floor": 2},
+    },
+}
+
+
+def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
+    tmp_path: Path,
+) -> None:
+    with LmdbPositions(tmp_path / "app") as old:
+        old.store(POSITION)
+        old.write(
+            {
+                "format": {"version": 1},
+                "backfill": OLD_BACKFILL,
+                "beside": OLD_BESIDE,
+            }
+        )
+        before = kept.read(old), progress.read(old)  # as who only looks reads it
+    with LmdbPositions(tmp_path / "app") as positions:
+        assert positions.read("format") == {"version": 2}
+        assert {*positions.names("backfill/"), *positions.names("beside/")} == {
+            *("backfill/public.a", "backfill/public.b", "backfill/public.c"),
+            *("beside/public.y", "beside/public.z"),
+        }
+        assert (kept.read(positions), progress.read(positions)) == before
+    record, wishes = before
+    assert record == Record.of(OLD_BACKFILL)
+    assert record is not None
+    assert wishes is not None
+    assert list(wishes.tables) == ["public.z", "public.y"]
+    assert wishes.tables["public.y"].after == ("5",)
+    assert (wishes.next_chunk, wishes.next_serial) == (1 << 25, 9)
+
+
+def test_a_tree_is_a_document_and_what_is_below_it(positions: LmdbPositions) -> None:
+    positions.write({"a": 1, "a/x": 2, "a/y": 3, "a0": 4, "ab/x": 5, "a!": 6})
+    assert positions.tree("a") == {"a": 1, "a/x": 2, "a/y": 3}
+    assert positions.tree("ab") == {"ab/x": 5}
+    assert positions.tree("b") == {}
+    assert positions.names("a/") == ["a/x", "a/y"]
 
 
 def test_documents_are_for_this_user_alone(

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from walstream.backfill import choosing, obstacles
 from walstream.backfill.choosing import Choice, Ground, choose
-from walstream.backfill.record import DOCUMENT, Record
+from walstream.backfill.kept import Book
+from walstream.backfill.record import Record
 from walstream.config import Config, PostgresSource
 from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
@@ -98,6 +99,6 @@ def note(folder: Path, asked: Choice, *, anew: bool) -> None:
                 hint='walstream run sends the rows first; after backfill = "only",'
                 " walstream positions reset lets it send them once more",
             )
-        record = Record.of(positions.read(DOCUMENT)) or Record(0, ())
-        record = record.wanting(asked.tables, anew=anew, others=asked.others)
-        positions.write({DOCUMENT: record.document})
+        book = Book(positions)
+        record = book.record or Record(0, ())
+        book.store(record.wanting(asked.tables, anew=anew, others=asked.others))

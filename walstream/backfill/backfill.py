@@ -15,8 +15,9 @@ import structlog
 
 from walstream.backfill import orphans
 from walstream.backfill.job import Job
+from walstream.backfill.kept import Book
 from walstream.backfill.order import SnapshotOrder
-from walstream.backfill.record import DOCUMENT, Elsewhere, Record
+from walstream.backfill.record import Elsewhere, Record
 from walstream.backfill.status import asking_again
 from walstream.chunk_task import Snapshot, wanted
 from walstream.config import Config, LogSink, PostgresSource
@@ -84,7 +85,7 @@ class Backfill:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._record = Record.of(site.positions.read(DOCUMENT))
+        self._book = Book(site.positions)
         self._looked = 0.0
         self._holder: Holder | None = None
 
@@ -92,11 +93,12 @@ class Backfill:
     def pending(self) -> bool:
         """Tell whether there are rows left to read, and wanted."""
         wanted = self._site.asked or self._site.source.backfill != "never"
-        return wanted and self._record is not None and bool(self._record.tables)
+        return wanted and bool(self._wanted)
 
     @property
     def _wanted(self) -> set[str]:
-        return set(self._record.tables) if self._record else set()
+        record = self.record
+        return set(record.tables) if record else set()
 
     @property
     def places(self) -> list[tuple[str, str]]:
@@ -113,33 +115,36 @@ class Backfill:
 
     def strange(self, known: Mapping[str, TableFacts]) -> set[str]:
         """Name what is left to read, and not known; views aside."""
-        others = self._record.others if self._record else ()
+        record = self.record
+        others = record.others if record else ()
         return self._wanted - known.keys() - set(others)
 
     @property
     def record(self) -> Record | None:
-        return self._record
+        return self._book.record
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
-        """Give the document of a new backfill, to be stored with the position.
+        """Give the documents of a new backfill, to be stored with the position.
 
         Without an `lsn` there is none: nothing will be streamed.
         """
-        before = self._record.elsewhere if self._record else None
+        former = self.record
+        before = former.elsewhere if former else None
         tables = tuple(tables)
         # what is streamed from here on is in each later snapshot, too
         begun = dict.fromkeys(tables) if lsn else {}
-        self._record = Record(lsn, tables, elsewhere=before, begun=begun)
-        return {DOCUMENT: self._record.document}
+        return self._book.begin(Record(lsn, tables, elsewhere=before, begun=begun))
 
     def want_again(self) -> None:
         """Want the tables once more that were given up."""
-        if self._record is not None:
-            self._store(self._record.wanting(self._record.failed, anew=False))
+        record = self.record
+        if record is not None:
+            self._book.store(record.wanting(record.failed, anew=False))
 
     def check_complete(self) -> None:
         """Raise ChunkFailed when some table was given up."""
-        failed = self._record.failed if self._record else {}
+        record = self.record
+        failed = record.failed if record else {}
         if failed:
             name = next(iter(failed))
             again = asking_again(self._site.name, failed)
@@ -158,23 +163,24 @@ class Backfill:
     @property
     def unfenced(self) -> bool:
         """Tell whether tasks that ran elsewhere may still send rows."""
-        return self._record is not None and self._record.elsewhere is not None
+        record = self.record
+        return record is not None and record.elsewhere is not None
 
     def fence(self, header: bytes) -> None:
         """See that none of those can; `header` is that of the first records."""
-        record = self._record
+        record = self.record
         if record is None or record.elsewhere is None:
             return
         site = self._site
         orphans.fence(site.config, site.name, record.elsewhere, header, site.stop)
-        self._store(replace(record, elsewhere=None))
+        self._book.store(replace(record, elsewhere=None))
 
     def run(self, holder: Holder, around: Surroundings) -> bool:
         """Send every row that is left, under this snapshot; False: a stop came first.
 
         What is streamed from now on must begin at the holder's point.
         """
-        record = self._record
+        record = self.record
         if record is None:
             return True
         lsn = holder.point - 1
@@ -182,16 +188,16 @@ class Backfill:
             _log.warning("table is gone: its rows are not sent", **{TABLE: name})
         wishes = self._wishes(record, around)
         keys = {name: wish.key for name, wish in wishes.items()}
-        self._store(record.under(lsn, keys))
+        self._book.store(record.under(lsn, keys))
         chunks = self._plan(holder, around, wishes)
         self._holder = holder
-        record = (self._record or record).beginning(
+        record = (self.record or record).beginning(
             {name: keys[name] for name in dict.fromkeys(one.title for one in chunks)}
         )
         if chunks and self._site.elsewhere:
             elsewhere = Elsewhere(holder.session, chunks[-1].number)
             record = replace(record, elsewhere=elsewhere)
-        self._store(record)  # before the first row
+        self._book.store(record)  # before the first row
         self._empty(record, chunks, around)
         job = self._job(holder, around, chunks)
         _log.info(
@@ -217,7 +223,7 @@ class Backfill:
             "backfill ended",
             rows=job.progress.rows,
             seconds=round(time.monotonic() - began, 1),
-            given_up=sorted(self._record.failed) if self._record else [],
+            given_up=sorted(self.record.failed) if self.record else [],
         )
         return True
 
@@ -238,7 +244,7 @@ class Backfill:
         self, holder: Holder, around: Surroundings, wishes: Mapping[str, Wanted]
     ) -> list[Chunk]:
         """Cut what is left into chunks; leave out what cannot be read any more."""
-        record = self._record
+        record = self.record
         if record is None:
             return []
         database = Database(self._site.source.dsn, connect, translate)
@@ -288,14 +294,9 @@ class Backfill:
             if name not in tables:  # a partition root without a leaf
                 self.done(name, 0)
 
-    def _store(self, record: Record) -> None:
-        self._record = record
-        self._site.positions.write({DOCUMENT: record.document})
-
     def done(self, table: str, rows: int) -> None:
         """Note that a table's rows are delivered."""
-        if self._record is not None:
-            self._store(self._record.without(table, rows=rows))
+        self._book.done(table, rows)
 
     def counted(self, chunk: Chunk, done: ChunkDone) -> None:
         """Count what went another way; tell what the sinks `log` do not tell."""
@@ -313,9 +314,7 @@ class Backfill:
 
     def given_up(self, table: str, why: str) -> None:
         """Note that a table's rows cannot be read."""
-        if self._record is not None:
-            why = self._site.config.secrets.scrub(why)
-            self._store(self._record.without(table, failed=why))
+        self._book.given_up(table, self._site.config.secrets.scrub(why))
 
     def look(self, *, now: bool = False) -> None:
         """See that the snapshot is still held, and what the slot holds meanwhile."""

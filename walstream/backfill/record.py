@@ -1,7 +1,8 @@
-"""What is left of a backfill: a document beside the position. Pure."""
+"""What is left of a backfill: kept beside the position. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from walstream.lsn import Lsn
@@ -54,7 +55,17 @@ class Record:
 
     @property
     def document(self) -> dict[str, Any]:
-        return asdict(self)
+        elsewhere = self.elsewhere
+        return {
+            "lsn": self.lsn,
+            "tables": list(self.tables),
+            "replace": list(self.replace),
+            "others": list(self.others),
+            "rows": self.rows,
+            "failed": dict(self.failed),
+            "elsewhere": asdict(elsewhere) if elsewhere else None,
+            "begun": dict(self.begun),
+        }
 
     def under(self, lsn: Lsn, keys: Mapping[str, Key]) -> Self:
         """Go on under another snapshot; tables of which no key is told are left out.
@@ -106,17 +117,28 @@ class Record:
 
     def without(self, table: str, *, rows: int = 0, failed: str = "") -> Self:
         """Take a table out: its rows are delivered, or it is given up."""
-        begun = dict(self.begun)
-        if not failed:
-            begun.pop(table, None)
+        if failed:
+            return self.without_all((), rows=rows, failed={table: failed})
+        return self.without_all({table}, rows=rows)
+
+    def without_all(
+        self,
+        done: Collection[str],
+        *,
+        rows: int = 0,
+        failed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Take tables out: of these the rows are delivered, those are given up."""
+        done = set(done)
+        out = done | failed.keys()
         return replace(
             self,
-            tables=tuple(name for name in self.tables if name != table),
-            replace=tuple(name for name in self.replace if name != table),
-            others=tuple(name for name in self.others if name != table),
+            tables=tuple(name for name in self.tables if name not in out),
+            replace=tuple(name for name in self.replace if name not in out),
+            others=tuple(name for name in self.others if name not in out),
             rows=self.rows + rows,
-            failed={**self.failed, table: failed} if failed else self.failed,
-            begun=begun,
+            failed={**self.failed, **failed},
+            begun={n: key for n, key in self.begun.items() if n not in done},
         )
 
 

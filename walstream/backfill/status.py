@@ -23,10 +23,9 @@ class BackfillStatus:
 
 
 def backfill_status(
-    document: Mapping[str, Any] | None, told: Mapping[str, Any] | None
+    record: Record | None, told: Mapping[str, Any] | None
 ) -> BackfillStatus | None:
     """Join what is kept and what a running worker tells; None: there never was one."""
-    record = Record.of(document)
     if record is None:
         return None
     progress = told or {}
@@ -52,9 +51,8 @@ def asking_again(source: str, tables: Iterable[str]) -> str:
     return shlex.join(["walstream", "backfill", "--source", source, *tables])
 
 
-def problems(source: str, document: Mapping[str, Any] | None) -> list[str]:
+def problems(source: str, record: Record | None) -> list[str]:
     """Say which tables' rows are not all in Kafka; each ends with the command."""
-    record = Record.of(document)
     if record is None:
         return []
     return [

@@ -7,8 +7,8 @@ for the former one counts no more.
 
 import threading
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -18,6 +18,7 @@ from walstream.ports import Positions
 DOCUMENT: Final = "beside"
 # above those of a backfill from the slot's snapshot, which count from 1
 FIRST_CHUNK: Final = 1 << 24
+_UNDER: Final = f"{DOCUMENT}/"
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
 _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
@@ -35,6 +36,7 @@ class Wish:
     rows: int = 0  # delivered
     error: str = ""  # why it does not go on
     serial: int = 0
+    place: int = field(default=0, compare=False)  # in the order asked
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Wish":
@@ -49,6 +51,56 @@ class Wish:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is kept of all tables."""
+
+    tables: Mapping[str, Wish]  # in the order asked
+    next_chunk: int = FIRST_CHUNK
+    next_serial: int = 1
+
+
+class Tree(Protocol):
+    """Documents by name."""
+
+    def tree(self, name: str) -> dict[str, Any]:
+        """Read a document and all that are below it, as of one moment."""
+
+
+def read(positions: Tree) -> Wishes | None:
+    """Read what is kept; None: nothing was ever asked for."""
+    return wishes_of(positions.tree(DOCUMENT))
+
+
+def wishes_of(documents: Mapping[str, Any]) -> Wishes | None:
+    """Find it among whatever other documents; an older form, too."""
+    head = documents.get(DOCUMENT)
+    if head is None:
+        return None
+    if "tables" in head:  # all in one, by an older walstream
+        wishes = {
+            name: replace(Wish.of(fields), place=place)
+            for place, (name, fields) in enumerate(head["tables"].items())
+        }
+    else:
+        wishes = {
+            name.removeprefix(_UNDER): Wish.of(fields)
+            for name, fields in documents.items()
+            if name.startswith(_UNDER)
+        }
+    tables = dict(sorted(wishes.items(), key=lambda item: item[1].place))
+    return Wishes(
+        tables, head.get("next_chunk", FIRST_CHUNK), head.get("next_serial", 1)
+    )
+
+
+def _parts(wishes: Mapping[str, Wish], names: Iterable[str]) -> dict[str, Any]:
+    return {
+        _UNDER + name: asdict(wishes[name]) if name in wishes else None
+        for name in names
+    }
+
+
 class Told(Protocol):
     """Who tells how the table is that is being read."""
 
@@ -60,17 +112,17 @@ class Told(Protocol):
 
 
 class Progress:
-    """The document of one source; from any thread."""
+    """The wishes of one source; from any thread."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
         self._guard = threading.Lock()
-        stored = positions.read(DOCUMENT) or {}
-        self._next_chunk: int = stored.get("next_chunk", FIRST_CHUNK)
-        self._serial: int = stored.get("next_serial", 1)
-        self._wishes = {
-            name: Wish.of(fields) for name, fields in stored.get("tables", {}).items()
-        }
+        found = read(positions) or Wishes({})
+        self._next_chunk = found.next_chunk
+        self._serial = found.next_serial
+        self._wishes = dict(found.tables)
+        places = [wish.place for wish in self._wishes.values()]
+        self._place = max(places, default=-1) + 1
         self.reading = ""  # the table that is being read
         self.run: Told | None = None
         self.rows = 0  # delivered since this process began
@@ -85,14 +137,20 @@ class Progress:
         `anew` it begins once more: what was read of it may be of no use.
         """
         with self._guard:
+            asked = []
             for name in tables:
                 known = self._wishes.get(name)
                 more = replace and known is not None and not known.replace
                 if known is None or more or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
-                    self._wishes[name] = Wish(replaces, serial=self._serial)
+                    place = known.place if known is not None else self._place
+                    self._wishes[name] = Wish(
+                        replaces, serial=self._serial, place=place
+                    )
                     self._serial += 1
-            self._write()
+                    self._place = max(self._place, place + 1)
+                    asked.append(name)
+            self._write(*asked)
 
     def wishes(self) -> dict[str, Wish]:
         """Give all, in the order asked."""
@@ -122,14 +180,14 @@ class Progress:
                 error = "" if name == self.reading else self._wishes[name].error
                 self.rows += max(0, wish.rows - self._wishes[name].rows)
                 self._wishes[name] = replace(wish, error=error)
-                self._write()
+                self._write(name)
 
     def fail(self, name: str, wish: Wish, error: str) -> None:
         """Keep why a table does not go on, beside how far it is."""
         with self._guard:
             if self.holds(name, wish) and self._wishes[name].error != error:
                 self._wishes[name] = replace(self._wishes[name], error=error)
-                self._write()
+                self._write(name)
 
     def finish(self, name: str, wish: Wish) -> None:
         """Forget a table: all its rows are delivered."""
@@ -138,17 +196,12 @@ class Progress:
                 self.rows += max(0, wish.rows - self._wishes[name].rows)
                 del self._wishes[name]
                 self._done.append((name, wish.rows))
-                self._write()
+                self._write(name)
 
-    def _write(self) -> None:
-        self._positions.write({DOCUMENT: self._document()})
-
-    def _document(self) -> dict[str, Any]:
-        return {
-            "next_chunk": self._next_chunk,
-            "next_serial": self._serial,
-            "tables": {name: asdict(wish) for name, wish in self._wishes.items()},
-        }
+    def _write(self, *names: str) -> None:
+        """Write what concerns all, and these tables."""
+        head = {"next_chunk": self._next_chunk, "next_serial": self._serial}
+        self._positions.write({DOCUMENT: head, **_parts(self._wishes, names)})
 
     def report(self) -> dict[str, dict[str, Any]]:
         """Tell how each table is."""
@@ -165,7 +218,7 @@ class Progress:
         return told
 
 
-def shown(wishes: dict[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:
+def shown(wishes: Mapping[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:
     """Tell how tables are that are wished."""
     return {
         name: {
@@ -181,7 +234,6 @@ def shown(wishes: dict[str, Wish], reading: str = "") -> dict[str, dict[str, Any
     }
 
 
-def stored(document: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """Tell how tables are by the document alone, when nothing runs."""
-    tables = (document or {}).get("tables", {})
-    return shown({name: Wish.of(fields) for name, fields in tables.items()})
+def stored(wishes: Wishes | None) -> dict[str, dict[str, Any]]:
+    """Tell how tables are by what is kept alone, when nothing runs."""
+    return shown(wishes.tables if wishes else {})

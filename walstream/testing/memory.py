@@ -105,6 +105,13 @@ class MemoryPositions:
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._documents if name.startswith(prefix))
 
+    def tree(self, name: str) -> dict[str, Any]:
+        return {
+            one: self.read(one)
+            for one in self._documents
+            if one == name or one.startswith(f"{name}/")
+        }
+
     def write(self, documents: Mapping[str, Any]) -> None:
         for name, document in documents.items():
             if document is None:

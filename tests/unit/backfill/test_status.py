@@ -31,7 +31,7 @@ def test_a_source_that_never_had_one_says_nothing() -> None:
 def test_its_state_is_told(
     record: Record, told: dict[str, float] | None, state: str
 ) -> None:
-    found = backfill_status(record.document, told)
+    found = backfill_status(record, told)
     assert found is not None
     assert found.state == state
     assert found.rows == (70 if told else record.rows)
@@ -40,6 +40,6 @@ def test_its_state_is_told(
 
 def test_a_table_that_was_given_up_comes_with_the_command() -> None:
     record = Record(9, (), failed={"public.a": "chunk 2: broken"})
-    (said,) = problems("app", record.document)
+    (said,) = problems("app", record)
     assert "chunk 2: broken" in said
     assert said.endswith("walstream backfill --source app public.a")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from walstream.beside.progress import DOCUMENT, FIRST_CHUNK, Progress, Wish, stored
+from walstream.beside.progress import FIRST_CHUNK, Progress, Wish, read, stored
 from walstream.testing import MemoryPositions
 
 
@@ -92,6 +92,6 @@ def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
         "s.d": {"rows": 0, "state": "waiting", "error": ""},
     }
     assert progress.report() == expected
-    at_rest = stored(positions.read(DOCUMENT))
+    at_rest = stored(read(positions))
     assert at_rest["s.b"]["state"] == "waiting"
     assert stored(None) == {}
