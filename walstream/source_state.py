@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from walstream.alarm import alarm_text
+from walstream.alarm import alarm_text, spill_text
 from walstream.away.note import Note
 from walstream.backfill.record import Record
 from walstream.beside.progress import Wishes, stored
@@ -107,9 +107,12 @@ class SourceState:
     @property
     def alarm(self) -> str:
         held = self.health.retained_wal if self.health else 0
-        if held <= self.source.alarm_retained_wal:
-            return ""
         return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
+
+    @property
+    def spill_alarm(self) -> str:
+        """Say that too much of large transactions is on disk; "" where it is not."""
+        return spill_text(self.source.slot, self.health, self.source.alarm_spill)
 
     @property
     def synchronous(self) -> str:
@@ -124,7 +127,8 @@ class SourceState:
         for problem in (self.kept.problem, self.unreachable):
             if problem is not None:
                 yield str(problem.args[0])
-        yield from filter(None, (self.slot_problem, self.alarm, self.synchronous))
+        of_slot = self.slot_problem, self.alarm, self.spill_alarm, self.synchronous
+        yield from filter(None, of_slot)
         yield from parked_problems(self.told)
 
 

@@ -85,7 +85,7 @@ def _look_at(
     seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
     state, exit_code = seen.state()
     away = eyes.away(source, name, kept, told)
-    if seen.alarm or seen.synchronous or away:
+    if seen.alarm or seen.spill_alarm or seen.synchronous or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
     problems = [*seen.problems(state), *map(config.command, given_up)]
@@ -235,6 +235,9 @@ def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
         health.wal_status,
         health.safe_wal_size,
         synchronous=bool(health.synchronous),
+        spill_txns=health.spill_txns,
+        spill_bytes=health.spill_bytes,
+        spilled=health.spilled,
     )
 
 

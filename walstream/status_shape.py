@@ -48,6 +48,12 @@ class SlotStatus:
     wal_status: str | None
     safe_wal_size: int | None  # bytes until the server gives it up; null: no limit
     synchronous: bool = False  # commits wait for who reads it
+    # transactions too large for the server's memory, and the bytes of them that it
+    # wrote to disk since its statistics began; and the bytes on disk now; null: this
+    # role may not see them
+    spill_txns: int = 0
+    spill_bytes: int = 0
+    spilled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

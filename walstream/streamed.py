@@ -43,6 +43,7 @@ class StreamedSource:
             source.slot,
             source.alarm_retained_wal,
             time.monotonic,
+            spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )
         self._gauge = Gauge(alarm, positions.read("figures"))

@@ -165,6 +165,7 @@ class AwaySink:
                 source.slot,
                 source.alarm_retained_wal,
                 time.monotonic,
+                spill_limit=source.alarm_spill,
                 may_be_synchronous=source.allow_synchronous,
             ),
             positions.read("figures"),

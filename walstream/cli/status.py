@@ -25,7 +25,7 @@ from walstream.cli.output import (
 )
 from walstream.config import Config
 from walstream.looking import look
-from walstream.status_shape import SourceStatus, Status, adapter
+from walstream.status_shape import SlotStatus, SourceStatus, Status, adapter
 
 _STYLES = {
     "streaming": "green",
@@ -55,7 +55,7 @@ def status(
 
     Of polled tables: their position, and what is missing below it. Ends with 0 when
     all is well, else with the code that `run` ended with, or with 5 for what waits, is
-    held up, or holds too much WAL.
+    held up, or holds too much WAL or disk.
 
     Example: walstream status --watch
     """
@@ -187,6 +187,8 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
             remarks.append(Text(f"    {ago} ago. {last.hint}", "dim"))
             if last.repair:
                 remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
+    if source.slot is not None and (source.slot.spill_txns or source.slot.spilled):
+        remarks.append(Text(f"· {name}: {_spill(source.slot)}", "dim"))
     if source.backfill is not None:
         remarks += _backfill(name, source.backfill)
     for table_name, how in source.beside.items():
@@ -205,6 +207,16 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
     return list(remarks)
+
+
+def _spill(slot: SlotStatus) -> str:
+    """Say what the server wrote to disk of transactions too large for its memory."""
+    count = slot.spill_txns
+    said = f"{count:,} large transaction{'' if count == 1 else 's'} spilled to disk"
+    now = "this role may not see how much is there now"
+    if slot.spilled is not None:
+        now = f"{size(slot.spilled)} of it there now"
+    return f"{said}, {size(slot.spill_bytes)} in all, {now}"
 
 
 def _backfill(source: str, found: BackfillStatus) -> list[Text]:

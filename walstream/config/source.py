@@ -76,6 +76,11 @@ class PostgresSource(_Source):
         default=10 * SIZE_UNITS["GiB"],
         description="More WAL than this held by the slot turns /status red.",
     )
+    alarm_spill: ByteSize = Field(
+        default=10 * SIZE_UNITS["GiB"],
+        description="More than this of large transactions in the slot's files turns "
+        "/status red; 0 never.",
+    )
     toast_on_key_change: Literal["read", "stop"] = Field(
         default="read",
         description="Whether toasted values that a key change leaves out are read "

@@ -16,6 +16,7 @@ class Metric(NamedTuple):
 
 _SOURCE: Final = ("source",)
 _SINK: Final = ("source", "sink")
+_SLOT: Final = ("source", "slot")
 _TABLE: Final = ("source", "table")
 OLD_LABELS: Final = ("name", "type", "table")
 # with `metric_labels = "psql-streamer"`, by the first word of a metric's name
@@ -82,7 +83,7 @@ METRICS: Final = {
             "walstream_slot_retained_wal_bytes",
             "gauge",
             "bytes",
-            ("source", "slot"),
+            _SLOT,
             "WAL that the server keeps for the slot, also for that of a detached sink.",
         ),
         Metric(
@@ -93,10 +94,41 @@ METRICS: Final = {
             "alarm_retained_wal: more than this turns /status red.",
         ),
         Metric(
+            "walstream_slot_spill_transactions_total",
+            "counter",
+            "transactions",
+            _SLOT,
+            "Transactions too large for logical_decoding_work_mem, as the server counts"
+            " them for the slot.",
+        ),
+        Metric(
+            "walstream_slot_spill_bytes_total",
+            "counter",
+            "bytes",
+            _SLOT,
+            "What the server wrote to disk of such transactions, counted likewise.",
+        ),
+        Metric(
+            "walstream_slot_spilled_bytes",
+            "gauge",
+            "bytes",
+            _SLOT,
+            "What is on disk of such transactions now; none where the role may not see"
+            " it.",
+        ),
+        Metric(
+            "walstream_slot_alarm_spill_bytes",
+            "gauge",
+            "bytes",
+            _SOURCE,
+            "alarm_spill: more than this on disk turns /status red; none without an"
+            " alarm.",
+        ),
+        Metric(
             "walstream_slot_synchronous",
             "gauge",
             "1",
-            ("source", "slot"),
+            _SLOT,
             "1 while synchronous_standby_names names its reader: commits wait for"
             " Kafka.",
         ),

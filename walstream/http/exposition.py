@@ -3,6 +3,7 @@
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import accumulate
 from typing import Any, Final
 
@@ -37,6 +38,12 @@ _FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
     "gauge": GaugeMetricFamily,
     "histogram": HistogramMetricFamily,
     "untyped": UntypedMetricFamily,
+}
+_OF_SLOT: Final = {  # by the field of a slot's health
+    "retained_wal": "walstream_slot_retained_wal_bytes",
+    "spill_txns": "walstream_slot_spill_transactions_total",
+    "spill_bytes": "walstream_slot_spill_bytes_total",
+    "spilled": "walstream_slot_spilled_bytes",
 }
 _FRESH_S: Final = 0.5
 _UNNAMED: Final = ""  # the table of what belongs to none
@@ -159,22 +166,27 @@ class Collection:
         if isinstance(config, PostgresSource):
             alarm = config.alarm_retained_wal
             self._add("walstream_slot_alarm_wal_bytes", name, alarm)
+            self._add(
+                "walstream_slot_alarm_spill_bytes", name, config.alarm_spill or None
+            )
         if (slot_now := source.slot) is not None:
             labels = source.name, slot_now.name
             self._add("walstream_slot_synchronous", labels, slot_now.synchronous)
-        for slot, held in self._slots(source):
-            self._add("walstream_slot_retained_wal_bytes", (source.name, slot), held)
+        for slot, figures in self._slots(source):
+            for field, metric in _OF_SLOT.items():
+                self._add(metric, (source.name, slot), figures.get(field))
         left = [one for one in source.beside.values() if one.state != "done"]
         if (backfill := source.backfill) is not None or source.beside:
             tables = len(backfill.tables) if backfill else 0
             self._add("walstream_backfill_left_tables", name, tables + len(left))
 
-    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, int]]:
+    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, Counted]]:
+        """Give the figures of its slot, and of those of its detached sinks."""
         if source.slot is not None:
-            yield source.slot.name, source.slot.retained_wal
+            yield source.slot.name, asdict(source.slot)
         for name, told in self._truth.snapshot.away.items():
             if name.partition("/")[0] == source.name and told.get("health"):
-                yield told.get("slot", name), told["health"]["retained_wal"]
+                yield told.get("slot", name), told["health"]
 
     def _counters(self, source: SourceStatus, counted: Counted) -> None:
         errors: dict[str, int] = dict(counted.get("errors", {}))

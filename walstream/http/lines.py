@@ -36,6 +36,7 @@ def stats_lines(status: Status) -> Iterator[str]:
             lag_records=source.lag_records,
             resume=source.resume,
             retained_wal=source.slot.retained_wal if source.slot else None,
+            spilled=source.slot.spilled if source.slot else None,
         )
         yield from _parts(source)
 

@@ -15,3 +15,7 @@ class Health:
     flush_lsn: Lsn
     lost: str | None = None  # why it cannot be read any more
     synchronous: str = ""  # that commits wait for us; "": they do not
+    # what its server wrote to disk since its statistics began
+    spill_txns: int = 0
+    spill_bytes: int = 0
+    spilled: int | None = None  # bytes of that on disk now; None: not to be known

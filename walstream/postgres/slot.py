@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGresult
 
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
-from walstream.postgres import synchronous
+from walstream.postgres import spill, synchronous
 from walstream.postgres.connection import Connection, connect, session, translate
 from walstream.postgres.health import Health
 
@@ -84,7 +84,9 @@ _HEALTH: Final = """
 SELECT coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
        wal_status, safe_wal_size, pg_current_wal_flush_lsn()::text, {},
        current_setting('synchronous_standby_names'), current_setting('application_name')
-FROM pg_replication_slots WHERE slot_name = %s
+       , coalesce(spill_txns, 0), coalesce(spill_bytes, 0)
+FROM pg_replication_slots LEFT JOIN pg_stat_replication_slots USING (slot_name)
+WHERE slot_name = %s
 """
 
 
@@ -94,13 +96,23 @@ def health(connection: Connection, slot: str) -> Health | None:
     row = connection.execute(query, (slot,)).fetchone()
     if row is None:
         return None
-    held, wal_status, safe_wal_size, flush_lsn, reason, standbys, name = row
+    held, wal_status, safe_wal_size, flush_lsn, reason, standbys, name, txns, size = row
     lost = reason or ("wal_status lost" if wal_status == "lost" else None)
     # a slot that is lost keeps its restart_lsn, but no WAL
     held = 0 if lost else held
     waits = synchronous.holds_commits(standbys, name)
     said = synchronous.text(standbys, name) if waits else ""
-    return Health(held, wal_status, safe_wal_size, parse(flush_lsn), lost, said)
+    return Health(
+        held,
+        wal_status,
+        safe_wal_size,
+        parse(flush_lsn),
+        lost,
+        said,
+        txns,
+        size,
+        spill.on_disk(connection, slot),
+    )
 
 
 def holder(connection: Connection, pid: int) -> str:

@@ -32,6 +32,7 @@ def test_defaults_fill_what_the_file_leaves_out(
     config = load_text()
     assert source(config).slot == "walstream"
     assert source(config).alarm_retained_wal == 10 << 30
+    assert source(config).alarm_spill == 10 << 30
     assert sink(config).partitioner == "murmur2_random"
     assert config.shutdown_timeout == 20
     assert config.state == tmp_path / "state"

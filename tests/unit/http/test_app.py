@@ -41,6 +41,16 @@ STATES: dict[str, dict[str, Any]] = {
             }
         }
     },
+    "spilled": {
+        "health": {
+            "retained_wal": 0,
+            "wal_status": "reserved",
+            "safe_wal_size": None,
+            "flush_lsn": 0x2000,
+            "lost": None,
+            "spilled": 1 << 40,
+        }
+    },
     "full": {
         "health": {
             "retained_wal": 1 << 40,

@@ -84,5 +84,6 @@ def test_the_rules_ask_for_what_is_served() -> None:
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert all(one["annotations"]["summary"] for one in alerts)
     names = asked(expressions(rules))
-    assert {"walstream_source_up", "walstream_slot_alarm_wal_bytes"} <= names
+    limits = {"walstream_slot_alarm_wal_bytes", "walstream_slot_alarm_spill_bytes"}
+    assert {"walstream_source_up", *limits} <= names
     assert names <= METRICS.keys()

@@ -240,7 +240,7 @@ def test_what_was_counted_does_not_fall_with_the_worker(state: str) -> None:
 def test_nothing_is_counted_before_a_worker_told() -> None:
     nothing = {"errors": {}, "deaths": 0}
     made = all_kinds(
-        {"state": "starting"},
+        {"state": "starting", "health": None},
         counted=dict.fromkeys(("app", "legacy", "upstream"), nothing),
     )
     named = {key[0] for key in samples(made)}
@@ -272,7 +272,7 @@ def test_what_a_detached_sink_gets_is_counted_on(board: Change) -> None:
         "deaths": 2,
     }
     own["metrics"]["sinks"]["kafka"]["dropped"] = {"public.t": 4}
-    health = {**told()["health"], "retained_wal": 77}
+    health = {**told()["health"], "retained_wal": 77, "spilled": 66}
     made = board(
         away={"kafka": away},
         sinks={},
@@ -287,10 +287,27 @@ def test_what_a_detached_sink_gets_is_counted_on(board: Change) -> None:
     assert found["walstream_ops_total", "app", "public.t"] == 12
     assert found["walstream_dropped_total", "app", "kafka", "public.t"] == 1 + 4
     assert found["walstream_slot_retained_wal_bytes", "app", "c"] == 77
+    assert found["walstream_slot_spilled_bytes", "app", "c"] == 66
     assert found["walstream_errors_total", "app", "died"] == 1 + 2
     asked = client(made)
     assert "detached" in asked.get("/status").text
     assert "✗ detached" in asked.get("/").text
+
+
+def test_large_transactions_are_told_as_far_as_the_role_may_see(board: Change) -> None:
+    found = samples(board())
+    slot = "app", "walstream"
+    assert found["walstream_slot_spill_transactions_total", *slot] == 2
+    assert found["walstream_slot_spill_bytes_total", *slot] == 5000
+    assert found["walstream_slot_spilled_bytes", *slot] == 3000
+    assert found["walstream_slot_alarm_spill_bytes", "app"] == 10 << 30
+    made = board(health={**told()["health"], "spilled": None})
+    silent = made.config.postgres_source("app").model_copy(update={"alarm_spill": 0})
+    made.config = made.config.model_copy(update={"sources": {"app": silent}})
+    found = samples(made)
+    assert found["walstream_slot_spill_bytes_total", *slot] == 5000
+    assert ("walstream_slot_spilled_bytes", *slot) not in found
+    assert ("walstream_slot_alarm_spill_bytes", "app") not in found
 
 
 def test_a_backfill_is_told_and_its_sink_that_waits(board: Change) -> None:
