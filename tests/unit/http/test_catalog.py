@@ -85,5 +85,5 @@ def test_the_rules_ask_for_what_is_served() -> None:
     assert all(one["annotations"]["summary"] for one in alerts)
     names = asked(expressions(rules))
     limits = {"walstream_slot_alarm_wal_bytes", "walstream_slot_alarm_spill_bytes"}
-    assert {"walstream_source_up", *limits} <= names
+    assert {"walstream_source_up", "walstream_slot_synchronous", *limits} <= names
     assert names <= METRICS.keys()
