@@ -34,6 +34,14 @@ class KeyForm:
     """What a key has before, between and behind texts that need no escape."""
 
 
+def _values(op: ReplicationOp) -> Sequence[Any]:
+    """Give the row that a key is made of.
+
+    Compiled, values of a Row are checked: a handler's may be of any type.
+    """
+    return cast("Sequence[Any]", op.new or op.old or ())
+
+
 def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
     """`["1","x"]`: an array of the columns' texts."""
     table_key = orjson.dumps([table.full_name])
@@ -44,7 +52,7 @@ def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
         index = indexes[0]
 
         def render_one(op: ReplicationOp) -> bytes:
-            row = op.new or op.old or ()
+            row = _values(op)
             try:
                 return _dumps((row[index],))
             except TypeError:
@@ -54,7 +62,7 @@ def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
         return KeyForm(render_one, table_key, indexes, around)
 
     def render(op: ReplicationOp) -> bytes:
-        row = op.new or op.old or ()
+        row = _values(op)
         try:
             return _dumps([row[index] for index in indexes])
         except TypeError:
@@ -86,8 +94,7 @@ def _joined(
     table: Table, indexes: tuple[int, ...], before: str, separator: str
 ) -> KeyForm:
     def render(op: ReplicationOp) -> bytes:
-        # compiled, a Row's values are checked: a handler's may be of any type
-        row: Sequence[Any] = op.new or op.old or ()
+        row = _values(op)
         texts = [row[index] or "" for index in indexes]
         try:
             return (before + separator.join(cast("list[str]", texts))).encode()
@@ -102,7 +109,7 @@ def _joined(
 
 def _check_sent(op: ReplicationOp, table: Table, indexes: tuple[int, ...]) -> None:
     """Raise HistoryError where a key would be made of what PostgreSQL did not send."""
-    row: Sequence[Any] = op.new or op.old or ()
+    row = _values(op)
     names = table.source_columns or table.columns
     lacking = [names[index] for index in indexes if isinstance(row[index], NotSent)]
     if not lacking:

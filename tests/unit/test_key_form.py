@@ -75,6 +75,7 @@ def test_a_value_that_a_handler_made_no_text_is_written_as_one() -> None:
     row: list[Any] = [5, "x", None]
     assert key(form("pkeyus", (0, 1)), row) == b"5_x"
     assert key(form("json", (0, 1)), row) == b'[5,"x"]'
+    assert key(form("json", (0,)), row) == b"[5]"
 
 
 @pytest.mark.parametrize(
