@@ -26,6 +26,7 @@ from walstream.pipeline import Pipeline
 from walstream.ports import NamedSink, Position, Source
 from walstream.position_writer import PositionWriter
 from walstream.positions import LmdbPositions
+from walstream.root_keys import Place
 from walstream.sinks import SinkSet, all_ready
 from walstream.stop import Stop
 
@@ -122,7 +123,7 @@ class PlainCompanion:
     def __init__(self, sinks: SinkSet) -> None:
         self._sinks = sinks
 
-    def keys(self, relation: Relation, xid: int, place: Lsn) -> KeyHistory:
+    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory:
         del xid, place
         keys = KeySet(
             0,

@@ -23,6 +23,7 @@ from walstream.pgoutput.messages import (
     Update,
 )
 from walstream.relations import Relations, Shape
+from walstream.root_keys import Place
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
 
 _INSERT: Final = Kind.INSERT  # an enum's members are slow to look up
@@ -53,9 +54,9 @@ class Assembler:
         return self._seq_id
 
     @property
-    def place(self) -> Lsn:
-        """From which LSN on no transaction was given an op yet."""
-        return self._lsn + 1 if self._seq_id else self._lsn
+    def place(self) -> Place:
+        """Where it is: no op was given from there on."""
+        return self._lsn, self._seq_id
 
     def begin(self, begin: Begin) -> None:
         """Open a transaction. One below the position asked for is an error."""
@@ -77,7 +78,7 @@ class Assembler:
 
     def describe(self, relation: Relation, history: KeyHistory) -> Table:
         """Take a Relation message, with the keys that count for its table."""
-        return self._relations.describe(relation, history, (self._lsn, self._seq_id))
+        return self._relations.describe(relation, history, self.place)
 
     def row(self, message: Insert | Update | Delete, row_lsn: Lsn) -> ReplicationOp:
         """Turn a row message into its op."""
@@ -128,7 +129,7 @@ class Assembler:
         try:
             return self._shapes[oid]
         except KeyError:
-            return self._relations.missing(oid, (self._lsn, self._seq_id))
+            return self._relations.missing(oid, self.place)
 
     @staticmethod
     def _checked(row: list[Value], shape: Shape) -> list[Value]:

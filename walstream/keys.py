@@ -10,11 +10,12 @@ The catalog tells the primary key of now, a Relation message the columns of then
 set also keeps the columns that the table had, and the table's oid.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from walstream.lsn import Lsn
+from walstream.root_keys import RootKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class KeyHistory:
 
     def __init__(self, sets: Sequence[KeySet]) -> None:
         self._sets = list(sets) or [KeySet(0)]
+        self.roots: Mapping[int, RootKeys] = {}  # by oid; of partition roots alone
 
     def at(self, lsn: Lsn) -> KeySet:
         """Find the set under which a transaction of commit LSN `lsn` is read.

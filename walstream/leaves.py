@@ -6,7 +6,7 @@ Relation message comes behind the root's, before the leaf's first row and again 
 each change: so the stream itself tells what the old rows carry, as of each row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,10 +41,17 @@ class Leaves:
         leaves = self._of.get(oid, {}).values()
         return all(leaf.replica_identity == "f" for leaf in leaves)
 
-    def blind(self, relation: Relation, needed: Sequence[str]) -> Iterator[Blind]:
-        """Name who logs old rows without all that is needed."""
+    def blind(
+        self, relation: Relation, needed: Sequence[str], key: Collection[str]
+    ) -> Iterator[Blind]:
+        """Name who logs old rows without all that is needed.
+
+        `key` is the relation's own, which a root's message may not mark.
+        """
         for one in (relation, *self._of.get(relation.oid, {}).values()):
             carried = {column.name for column in one.columns if column.is_key}
+            if one is relation:
+                carried.update(key)
             lacking = tuple(name for name in needed if name not in carried)
             # without any identity there are no updates: PostgreSQL refuses them
             if carried and lacking:

@@ -10,6 +10,7 @@ from walstream.ledger import Shares, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.pgoutput.messages import Relation
+from walstream.root_keys import Place
 from walstream.tally import Tally
 
 
@@ -124,10 +125,10 @@ class Membership(Protocol):
 class Companion(Protocol):
     """What is asked of the database beside the stream; nothing blocks."""
 
-    def keys(self, relation: Relation, xid: int, place: Lsn) -> KeyHistory | None:
+    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory | None:
         """Find a relation's keys as of a transaction; None: ask again.
 
-        Every transaction from `place` on is still to come: from there a change counts.
+        All from `place` on is still to come: from there a change counts.
         """
 
     def complete(self, op: ReplicationOp) -> bool:

@@ -14,10 +14,8 @@ from walstream.lsn import Lsn
 from walstream.meter import TableMeter, TableMeters
 from walstream.op import Table
 from walstream.pgoutput.messages import Relation, Type
+from walstream.root_keys import Place, RootKey
 from walstream.row import OMITTED, Value
-
-Place = tuple[Lsn, int]
-"""A transaction's commit LSN, and how many numbers it has taken."""
 
 
 @dataclass(slots=True, init=False)
@@ -47,9 +45,8 @@ class Shape:
         self.history = history
         self.table = table
         self.split = split
-        self.identity = tuple(
-            index for index, column in enumerate(relation.columns) if column.is_key
-        )
+        # not what the message marks: a root's may be another one by now
+        self.identity = table.key
         self.omitted = [OMITTED] * len(relation.columns)
         self.whole = True
         self.blind = ()
@@ -71,6 +68,7 @@ class Relations:
         self._held: tuple[Shape, Relation] | None = None  # a root's, and its leaf?
         self._boundary: Lsn | None = None  # the next LSN at which some keys change
         self._lsn: Lsn = 0
+        self._place: Place = (0, 0)  # as of which shapes are made
 
     def reach(self, lsn: Lsn) -> None:
         """Begin a transaction: keys that change there count."""
@@ -78,6 +76,7 @@ class Relations:
         self._lsn = lsn
         if self._boundary is not None and lsn >= self._boundary:
             self._boundary = None
+            self._place = lsn, 0
             for shape in [*self.shapes.values(), *self._unknown.values()]:
                 self._shape(shape.relation, shape.history)
 
@@ -96,6 +95,7 @@ class Relations:
         and the row came from the other, its leaf. So the first is held until that row.
         """
         self.let_go()
+        self._place = place
         there, before = self._announced
         table = self._shape(relation, history)
         if there == place and before not in {0, relation.oid}:
@@ -115,14 +115,18 @@ class Relations:
     def _shape(self, relation: Relation, history: KeyHistory) -> Table:
         oid = relation.oid
         names = tuple([column.name for column in relation.columns])
-        full = relation.replica_identity == "f"
+        told = RootKey.described(relation)
+        if (root := history.roots.get(oid)) is not None:
+            kept = root.at(self._place)
+            told = kept if kept is not None and kept.fits(names) else told
+        full = told.full
         key = history.primary_key(self._lsn, oid, names) if full else ()
-        key_names = set(key or ())
+        key_names = set(key or ()) if full else told.columns
         row_key = tuple(
             [
                 index
                 for index, column in enumerate(relation.columns)
-                if (column.name in key_names if full else column.is_key)
+                if column.name in key_names
             ]
         )
         partition_key = {
@@ -135,13 +139,15 @@ class Relations:
         shape = Shape(relation, history, table, split, self.meters.of(table.full_name))
         shape.whole = self._leaves.whole(oid)
         needed = [names[index] for index in split]
-        shape.blind = tuple(self._leaves.blind(relation, needed))
+        shape.blind = tuple(self._leaves.blind(relation, needed, key_names))
         known, other = self.shapes, self._unknown
         if key is None:
             known, other = other, known
         other.pop(oid, None)
         known[oid] = shape
         self._expect(history.boundaries())
+        if root is not None:
+            self._expect(root.boundaries())
         return table
 
     def _table(
@@ -187,6 +193,7 @@ class Relations:
             root, leaf = held
             if self._announced == (place, leaf.oid):
                 self._leaves.meet(oid, leaf)
+                self._place = place
                 self._shape(root.relation, root.history)
             return self.shapes[oid]
         if (unknown := self._unknown.get(oid)) is not None:

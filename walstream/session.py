@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from walstream import stored
 from walstream.away.copied import Home
 from walstream.away.membership import Members
 from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
@@ -133,7 +134,9 @@ class Session:
             keys = KeyBook(self._positions, self._sinks.partition_key)
             away = self.members.oldest if self.members else NEVER
             # a rewind may go back to what the slot can still send
-            keys.learn(captured, server.flush_lsn, min(begun.slot_start, away))
+            oldest = min(begun.slot_start, away)
+            unsent = stored.take_unsent(self._positions)
+            keys.learn(captured, server.flush_lsn, oldest, unsent)
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)
             if self._backfill.pending and not self._away:

@@ -6,7 +6,7 @@ from typing import Final
 
 from walstream.formats import instant
 from walstream.keys import KeyHistory
-from walstream.lsn import Lsn
+from walstream.lsn import NEVER, Lsn
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
@@ -16,6 +16,24 @@ from walstream.times import DOCUMENTS, TimeIndex
 
 PUBLICATIONS: Final = "publications"
 """The document that says what they were when they were last looked at."""
+
+
+_DRAINED: Final = "drained"  # where a stream ended with nothing under way
+
+
+def drained(positions: LmdbPositions) -> None:
+    """Keep that the stream sent nothing beyond its position."""
+    if (position := positions.position()) is not None:
+        positions.write({_DRAINED: position.resume})
+
+
+def take_unsent(positions: LmdbPositions) -> Lsn:
+    """Tell from where on nothing was sent, for once: NEVER, if that is not known."""
+    place, position = positions.read(_DRAINED), positions.position()
+    if place is None:
+        return NEVER
+    positions.write({_DRAINED: None})
+    return place if position and position.resume == place else NEVER
 
 
 def stored_of(positions: LmdbPositions, slot: str) -> Stored:

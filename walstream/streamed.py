@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 
+from walstream import stored
 from walstream.alarm import Alarm
 from walstream.backfill import kept
 from walstream.beside.progress import Progress
@@ -63,7 +64,10 @@ class StreamedSource:
             progress=self._progress,
             seen_topics=self._seen_topics,
         )
-        return self._session.run()
+        drained = self._session.run()
+        if drained:
+            stored.drained(self._positions)
+        return drained
 
     @property
     def ended(self) -> bool:

@@ -30,8 +30,9 @@ def test_who_lacks_what_is_needed_is_named() -> None:
     leaves.meet(1, relation(2, "by_code", "i", "id", "code*"))
     leaves.meet(1, relation(3, "whole", "f", "id", "code"))
     leaves.meet(1, relation(4, "nothing", "n", "id", "code"))
-    assert list(leaves.blind(ROOT, ["id"])) == [Blind("public", "by_code", ("id",))]
-    assert [one.name for one in leaves.blind(ROOT, ["code"])] == ["root"]
+    found = leaves.blind(ROOT, ["id"], ["id"])
+    assert list(found) == [Blind("public", "by_code", ("id",))]
+    assert [one.name for one in leaves.blind(ROOT, ["code"], ["id"])] == ["root"]
 
 
 def test_the_error_names_table_op_column_and_each_alter() -> None:

@@ -13,6 +13,7 @@ from walstream.ledger import Transaction
 from walstream.op import Table
 from walstream.pgoutput import Begin, Column, Insert, Relation
 from walstream.relations import Relations
+from walstream.root_keys import RootKeys
 from walstream.routing import Router, Rules
 from walstream.sink_rules import SinkRules
 
@@ -67,6 +68,48 @@ def test_a_key_that_is_known_later_on_is_taken_there() -> None:
     relations.reach(100)
     relations.describe(relation("b", "v", identity="f"), KeyHistory(sets), PLACE)
     assert relations.shapes[1].table.key == (0,)
+
+
+def rooted(*places: tuple[int, int]) -> KeyHistory:
+    """Make the keys of root 1: its first column, then from each place the next."""
+    keys = RootKeys()
+    for name, place in zip("abc", places, strict=False):
+        keys.describe(
+            relation(*(f"{one}*" if one == name else one for one in "abc")), place, 0
+        )
+    history = KeyHistory([])
+    history.roots = {1: keys}
+    return history
+
+
+def test_a_root_goes_by_what_is_kept_not_by_how_it_is_described() -> None:
+    history = rooted((0, 0), (200, 0), (250, 2))
+    relations = Relations()
+    found = []
+    for lsn in (100, 200, 250, 300):
+        relations.reach(lsn)
+        if lsn == 100:
+            relations.describe(relation("a", "b*", "c"), history, (lsn, 0))
+        shape = relations.shapes[1]
+        assert shape.identity == shape.split == shape.table.key
+        found.append(shape.table.key)
+    assert found == [(0,), (1,), (1,), (2,)]
+    assert relations.describe(relation("a", "b*", "c"), history, (250, 2)).key == (2,)
+
+
+def test_a_root_without_the_columns_that_are_kept_goes_by_its_description() -> None:
+    relations = Relations()
+    described = relation("d*", "b", "c")
+    assert relations.describe(described, rooted((0, 0)), PLACE).key == (0,)
+
+
+def test_a_leaf_without_a_roots_kept_key_is_blind() -> None:
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("a", "b*", "c"), rooted((0, 0)), PLACE)
+    relations.describe(relation("a", "b*", "c", oid=2), NO_KEYS, PLACE)
+    shape = relations.missing(1, PLACE)
+    assert [(one.name, one.lacking) for one in shape.blind] == [("t2", ("a",))]
 
 
 def test_ten_thousand_equal_descriptions_move_no_memory() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from walstream.keys import KeyHistory, KeySet
+from walstream.lsn import NEVER
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
-from walstream.stored import stored_of, window
+from walstream.stored import drained, stored_of, take_unsent, window
 
 POSITION = Position(500, 7, 1, "shop", "s")
 SLOT = Slot("s", "logical", "pgoutput", "shop", None, "reserved", None, 100)
@@ -35,6 +36,25 @@ def test_what_was_begun_and_reached_is_read(positions: LmdbPositions) -> None:
     positions.store(POSITION)
     stored = stored_of(positions, "s")
     assert (stored.consistent_point, stored.position) == (9, POSITION)
+
+
+def test_what_a_drained_stream_sent_ends_at_its_position_once(
+    positions: LmdbPositions,
+) -> None:
+    drained(positions)
+    assert take_unsent(positions) == NEVER
+    positions.store(POSITION)
+    drained(positions)
+    assert [take_unsent(positions) for _ in range(2)] == [500, NEVER]
+
+
+def test_a_stream_that_went_on_since_may_have_sent_more(
+    positions: LmdbPositions,
+) -> None:
+    positions.store(POSITION)
+    drained(positions)
+    positions.store(replace(POSITION, resume=600))
+    assert take_unsent(positions) == NEVER
 
 
 def test_it_reaches_from_what_the_slot_has_to_the_position(

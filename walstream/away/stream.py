@@ -18,7 +18,7 @@ import structlog
 from walstream.alarm import Alarm
 from walstream.away.note import AWAY, Documents, ended_document, join_of, note_of
 from walstream.config import Config
-from walstream.errors import ConfigError, SlotLost, Transient, WalstreamError
+from walstream.errors import ConfigError, Restart, SlotLost, Transient, WalstreamError
 from walstream.flow import Course, Flow
 from walstream.gauge import Gauge
 from walstream.keys import KeyHistory
@@ -35,9 +35,11 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.key_book import ROOTS
 from walstream.postgres.mending import Mending
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step, decide
+from walstream.root_keys import Place, RootKeys
 from walstream.sinks import SinkSet
 from walstream.stop import Stop
 from walstream.stored import PUBLICATIONS, stored_of
@@ -72,6 +74,7 @@ class BorrowedKeys:
     def __init__(self, state: SourceState) -> None:
         self._state = state
         self._histories: dict[str, KeyHistory] = {}
+        self._roots: dict[int, RootKeys] = {}
 
     def history(self, full_name: str) -> KeyHistory | None:
         return self._histories.get(full_name)
@@ -81,19 +84,39 @@ class BorrowedKeys:
     ) -> None:
         """Read what the source knows of these tables."""
         del flush_lsn, oldest
-        for full_name in facts:
-            self._borrow(full_name)
+        for full_name, table in facts.items():
+            self._borrow(full_name, table.oid)
 
-    def meet(self, relation: Relation, looked: Looked, place: Lsn) -> None:
+    def knows(self, relation: Relation, place: Place) -> bool:
+        """Read anew what the source knows of a root that is described otherwise."""
+        root = self._roots.get(relation.oid)
+        known = f"{relation.namespace}.{relation.name}" in self._histories
+        return known and (root is None or root.agrees(relation, place))
+
+    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Read what the source knows of a relation."""
         del looked, place
-        self._borrow(f"{relation.namespace}.{relation.name}")
+        self._borrow(f"{relation.namespace}.{relation.name}", relation.oid)
 
-    def _borrow(self, full_name: str) -> None:
+    def watch(self, connection: Connection) -> None:
+        """Raise Restart where the source found another key of a root."""
+        del connection
+        for oid, root in list(self._roots.items()):
+            if self._root(oid).to_json() != root.to_json():
+                raise Restart("the source found another REPLICA IDENTITY")
+
+    def _root(self, oid: int) -> RootKeys:
+        stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))
+        return RootKeys.from_json(stored or [])
+
+    def _borrow(self, full_name: str, oid: int) -> None:
         stored = self._state.read(lambda found: found.read(f"keys/{full_name}"))
         if stored is None:
             raise Transient(f"the source has not met table {full_name!r} yet")
-        self._histories[full_name] = KeyHistory.from_json(stored)
+        self._histories[full_name] = history = KeyHistory.from_json(stored)
+        history.roots = self._roots
+        if (root := self._root(oid)).known:
+            self._roots[oid] = root
 
 
 class JoinWatch:

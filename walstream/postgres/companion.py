@@ -5,16 +5,15 @@ and, while reading is paused, whether the server still lives. No plain session s
 open: it would hold up a smart shutdown.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.errors import HistoryError, Transient, WalstreamError
+from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.keys import KeyHistory
-from walstream.lsn import Lsn, show
+from walstream.lsn import show
 from walstream.op import ReplicationOp
 from walstream.pgoutput.messages import Relation
 from walstream.postgres import catalog, toasted
@@ -26,6 +25,7 @@ from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.key_book import Keys
 from walstream.postgres.question import Question
 from walstream.postgres.toasted import Values
+from walstream.root_keys import Place
 from walstream.row import UNCHANGED, Value
 
 _WATCH_EVERY_S: Final = 10.0
@@ -70,14 +70,14 @@ class SessionCompanion:
         future.add_done_callback(lambda _: self._wake())
         return future
 
-    def keys(self, relation: Relation, xid: int, place: Lsn) -> KeyHistory | None:
+    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory | None:
         """Find a relation's keys; None: being looked up, ask again.
 
         Under FULL the message does not tell the primary key: it is looked up each time.
         """
         name = f"{relation.namespace}.{relation.name}"
         self._oids[name] = relation.oid
-        known = self._keys.history(name) is not None
+        known = self._keys.knows(relation, place)
         full = relation.replica_identity == "f"
         # a look-up that is under way is this relation's: the loop asks for no other
         if (self._looking.open or full or not known) and (
@@ -89,7 +89,7 @@ class SessionCompanion:
             raise WalstreamError(f"keys of table {name!r} were not found: a defect")
         return history
 
-    def _look_up(self, relation: Relation, xid: int, place: Lsn) -> None:
+    def _look_up(self, relation: Relation, xid: int, place: Place) -> None:
         found = catalog.look_up(self._watched.dsn, relation.oid, xid=xid)
         self._keys.meet(relation, found, place)
 
@@ -144,8 +144,12 @@ class SessionCompanion:
             if not self._watching.done():
                 return
             watching, self._watching = self._watching, None
-            with contextlib.suppress(Transient):  # the stream itself will notice
+            try:
                 watching.result()
+            except Restart:
+                raise
+            except Transient:
+                pass  # the stream itself will notice
         elif now >= self._next_watch:
             self._next_watch = now + _WATCH_EVERY_S
             self._watches += 1
@@ -160,6 +164,7 @@ class SessionCompanion:
         with session(self._watched.dsn) as connection:
             self._watched.tell(slots.health(connection, self._watched.slot))
             self._watched.capture.check(connection)
+            self._keys.watch(connection)
             if extend:
                 self._watched.capture.extend(connection, catalog.tables(connection))
 

@@ -1,13 +1,20 @@
 """What decides the keys of a source's tables: learned from the catalog, and kept."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Final, Protocol
 
+from walstream.errors import Restart
 from walstream.keys import KeyHistory, KeySet
-from walstream.lsn import Lsn
+from walstream.lsn import NEVER, Lsn
 from walstream.pgoutput.messages import Relation
 from walstream.ports import Positions
+from walstream.postgres import roots
 from walstream.postgres.catalog import Looked, TableFacts
+from walstream.postgres.connection import Connection
+from walstream.root_keys import Place, RootKeys
+
+ROOTS: Final = "roots/"
+"""Before an oid: the document of a partition root's keys."""
 
 PartitionKeys = Callable[[str, str], tuple[str, ...]]
 """(schema, table) -> the partition key columns of all sinks"""
@@ -24,11 +31,17 @@ class Keys(Protocol):
     ) -> None:
         """Take what counts for these tables from `flush_lsn` on."""
 
-    def meet(self, relation: Relation, looked: Looked, place: Lsn) -> None:
+    def knows(self, relation: Relation, place: Place) -> bool:
+        """Tell whether nothing is to be learned from this description."""
+
+    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Take what was found of a relation that the stream described.
 
-        No transaction from `place` on was sent.
+        Nothing from `place` on was sent.
         """
+
+    def watch(self, connection: Connection) -> None:
+        """Raise Restart where keys are others, of which the stream does not tell."""
 
 
 class KeyBook:
@@ -39,18 +52,33 @@ class KeyBook:
         self._partition_keys = partition_keys
         self._histories: dict[str, KeyHistory] = {}
         self._looked: dict[int, Lsn] = {}  # by table: as of where it was last found
+        self._roots: dict[int, RootKeys] = {}
+        self._unsent: Lsn = 0  # from here on nothing was sent by an earlier stream
 
     def history(self, full_name: str) -> KeyHistory | None:
         return self._histories.get(full_name)
 
+    def knows(self, relation: Relation, place: Place) -> bool:
+        if f"{relation.namespace}.{relation.name}" not in self._histories:
+            return False
+        root = self._roots.get(relation.oid)
+        known = relation.oid in self._looked
+        return known if root is None else root.agrees(relation, place)
+
     def learn(
-        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
+        self,
+        facts: Mapping[str, TableFacts],
+        flush_lsn: Lsn,
+        oldest: Lsn,
+        unsent: Lsn = NEVER,
     ) -> None:
         """Take what counts for these tables from `flush_lsn` on; store what is new.
 
         What counted below `oldest`, where no replay can begin, may be forgotten.
+        Nothing was sent from `unsent` on, if that is known.
         """
-        changed = {}
+        self._unsent = min(flush_lsn, unsent)
+        changed: dict[str, Any] = {}
         for full_name, table in facts.items():
             history, is_new = self._find(full_name, oldest)
             now = self._set_of(table, full_name, 0 if is_new else flush_lsn)
@@ -58,12 +86,17 @@ class KeyBook:
                 history = KeyHistory([now])
             if is_new or history.change(now):
                 changed[f"keys/{full_name}"] = history.to_json()
-            self._histories[full_name] = history
+            self._keep(full_name, history)
             self._looked[table.oid] = flush_lsn
+            if table.kind == "p":
+                root = self._root(table.oid)
+                root.forget_below(oldest)
+                if root.look(roots.key_of(table), flush_lsn):
+                    changed[f"{ROOTS}{table.oid}"] = root.to_json()
         if changed:
             self._positions.write(changed)
 
-    def meet(self, relation: Relation, looked: Looked, place: Lsn) -> None:
+    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Take what was found of a relation; store what is new.
 
         A change counts from `place` on where the table was found as before at an
@@ -72,6 +105,7 @@ class KeyBook:
         """
         full_name = f"{relation.namespace}.{relation.name}"
         history, is_new = self._find(full_name, 0)
+        lsn = place[0] + bool(place[1])
         columns = tuple(column.name for column in relation.columns)
         if looked.facts is None:
             partition_key = self._partition_keys(relation.namespace, relation.name)
@@ -81,17 +115,56 @@ class KeyBook:
             changed = history.meet_gone(gone)
         else:
             before = self._looked.get(relation.oid)
-            fresh = before is not None and place > before
-            from_lsn = place if fresh else looked.after
+            fresh = before is not None and lsn > before
+            from_lsn = lsn if fresh else looked.after
             now = self._set_of(looked.facts, full_name, 0 if is_new else from_lsn)
             if is_new:
                 history = KeyHistory([now])
             changed = history.change(now)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
-            changed = history.settle(place, seen) or changed
-            self._looked[relation.oid] = looked.before
+            changed = history.settle(lsn, seen) or changed
+        self._looked[relation.oid] = looked.before
+        documents: dict[str, Any] = {}
         if is_new or changed:
-            self._positions.write({f"keys/{full_name}": history.to_json()})
+            documents[f"keys/{full_name}"] = history.to_json()
+        if self._meet_root(relation, looked, place):
+            root = self._roots[relation.oid]
+            documents[f"{ROOTS}{relation.oid}"] = root.to_json()
+        if documents:
+            self._positions.write(documents)
+        self._keep(full_name, history)
+
+    def _meet_root(self, relation: Relation, looked: Looked, place: Place) -> bool:
+        """Take the key that a partition root was described with; tell of a change."""
+        oid, facts = relation.oid, looked.facts
+        name = f"{ROOTS}{oid}"
+        partitioned = facts is not None and facts.kind == "p"
+        if not (partitioned or oid in self._roots or self._positions.read(name)):
+            return False
+        root = self._root(oid)
+        changed = root.describe(relation, place, self._unsent)
+        if facts is not None:
+            changed = root.look(roots.key_of(facts), looked.after) or changed
+        return changed
+
+    def watch(self, connection: Connection) -> None:
+        """Raise Restart where a root's key is another one, and nothing says so.
+
+        The next stream's look has it count from where the server is then: all that this
+        one sent is below.
+        """
+        for oid, (name, found) in roots.look(connection, list(self._roots)).items():
+            if self._roots[oid].lacks(found):
+                raise Restart(f"partition root {name!r} has another REPLICA IDENTITY")
+
+    def _root(self, oid: int) -> RootKeys:
+        if oid not in self._roots:
+            stored = self._positions.read(f"{ROOTS}{oid}")
+            self._roots[oid] = RootKeys.from_json(stored or [])
+        return self._roots[oid]
+
+    def _keep(self, full_name: str, history: KeyHistory) -> None:
+        history.roots = self._roots
         self._histories[full_name] = history
 
     def _set_of(self, table: TableFacts, full_name: str, from_lsn: Lsn) -> KeySet:

@@ -15,6 +15,7 @@ from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
 from walstream.pgoutput.messages import Relation
 from walstream.ports import Position
+from walstream.root_keys import Place
 from walstream.row import UNCHANGED
 
 
@@ -162,7 +163,7 @@ class MemoryCompanion:
         return True
 
     def keys(
-        self, relation: Relation, xid: int = 0, place: Lsn = 0
+        self, relation: Relation, xid: int = 0, place: Place = (0, 0)
     ) -> KeyHistory | None:
         del xid, place
         if self._not_yet():

@@ -1,0 +1,111 @@
+"""A partition root's REPLICA IDENTITY that changes alone: no message says so.
+
+pgoutput describes a root with a leaf, and knows of each leaf whether it was: so a new
+connection describes the root as it is now, and an old one goes on as it was.
+"""
+
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from tests.fix_postgres import Database
+from tests.fix_walstream import Runs
+from tests.reading import Reader, Record
+from tests.running import SOURCE, Walstream
+from tests.verbs import verb
+from tests.waiting import wait_until
+from walstream.lsn import show
+
+BOTH = "USING INDEX root_both"
+TABLES = (
+    "CREATE TABLE root (id int, code text NOT NULL, v text, PRIMARY KEY (id))"
+    " PARTITION BY RANGE (id);"
+    "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (100);"
+    "CREATE UNIQUE INDEX root_both ON root (id, code);"
+    "CREATE UNIQUE INDEX leaf_both ON leaf (code, id);"
+    "ALTER TABLE leaf REPLICA IDENTITY FULL;"
+)
+RETAIN = {"retain": "64MiB"}
+CHANGES = [("DEFAULT", BOTH), ("DEFAULT", "FULL"), (BOTH, "FULL"), ("FULL", BOTH)]
+changes = pytest.mark.parametrize(("before", "after"), CHANGES)
+
+
+def identify(database: Database, how: str) -> None:
+    database.execute(f"ALTER TABLE root REPLICA IDENTITY {how}")
+
+
+def key(row: str, code: str, identity: str) -> list[str]:
+    """Give the key of a row under a root's identity."""
+    return [row, code] if identity == BOTH else [row]
+
+
+def keys(records: Sequence[Record]) -> list[list[str]]:
+    return [orjson.loads(record.key) for record in records]
+
+
+def streaming(database: Database, runs: Runs, before: str) -> Walstream:
+    """Stream a root with a row, and so with a leaf that pgoutput knows."""
+    database.execute(TABLES)
+    identify(database, before)
+    walstream = runs(database.dsn, source=RETAIN).start().streaming()
+    database.execute("INSERT INTO root VALUES (1, 'a', 'v')")
+    return walstream
+
+
+@changes
+def test_a_replay_after_a_kill_keeps_the_key_that_was_sent(
+    database: Database, runs: Runs, reader: Reader, before: str, after: str
+) -> None:
+    walstream = streaming(database, runs, before)
+    reader.count(1)
+    identify(database, after)
+    database.execute("INSERT INTO root VALUES (2, 'b', 'v')")
+    database.execute("UPDATE root SET code = 'c' WHERE id = 2")
+    database.execute("INSERT INTO root VALUES (3, 'd', 'v')")
+    sent = [*reader.until(lambda found: found[-1].new.get("id") == "3")]
+    walstream.kill()
+    to = show(sent[1].op.lsn)  # behind the change: pgoutput tells the new one
+    verb(walstream.configuration, "positions", "rewind", SOURCE, "--to", to, "--yes")
+    walstream.start().streaming()
+    database.execute("INSERT INTO root VALUES (4, 'e', 'v')")
+    found = reader.until(lambda found: found[-1].new.get("id") == "4")[len(sent) :]
+    assert [(one.name, one.key, one.value) for one in found[:-1]] == [
+        (one.name, one.key, one.value) for one in sent[1:]
+    ]
+    assert keys(found[-1:]) == [key("4", "e", after)]
+
+
+@changes
+def test_the_watch_has_the_new_key_count(
+    database: Database, runs: Runs, reader: Reader, before: str, after: str
+) -> None:
+    walstream = streaming(database, runs, before)
+    reader.count(1)
+    identify(database, after)
+    walstream.until("'public.root' has another REPLICA IDENTITY")
+    wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")
+    database.execute("INSERT INTO root VALUES (2, 'b', 'v')")
+    records = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+    assert keys(records[-1:]) == [key("2", "b", after)]
+    assert keys(records[:-1]) == [key("1", "a", before)] * (len(records) - 1)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_leaf_that_changes_with_its_root_tells_the_new_key_at_once(
+    database: Database, runs: Runs, reader: Reader, *, stopped: bool
+) -> None:
+    walstream = streaming(database, runs, "DEFAULT")
+    reader.count(1)
+    if stopped:
+        assert walstream.terminate() == 0
+    database.execute("ALTER TABLE leaf REPLICA IDENTITY USING INDEX leaf_both")
+    identify(database, BOTH)
+    database.execute("INSERT INTO root VALUES (2, 'b', 'v')")
+    database.execute("UPDATE root SET code = 'c' WHERE id = 1")
+    database.execute("DELETE FROM root")
+    if stopped:
+        walstream.start().streaming()
+    wanted = [("1", "a"), ("2", "b"), ("1", "a"), ("1", "c"), ("1", "c"), ("2", "b")]
+    expected = [["1"], *(key(*one, BOTH) for one in wanted[1:])]
+    assert sorted(keys(reader.count(6))) == sorted(expected)

@@ -1,0 +1,138 @@
+"""Under which key a partition root's rows go out, as of each place: pure.
+
+pgoutput describes a root together with a leaf, when it has not described that leaf
+since it was changed. A root's new REPLICA IDENTITY changes no leaf: the stream says
+nothing of it until some leaf is described, and that depends on where a connection
+began. So what was told is kept, and counts in every replay, whatever that one says.
+"""
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from walstream.lsn import Lsn
+from walstream.pgoutput.messages import Relation
+
+Place = tuple[Lsn, int]
+"""A transaction's commit LSN, and how many numbers it has taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootKey:
+    """A root's replica identity."""
+
+    columns: frozenset[str]  # empty under FULL: then it is the primary key
+    full: bool = False
+
+    @classmethod
+    def described(cls, relation: Relation) -> Self:
+        """Give what the stream says."""
+        if relation.replica_identity == "f":
+            return cls(frozenset(), full=True)
+        return cls(frozenset(one.name for one in relation.columns if one.is_key))
+
+    def fits(self, columns: Sequence[str]) -> bool:
+        """Tell whether rows of these columns can have it."""
+        return self.columns <= set(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """From where on it counts."""
+
+    lsn: Lsn
+    seq_id: int
+    columns: tuple[str, ...]
+    full: bool
+
+    @property
+    def place(self) -> Place:
+        return self.lsn, self.seq_id
+
+    @property
+    def key(self) -> RootKey:
+        return RootKey(frozenset(self.columns), self.full)
+
+
+class RootKeys:
+    """What is known of one root, oldest first."""
+
+    def __init__(self, known: Iterable[_Since] = ()) -> None:
+        self._known = list(known)
+
+    def at(self, place: Place) -> RootKey | None:
+        """Find what counts there; None: what the stream says does."""
+        at = self._index(place)
+        return self._known[at].key if at >= 0 else None
+
+    def _index(self, place: Place) -> int:
+        return bisect.bisect_right(self._known, place, key=lambda one: one.place) - 1
+
+    @property
+    def known(self) -> bool:
+        """Tell whether it was ever described."""
+        return bool(self._known)
+
+    def lacks(self, key: RootKey) -> bool:
+        """Tell whether what the catalog says is not what counts from now on.
+
+        Without an identity there: pgoutput may mark an index that is not valid yet.
+        """
+        usable = key.full or bool(key.columns)
+        return bool(self._known) and usable and self._known[-1].key != key
+
+    def agrees(self, relation: Relation, place: Place) -> bool:
+        """Tell whether a description says there what is known."""
+        return self.at(place) == RootKey.described(relation)
+
+    def describe(self, relation: Relation, place: Place, unsent: Lsn) -> bool:
+        """Take a description; tell whether that is a change.
+
+        Below `unsent` rows may have gone out before, under what counts there: then what
+        the stream says counts from there on, unless a later one is known already.
+        """
+        key, now = RootKey.described(relation), self.at(place)
+        if key == now:
+            return False
+        columns = [column.name for column in relation.columns]
+        if now is None or place[0] >= unsent or not now.fits(columns):
+            self._insert(place, key)
+            return True
+        if self._index((unsent, 0)) != self._index(place):
+            return False
+        self._insert((unsent, 0), key)
+        return True
+
+    def look(self, key: RootKey, lsn: Lsn) -> bool:
+        """Take what the catalog says, beyond all that was sent; tell of a change."""
+        if not self.lacks(key):
+            return False
+        self._insert(max((lsn, 0), self._known[-1].place), key)
+        return True
+
+    def _insert(self, place: Place, key: RootKey) -> None:
+        fresh = _Since(*place, tuple(sorted(key.columns)), key.full)
+        at = self._index(place)
+        if at >= 0 and self._known[at].place == place:
+            self._known[at] = fresh
+        else:
+            self._known.insert(at + 1, fresh)
+
+    def forget_below(self, oldest: Lsn) -> None:
+        """Drop what no replay can need: none begins below `oldest`."""
+        at = self._index((oldest, 0))
+        self._known = self._known[max(at, 0) :]
+
+    def boundaries(self) -> Iterable[Lsn]:
+        """List from which transactions on another one counts."""
+        return (one.lsn + bool(one.seq_id) for one in self._known)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(one) for one in self._known]
+
+    @classmethod
+    def from_json(cls, known: Iterable[dict[str, Any]]) -> Self:
+        return cls(
+            replace(_Since(**one), columns=tuple(one["columns"])) for one in known
+        )
