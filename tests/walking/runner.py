@@ -324,6 +324,8 @@ class Runner:
     def _cure(self, *, reset: bool) -> None:
         """Do what the message says, and have the readers read all again after a gap."""
         self._up = False
+        for session in self._sessions:  # whose locks would be waited for
+            session.execute("ROLLBACK")
         parts = self._eye.execute(
             "SELECT c.oid::regclass::text, c.relkind::text FROM pg_class c"
             " JOIN pg_namespace n ON n.oid = c.relnamespace"
