@@ -99,6 +99,7 @@ def _mirror(options: argparse.Namespace) -> None:
         topics=options.topic,
         kafka=_kafka(options),
         accept_source=options.accept_source,
+        connections=options.connections,
     ).run()
 
 
@@ -155,8 +156,22 @@ def _mirror_arguments(verb: argparse.ArgumentParser) -> None:
         help="for split_key_updates = false: never let an older op overwrite",
     )
     verb.add_argument(
+        "--connections",
+        type=_at_least_one,
+        default=8,
+        metavar="N",
+        help="sessions with the target, at most, for all partitions; default: 8",
+    )
+    verb.add_argument(
         "--accept-source", help="go on with this source, as the error printed it"
     )
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)  # argparse tells of a ValueError
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
 
 
 def _kafka(options: argparse.Namespace) -> dict[str, str]:

@@ -5,11 +5,13 @@ waits; the last one runs the handler, and all go on. That it was run is kept, so
 partition that meets it again, or for the first time after a crash, passes.
 """
 
+import threading
 from enum import Enum, auto
 from typing import Any, Final
 
 import psycopg
 
+from consumer.lane import Lane
 from consumer.lock import lock_key
 from consumer.op import Op
 from consumer.state import PartitionState
@@ -20,7 +22,11 @@ _THIS: Final = (
     "group_id = %s AND topic = %s AND lsn = %s AND seq_id = %s"
     " AND (source = %s OR source = '' OR %s = '')"  # '': it was not told yet
 )
-_WAS_RUN: Final = f"SELECT FROM {{barrier}} WHERE {_THIS} AND partition = {_RUN}"
+# this partition's own row, and that of the run
+_MET: Final = (
+    f"SELECT partition FROM {{barrier}} WHERE {_THIS}"  # noqa: S608 - constants
+    f" AND partition IN ({_RUN}, %s) ORDER BY partition"
+)
 _ARRIVE: Final = (
     "INSERT INTO {barrier}"
     " (group_id, topic, lsn, seq_id, source, partition)"
@@ -59,7 +65,7 @@ class Turn(Enum):
     """What a partition at a barrier does next."""
 
     WAIT = auto()  # others have not arrived
-    BUSY = auto()  # another partition arrives, or runs the handler
+    BUSY = auto()  # another partition runs the handler
     RUN = auto()  # the last one: run the handler, then `ran`
     PASS = auto()  # it was run
 
@@ -73,7 +79,7 @@ class Barrier:
         self._partitions = op.partitions
         self._lock = lock_key(group, place.topic, "truncate")
         lsn, seq_id, source = str(op.lsn), str(op.seq_id), source or ""
-        self._name = (group, place.topic, lsn, seq_id, source)
+        self.name = (group, place.topic, lsn, seq_id, source)
         self._asked = {
             "group": group,
             "topic": place.topic,
@@ -85,21 +91,53 @@ class Barrier:
 
     def arrive(self, tx: psycopg.Connection[Any]) -> Turn:
         """Note this partition's arrival; tell what to do."""
-        locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
-        if not locked or not locked[0]:
-            return Turn.BUSY
-        if self._tables.execute(tx, _WAS_RUN, (*self._name, self._name[-1])).rowcount:
+        met = self._met(tx)
+        if _RUN in met:
             return Turn.PASS
-        self._tables.execute(tx, _ARRIVE, (*self._name, self._place.partition))
+        if not met:
+            self._tables.execute(tx, _ARRIVE, (*self.name, self._place.partition))
         arrived = {
             row[0] for row in self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
         }
         self.missing = [n for n in range(self._partitions) if n not in arrived]
-        return Turn.WAIT if self.missing else Turn.RUN
+        if self.missing:
+            return Turn.WAIT
+        locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
+        if not locked or not locked[0]:
+            return Turn.BUSY
+        # it may have been run since it was asked for
+        return Turn.PASS if _RUN in self._met(tx) else Turn.RUN
+
+    def _met(self, tx: psycopg.Connection[Any]) -> list[int]:
+        asked = (*self.name, self.name[-1], self._place.partition)
+        return [row[0] for row in self._tables.execute(tx, _MET, asked).fetchall()]
 
     def ran(self, tx: psycopg.Connection[Any]) -> None:
         """Note that the handler ran, in its own transaction."""
-        self._tables.execute(tx, _LEAVE, (*self._name, self._name[-1]))
-        self._tables.execute(tx, _ARRIVE, (*self._name, _RUN))
+        self._tables.execute(tx, _LEAVE, (*self.name, self.name[-1]))
+        self._tables.execute(tx, _ARRIVE, (*self.name, _RUN))
         forgotten = {**self._asked, "partitions": self._partitions, "kept": _KEPT}
         self._tables.execute(tx, _FORGET, forgotten)
+
+
+class Crossings:
+    """Who of this consumer waits at which barrier: told when it was run here.
+
+    What other members run is found by asking now and then.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, ...], set[Lane]] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, name: tuple[str, ...], lane: Lane) -> None:
+        with self._lock:
+            self._waiting.setdefault(name, set()).add(lane)
+
+    def run(self, name: tuple[str, ...], lane: Lane) -> None:
+        """Say that it was run, after its transaction."""
+        with self._lock:
+            lanes = self._waiting.pop(name, set())
+        lanes.discard(lane)
+        for other in lanes:
+            other.urge()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from confluent_kafka import Message
 
@@ -21,7 +21,7 @@ from consumer.handler import (
     Retry,
     basic_handler,
 )
-from consumer.lane import Lane
+from consumer.lane import Lane, Pause
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import Op, Record
 from consumer.poison import OnPoison, checked, meet
@@ -30,6 +30,7 @@ from consumer.topic import TopicGuard
 from walstream.errors import Transient, WalstreamError
 
 _TELL_INTERVAL_S: Final = 1.0
+_GAPS_REST_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -82,12 +83,14 @@ class BasicOptions:
 class BasicWork:
     """One partition of a basic consumer."""
 
-    wanted = 1  # chunk by chunk
+    wanted = 1000
+    holds = False
 
     def __init__(self, lane: Lane, options: BasicOptions) -> None:
         self._lane = lane
         self._options = options
         self._backoff = Backoff()
+        self._retried = -1  # the offset of the last op that was asked for again
         self._gaps = Gaps()
         self._handled = self._skipped = 0  # since they were told
         self._next_tell = 0.0
@@ -95,24 +98,25 @@ class BasicWork:
     def begin(self) -> None:
         """Nothing is kept here."""
 
-    def rest(self) -> None:
+    def rest(self) -> float | None:
         self._ask_for_gaps()
+        return _GAPS_REST_S if self._gaps.pending else None
 
     def end(self) -> None:
         """Nothing is held."""
 
-    def handle(self, messages: list[Message]) -> None:
+    def handle(self, messages: list[Message]) -> int:
         lane = self._lane
         self._gaps.see(messages, lane.stored if lane.handled is None else lane.handled)
         self._ask_for_gaps()
         try:
-            self._handle(lane, messages)
+            return self._handle(lane, messages)
         finally:
             self._tell()
 
-    def _handle(self, lane: Lane, messages: list[Message]) -> None:
+    def _handle(self, lane: Lane, messages: list[Message]) -> int:
         handler, place, clock = self._options.handler, lane.place, time.monotonic
-        for message in messages:
+        for done, message in enumerate(messages):
             record = record_of(message, place)
             op = self._op(record)
             if op is None:
@@ -121,14 +125,14 @@ class BasicWork:
                 try:
                     handler(op)
                 except BaseException as error:  # noqa: BLE001 - anything of theirs
-                    if not self._again(op, error):
-                        return
+                    self._meet(op, error, done)
                 self._handled += 1
             lane.handled = record.offset + 1
             if clock() >= self._next_tell:
                 self._tell()
             if lane.stopping:
-                return
+                return done + 1
+        return len(messages)
 
     def _ask_for_gaps(self) -> None:
         """Say which records Kafka deleted; the others of a gap are no loss."""
@@ -161,21 +165,15 @@ class BasicWork:
             meet(self._options.on_poison, record, error)
             return None
 
-    def _again(self, op: Op, error: BaseException) -> bool:
-        """Try until it is handled, and tell; False when told to stop before."""
-        self._backoff.reset()
-        while isinstance(error, Retry):
-            self._count(Measure.RETRIED, 1)
-            self._lane.sleep(self._backoff.next())
-            if self._lane.stopping:
-                return False
-            try:
-                self._options.handler(op)
-            except BaseException as next_error:  # noqa: BLE001 - likewise
-                error = next_error
-            else:
-                return True
-        raise handler_failed(op, error)
+    def _meet(self, op: Op, error: BaseException, done: int) -> NoReturn:
+        """Go on with the same op a little later, or never."""
+        if not isinstance(error, Retry):
+            raise handler_failed(op, error)
+        self._count(Measure.RETRIED, 1)
+        if self._retried != op.record.offset:
+            self._retried = op.record.offset
+            self._backoff.reset()
+        raise Pause(self._backoff.next(), done)
 
     def _tell(self) -> None:
         """Tell the counts: of a slow handler, a chunk may take hours."""

@@ -21,17 +21,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from consumer.flow import Flow
+from consumer.inbox import Budget
 from consumer.lane import Lane, Place, Work
+from consumer.pool import Pool
 from consumer.settings import from_earliest, max_poll_interval_s
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 
-# Messages taken from librdkafka at once: many, since the thread may wait for Python's
-# lock each time that it comes back.
-_CHUNK: Final = 5000
 _POLL_S: Final = 0.1
 _ASK_S: Final = 1.0
 _STORE_INTERVAL_S: Final = 0.2
-_PATIENCE_S: Final = 0.5  # with a full inbox, before its partition is paused
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
 _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -46,13 +45,15 @@ _log = logging.getLogger(__name__)
 class Fetcher:
     """One membership of a group, from its first poll to its close."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a member is made of
         self,
         settings: Mapping[str, Any],
         topics: Sequence[str],
         make_work: Callable[[Lane], Work],
         stop: threading.Event,
+        *,
         stop_timeout_s: float,
+        threads: int | None,
     ) -> None:
         self._make_work = make_work
         self._stop = stop
@@ -65,12 +66,15 @@ class Fetcher:
         self._former: dict[Place, Lane] = {}  # revoked, but still running
         self._ends: dict[Place, tuple[int, int]] = {}
         self._woken = threading.Event()
-        self._full_since = 0.0
+        self._unsought = False  # a lane's seek has to be tried again
         self._next_store = 0.0
         self._closing = False
         self._consumer = Consumer(
             dict(settings), logger=logging.getLogger("consumer.librdkafka")
         )
+        self._pool = Pool(threads)
+        self._budget = Budget(drained=self.wake)
+        self._flow = Flow(self._consumer, self._budget, self._lanes, self._woken)
 
     def run(self) -> None:
         """Fetch until told to stop; raise what stopped a lane."""
@@ -82,12 +86,12 @@ class Fetcher:
                 on_lost=self._lost,
             )
             while not self._stop.is_set():
-                _raise_failure([*self._lanes.values(), *self._former.values()])
-                self._seek()
-                self._resume()
+                self._attend()
+                self._flow.resume()
                 self._store()
-                if self._has_room():
-                    self._fetch()
+                most = self._flow.most()
+                if most:
+                    self._fetch(most)
         finally:
             lanes = self._close()
         _raise_failure(lanes)
@@ -115,9 +119,9 @@ class Fetcher:
             lane.stop()
         self.wake()
 
-    def _fetch(self) -> None:
-        # waiting, consume() would wait for as many as a chunk
-        messages = self._consumer.consume(_CHUNK, timeout=0)
+    def _fetch(self, most: int) -> None:
+        # waiting, consume() would wait for as many as it is asked for
+        messages = self._consumer.consume(most, timeout=0)
         if not messages:
             first = self._consumer.poll(_POLL_S)
             messages = [] if first is None else [first]
@@ -134,41 +138,17 @@ class Fetcher:
                 chunk.append(message)
         for (topic, number), messages in chunks.items():
             lane = self._lanes.get(Place(topic or "", number or 0))
-            if lane is not None and lane.wanted_offset is None:
-                lane.inbox.put(messages)
+            if lane is not None:
+                self._flow.put(lane, messages)
 
-    def _has_room(self) -> bool:
-        """Pause what is full, where others would starve or it takes long.
-
-        librdkafka drops what it fetched of a partition that is paused: so a moment of
-        waiting comes first.
-        """
-        lanes = [lane for lane in self._lanes.values() if not lane.paused]
-        full = [lane for lane in lanes if lane.inbox.full]
-        if not full:
-            self._full_since = 0.0
-            return True
-        now = time.monotonic()
-        self._full_since = self._full_since or now
-        hungry = any(lane.inbox.empty for lane in lanes)
-        if not hungry and now - self._full_since < _PATIENCE_S:
-            self._woken.wait(_POLL_S)
-            self._woken.clear()
-            return False
-        self._consumer.pause([TopicPartition(*lane.place) for lane in full])
-        for lane in full:
-            lane.paused = True
-        self._full_since = 0.0
-        return True
-
-    def _resume(self) -> None:
-        drained = [
-            lane for lane in self._lanes.values() if lane.paused and lane.inbox.drained
-        ]
-        if drained:
-            self._consumer.resume([TopicPartition(*lane.place) for lane in drained])
-            for lane in drained:
-                lane.paused = False
+    def _attend(self) -> None:
+        """See to what the lanes asked for; raise what stopped one."""
+        if not self._woken.is_set() and not self._unsought:
+            return
+        self._woken.clear()
+        _raise_failure([*self._lanes.values(), *self._former.values()])
+        self._unsought = False
+        self._seek()
 
     def _seek(self) -> None:
         for place, lane in self._lanes.items():
@@ -180,8 +160,10 @@ class Fetcher:
             except KafkaException as error:
                 # not fetched yet: librdkafka still asks for the stored offset
                 _log.debug("seeking in %s: %s", place, error)
+                self._unsought = True
                 continue
             lane.inbox.clear()
+            lane.cut = None
             lane.sought()
 
     def _store(self) -> None:
@@ -243,11 +225,12 @@ class Fetcher:
             return
         for one in self._committed(partitions) or partitions:
             place = Place(one.topic, one.partition)
-            lane = Lane(place, self.wake)
+            lane = Lane(place, self.wake, self._budget)
             lane.stored = one.offset if one.offset >= 0 else None
             self._lanes[place] = lane
             _log.info("assigned %s", place)
-            lane.start(self._make_work(lane), self._former.pop(place, None))
+            former = self._former.pop(place, None)
+            lane.start(self._make_work(lane), self._pool, former)
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         lanes = self._let_go(partitions)
@@ -277,6 +260,7 @@ class Fetcher:
         for lane in lanes:
             lane.stop()
             self._former[lane.place] = lane
+        self._flow.forget(lanes)
         return lanes
 
     def _close(self) -> list[Lane]:
@@ -296,6 +280,7 @@ class Fetcher:
         # what was revoked meanwhile is another member's to store
         self._store_all(self._lanes.values())
         self._consumer.close()
+        self._pool.close()
         return lanes
 
 

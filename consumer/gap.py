@@ -33,6 +33,11 @@ class Gaps:
             offsets = pairwise(map(_offset, messages))
             self._oldest = next((a + 1 for a, b in offsets if b > a + 1), None)
 
+    @property
+    def pending(self) -> bool:
+        """Whether `due` will give one."""
+        return self._oldest is not None
+
     def due(self) -> int | None:
         """Give the offset that Kafka must still have, when it is time to ask."""
         if self._oldest is None or self._clock() < self._next_ask:

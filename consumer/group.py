@@ -26,11 +26,14 @@ class Member(ABC):
         topics: Sequence[str] | str,
         kafka: Mapping[str, Any],
         stop_timeout: float,
+        threads: int | None = None,
     ) -> None:
+        """`threads` is how many partitions are handled at once, None: all."""
         self.group = group
         self.topics = [topics] if isinstance(topics, str) else list(topics)
         self._settings = consumer_settings(group, kafka)
         self._stop_timeout_s = stop_timeout
+        self._threads = threads
         self._wish = threading.Event()
         self._at_rest = threading.Event()
         self._at_rest.set()
@@ -49,10 +52,12 @@ class Member(ABC):
                     self.topics,
                     self._work,
                     self._wish,
-                    self._stop_timeout_s,
+                    stop_timeout_s=self._stop_timeout_s,
+                    threads=self._threads,
                 )
                 self._fetcher.run()
         finally:
+            self._release()
             self._at_rest.set()
 
     def stop(self) -> None:
@@ -80,6 +85,9 @@ class Member(ABC):
 
     def _prepare(self) -> None:  # noqa: B027 - most have nothing to do
         """Get ready before anything is fetched."""
+
+    def _release(self) -> None:  # noqa: B027 - likewise
+        """Let go of what is left; a handler that did not return may still run."""
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from consumer.backoff import Backoff
 from consumer.connection import connect, refusal
+from consumer.connections import Connections
 from consumer.group import Member
 from consumer.handler import (
     IdempotentApplication,
@@ -41,10 +42,11 @@ class IdempotentConsumer(Member):
                                 kafka={"bootstrap.servers": "localhost:9092"}) as one:
             one.run()
 
-    Partitions are handled concurrently, by a thread and a connection each; in one, in
-    order. Up to `batch` ops of a partition share a transaction, for `batch_seconds` at
-    most. A TRUNCATE is handled once, after all that came before it in all partitions of
-    its topic and before all that comes after it.
+    Partitions are handled concurrently, by `connections` threads with a session of the
+    database each, at most: whichever is free does a partition's next batch. In one
+    partition all is in order. Up to `batch` ops of a partition share a transaction, for
+    `batch_seconds` at most. A TRUNCATE is handled once, after all that came before it
+    in all partitions of its topic and before all that comes after it.
 
     The state is in tables of the same database, `replication_consumer_*`, made on first
     use in the first schema of the search_path.
@@ -58,6 +60,7 @@ class IdempotentConsumer(Member):
         group: str,
         topics: Sequence[str] | str,
         kafka: Mapping[str, Any],
+        connections: int = 8,
         batch: int = 200,
         batch_seconds: float = 1.0,
         barrier_timeout: float = 300.0,
@@ -71,12 +74,19 @@ class IdempotentConsumer(Member):
         `accept_source` names the source to go on with when the topics' source changed
         (the error that stops the consumer then prints it); True accepts any.
         """
+        if connections < 1:
+            raise ValueError("connections is at least 1")
         super().__init__(
-            group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
+            group=group,
+            topics=topics,
+            kafka=kafka,
+            stop_timeout=stop_timeout,
+            threads=connections,
         )
         if batch < 1:
             raise ValueError("batch is at least 1")
         self._dsn = dsn
+        self._connections = Connections(dsn, group)
         self._options = WorkOptions(
             handler=idempotent_handler(app),
             on_poison=checked(on_poison),
@@ -85,8 +95,8 @@ class IdempotentConsumer(Member):
             batch_s=batch_seconds,
             barrier_s=barrier_timeout,
             session=SessionOptions(
-                dsn=dsn,
                 group=group,
+                connections=self._connections,
                 guard=TopicGuard(self._settings, group),
                 accept_source=accept_source,
                 frozen_s=session_timeout_s(self._settings),
@@ -110,6 +120,9 @@ class IdempotentConsumer(Member):
                 self._wish.wait(backoff.next())
             else:
                 return
+
+    def _release(self) -> None:
+        self._connections.close()
 
     def _make_tables(self) -> Tables:
         try:

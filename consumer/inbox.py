@@ -1,78 +1,138 @@
-"""What was fetched of a partition and not handled yet: bounded, in order.
-
-The bound is the fetcher's to keep: it asks `full` and `drained`, and pauses.
-"""
+"""What was fetched and not handled yet: in order, and bounded over all partitions."""
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from confluent_kafka import Message
 
-_FULL_RECORDS: Final = 10_000
-_FULL_BYTES: Final = 16 << 20
+BUDGET: Final = 16 << 20  # bytes, of all partitions of a consumer
+_HAND: Final = 1 << 20  # bytes that a turn takes
+_OVERHEAD: Final = 512  # of a message: the object, its key, its topic's name
+
+
+def size(messages: Iterable[Message]) -> int:
+    """Give about as many bytes as these take."""
+    sizes = list(map(len, messages))
+    return sum(sizes) + _OVERHEAD * len(sizes)
+
+
+class Budget:
+    """What the inboxes of one consumer hold, together."""
+
+    def __init__(
+        self, most: int = BUDGET, drained: Callable[[], object] = lambda: None
+    ) -> None:
+        self.most = most
+        self.held = 0
+        self._drained = drained  # called when it falls below a half
+        self._lock = threading.Lock()
+
+    @property
+    def free(self) -> int:
+        return self.most - self.held
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            before = self.held
+            self.held += count
+        if count < 0 and self.held * 2 < self.most <= before * 2:
+            self._drained()
 
 
 class Inbox:
-    """Chunks of a partition's messages, put by one thread, taken by another."""
+    """A partition's messages, put by one thread, taken by another.
 
-    def __init__(self) -> None:
-        self._chunks: deque[tuple[list[Message], int]] = deque()
-        self._records = 0
-        self._bytes = 0
-        self._changed = threading.Condition()
+    They count until they are released: what is taken is in hand.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.bytes = 0
+        self._budget = budget
+        self._messages: deque[Message] = deque()
+        self._lock = threading.Lock()
         self._closed = False
 
-    def put(self, messages: list[Message]) -> None:
-        size = sum(map(len, messages))
-        with self._changed:
-            if self._closed:
-                return
-            self._chunks.append((messages, size))
-            self._records += len(messages)
-            self._bytes += size
-            self._changed.notify()
+    def put(self, messages: Sequence[Message], *, force: bool = False) -> int:
+        """Take in what there is room for; give the number.
 
-    def take(self, wanted: int, timeout_s: float) -> list[Message]:
-        """Wait for a chunk; take more while fewer records than wanted are taken."""
-        with self._changed:
-            if not self._chunks and not self._closed:
-                self._changed.wait(timeout_s)
-            taken: list[Message] = []
-            while self._chunks and (not taken or len(taken) < wanted):
-                messages, size = self._chunks.popleft()
-                self._records -= len(messages)
-                self._bytes -= size
-                if taken:
-                    taken.extend(messages)
-                else:
-                    taken = messages
+        A partition may hold as much as is left for the others. So there is always
+        something left, and the budget is exceeded by one message at most; `force` takes
+        the first one in any case.
+        """
+        with self._lock:
+            if self._closed:
+                return len(messages)
+            total = size(messages)
+            if self.bytes + 2 * total > self._budget.free:
+                count, total = self._fitting(messages, force=force)
+                messages = messages[:count]
+            self._messages.extend(messages)
+            self._add(total)
+            return len(messages)
+
+    def _fitting(self, messages: Sequence[Message], *, force: bool) -> tuple[int, int]:
+        total, free = 0, self._budget.free
+        for count, message in enumerate(messages):
+            if self.bytes + 2 * total >= free and not (force and count == 0):
+                return count, total
+            total += len(message) + _OVERHEAD
+        return len(messages), total
+
+    def take(self, wanted: int) -> list[Message]:
+        """Take so many messages, fewer where they are large."""
+        with self._lock:
+            waiting = self._messages
+            taken = [waiting.popleft() for _ in range(min(wanted, len(waiting)))]
+            if size(taken) > _HAND:
+                count, total = 0, 0
+                while count == 0 or total < _HAND:
+                    total += len(taken[count]) + _OVERHEAD
+                    count += 1
+                waiting.extendleft(reversed(taken[count:]))
+                del taken[count:]
             return taken
 
-    def clear(self) -> None:
-        with self._changed:
-            self._clear()
+    def release(self, messages: Iterable[Message]) -> None:
+        """Count what was taken no longer."""
+        with self._lock:
+            if not self._closed:
+                self._add(-size(messages))
 
-    def _clear(self) -> None:
-        self._chunks.clear()
-        self._records = self._bytes = 0
+    def shed(self, keep: int) -> int | None:
+        """Drop from the end what exceeds so many bytes; give the first offset of it."""
+        with self._lock:
+            dropped: int | None = None
+            total = 0
+            while self._messages and self.bytes - total > keep:
+                message = self._messages.pop()
+                total += len(message) + _OVERHEAD
+                dropped = message.offset()
+            self._add(-total)
+            return dropped
+
+    def clear(self) -> None:
+        """Drop what is not in hand."""
+        with self._lock:
+            self._clear()
 
     def close(self) -> None:
-        """Let nobody wait any longer, and keep nothing: a former lane may live long."""
-        with self._changed:
-            self._closed = True
+        """Keep nothing any more: a former lane may live long."""
+        with self._lock:
             self._clear()
-            self._changed.notify()
-
-    @property
-    def full(self) -> bool:
-        return self._records >= _FULL_RECORDS or self._bytes >= _FULL_BYTES
-
-    @property
-    def drained(self) -> bool:
-        """Less than half full: time to fetch more."""
-        return self._records < _FULL_RECORDS // 2 and self._bytes < _FULL_BYTES // 2
+            self._add(-self.bytes)
+            self._closed = True
 
     @property
     def empty(self) -> bool:
-        return not self._chunks
+        return not self._messages
+
+    def _clear(self) -> None:
+        self._add(-size(self._messages))
+        self._messages.clear()
+
+    def _add(self, count: int) -> None:
+        if count:
+            self.bytes += count
+            self._budget.add(count)

@@ -1,26 +1,37 @@
-"""One assigned partition: a thread that handles its ops in order.
+"""One assigned partition: its messages, and the turns in which they are handled.
 
 The fetcher puts messages in, stores what was handled, and seeks where the lane asks it
-to. A lane that is stopped finishes the op in hand; a handler cannot be interrupted.
+to. A pool's threads give the lane its turns, one at a time. A lane that is stopped
+finishes the op in hand; a handler cannot be interrupted.
 """
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from confluent_kafka import Message
 
 from consumer.error import HandlerFailed
-from consumer.inbox import Inbox
+from consumer.inbox import Budget, Inbox
+from consumer.pool import Pool
+from consumer.schedule import AGAIN, After
 
-_IDLE_S: Final = 1.0
+_FORMER_POLL_S: Final = 0.05
+_FORMER_PATIENCE_S: Final = 1.0
+_TILL_URGED: Final = After(math.inf, deaf=True)
 _log = logging.getLogger(__name__)
 
 
-class Stopping(Exception):
-    """The lane is told to stop: whatever waits gives up."""
+class Pause(Exception):
+    """Go on later, with the first of the messages that are not done with."""
+
+    def __init__(self, seconds: float, done: int = 0) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.done = done  # messages
 
 
 class Place(NamedTuple):
@@ -34,18 +45,26 @@ class Place(NamedTuple):
 
 
 class Work(Protocol):
-    """What a lane does with its messages. Everything is called by the lane's thread."""
+    """What a lane does with its messages.
 
-    wanted: int  # messages that are worth taking at once
+    Everything is called by one thread at a time, not always the same. What has to wait
+    raises Pause, and is called again with the same.
+    """
+
+    wanted: int  # messages that are worth having at once
 
     def begin(self) -> None:
         """Get ready; may ask the lane to seek."""
 
-    def handle(self, messages: list[Message]) -> None:
-        """Handle in order, and tell the lane; return early when it is stopping."""
+    def handle(self, messages: list[Message]) -> int:
+        """Handle the first ones, a batch; tell how many are done with."""
 
-    def rest(self) -> None:
-        """Nothing came for a while."""
+    def rest(self) -> float | None:
+        """Nothing is left; tell after how many seconds to be called again."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether `end` has anything to do. Called between turns."""
 
     def end(self) -> None:
         """Let go of everything."""
@@ -54,10 +73,10 @@ class Work(Protocol):
 class Lane:
     """One partition while it is assigned."""
 
-    def __init__(self, place: Place, wake: Callable[[], None]) -> None:
+    def __init__(self, place: Place, wake: Callable[[], None], budget: Budget) -> None:
         self.place = place
-        self.inbox = Inbox()
-        self.paused = False  # by the fetcher
+        self.inbox = Inbox(budget)
+        self.cut: int | None = None  # by the fetcher: the offset that had no room
         self.stored: int | None = None  # by the fetcher: what Kafka knows
         self.known: int | None = None  # by the fetcher: where Kafka would begin
         self.begins: int | None = None  # where it was sought first
@@ -66,17 +85,16 @@ class Lane:
         self.error: Exception | None = None
         self._wake = wake
         self._stopping = threading.Event()
-        self._sought = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._hand: list[Message] = []
+        self._begun = self._seeks = False
         self._after: Lane | None = None  # while it has not ended
+        self._waits_since: float | None = None  # for the one before
 
-    def start(self, work: Work, after: "Lane | None" = None) -> None:
+    def start(self, work: Work, pool: Pool, after: "Lane | None" = None) -> None:
         """Begin, once `after`, the same partition's former lane, has ended."""
-        self._after = after
-        self._thread = threading.Thread(
-            target=self._run, args=(work,), name=f"{self.place}", daemon=True
-        )
-        self._thread.start()
+        self._work, self._pool, self._after = work, pool, after
+        pool.add(self)
 
     @property
     def reached(self) -> int | None:
@@ -90,16 +108,33 @@ class Lane:
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
+    @property
+    def others(self) -> int:
+        """How many lanes there are, about."""
+        return len(self._pool)
+
+    def put(self, messages: Sequence[Message], *, force: bool = False) -> int:
+        """Take in what there is room for; give the number."""
+        count = self.inbox.put(messages, force=force)
+        if count:
+            self._pool.call(self)
+        return count
+
     def stop(self) -> None:
+        """Let no other op begin. A lane that does nothing ends at once."""
         self._stopping.set()
-        self._sought.set()
         self.inbox.close()
+        if not self._pool.withdraw(self):
+            self._pool.urge(self)
+        elif self._begun and self._work.holds:
+            self._pool.add(self, first=True)
+        else:
+            self._finish()
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end, its own and that of those before; tell whether it came."""
         deadline = time.monotonic() + timeout_s
-        if self._thread is not None:
-            self._thread.join(max(0.0, timeout_s))
+        self._ended.wait(max(0.0, timeout_s))
         after = self._after
         if after is not None:
             after.join(deadline - time.monotonic())
@@ -108,70 +143,97 @@ class Lane:
     @property
     def ended(self) -> bool:
         """Neither its handler runs, nor one of a lane that it was to wait for."""
-        if self._thread is not None and self._thread.is_alive():
+        if not self._ended.is_set():
             return False
         after = self._after
         return after is None or after.ended
 
-    def sleep(self, seconds: float) -> None:
-        """Wait, but not after the wish to stop."""
-        self._stopping.wait(seconds)
-
     def seek(self, offset: int) -> None:
         """Go on with the record at this offset: forget what was fetched."""
-        self._sought.clear()
         self.begins = max(0, offset)  # or OFFSET_BEGINNING
+        self._seeks = True
         self.wanted_offset = offset
         self._wake()
-        if not self.stopping:
-            self._sought.wait()
 
     def sought(self) -> None:
         """Say that what comes into the inbox from now on is what was asked for."""
         self.wanted_offset = None
-        self._sought.set()
+        self._pool.urge(self)
 
-    def _run(self, work: Work) -> None:
-        if self._wait():
-            self._work(work)
-        self._wake()
+    def urge(self) -> None:
+        """End a pause: what was waited for has come."""
+        self._pool.urge(self)
 
-    def _wait(self) -> bool:
-        """Wait for the former lane; False: told to stop before."""
-        after = self._after
-        if after is not None and not after.join(_IDLE_S):
-            _log.warning("%s waits for its former handler to return", self.place)
-            while not self.stopping and not after.join(_IDLE_S):
-                pass
-        if self.stopping:
-            return False
-        self._after = None
-        return True
-
-    def _work(self, work: Work) -> None:
+    def turn(self) -> After | None:
         try:
-            try:
-                work.begin()
-                while not self.stopping:
-                    self._turn(work)
-            finally:
-                work.end()
-        except Stopping:
-            pass
+            after = self._turn()
+        except Pause as pause:
+            self._drop(pause.done)
+            after = After(pause.seconds, deaf=True)
         except Exception as error:  # noqa: BLE001 - the fetcher raises it
-            self.error = error
+            self._fail(error)
+            after = None
         except BaseException as error:  # noqa: BLE001 - who calls would not see it
             # SystemExit ends a thread without a word
             failed = HandlerFailed(f"{self.place} ended with {type(error).__name__}")
             failed.__cause__ = error
-            self.error = failed.at(*self.place)
+            self._fail(failed.at(*self.place))
+            after = None
+        if self._seeks and after is not None:
+            self._seeks = False
+            self._drop(len(self._hand))
+            after = _TILL_URGED
+        if after is None:
+            self._finish()
+        return after
 
-    def _turn(self, work: Work) -> None:
-        was_full = not self.inbox.drained
-        messages = self.inbox.take(work.wanted, _IDLE_S)
-        if was_full and self.inbox.drained:
-            self._wake()
-        if messages:
-            work.handle(messages)
-        else:
-            work.rest()
+    def _turn(self) -> After | None:
+        if self.stopping:
+            if self._begun:
+                self._work.end()
+            return None
+        if self._after is not None and not self._former_ended(self._after):
+            return After(_FORMER_POLL_S, deaf=True)
+        if not self._begun:
+            self._work.begin()
+            self._begun = True
+            return AGAIN
+        hand, wanted = self._hand, self._work.wanted
+        if len(hand) < wanted:
+            hand += self.inbox.take(wanted - len(hand))
+        if not hand:
+            seconds = self._work.rest()
+            return After(math.inf if seconds is None else seconds)
+        self._drop(self._work.handle(hand))
+        return AGAIN
+
+    def _former_ended(self, former: "Lane") -> bool:
+        if former.ended:
+            self._after = None
+            return True
+        now = time.monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since > _FORMER_PATIENCE_S:
+            self._waits_since = math.inf
+            _log.warning("%s waits for its former handler to return", self.place)
+        return False
+
+    def _drop(self, count: int) -> None:
+        if count:
+            self.inbox.release(self._hand[:count])
+            del self._hand[:count]
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        if self._begun:
+            try:
+                self._work.end()
+            except Exception as later:  # noqa: BLE001 - the first one counts
+                _log.warning("%s ended with %s", self.place, type(later).__name__)
+
+    def _finish(self) -> None:
+        self._hand = []
+        self.inbox.close()
+        self._ended.set()
+        self._wake()

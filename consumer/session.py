@@ -1,7 +1,8 @@
-"""One partition's connection, and its state as far as this member knows it.
+"""One partition's state as far as this member knows it, and the session of its turn.
 
 The row is read when the partition is assigned, and again whenever it may be another
-one: after a lost connection, and after somebody moved it.
+one: after a lost connection, and after somebody moved it. Each turn may have another of
+the consumer's sessions: what holds in between is the row alone, compared and set.
 """
 
 import logging
@@ -9,16 +10,17 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING
 
 from consumer.backoff import Backoff
 from consumer.batch import Batch, Locked, Moved, Outcome
-from consumer.connection import connect, passes
+from consumer.connection import passes
+from consumer.connections import Connections
 from consumer.handler import Transaction
-from consumer.lane import Lane, Stopping
+from consumer.lane import Lane, Pause
 from consumer.position import NOTHING, Chunk
 from consumer.source import AcceptSource, accepts, foreign_source
 from consumer.state import UNREAD, Kept, Known
@@ -31,14 +33,15 @@ _LOCK_POLL_S: Final = 0.05
 _PATIENCE_S: Final = 1.0  # before the holders of the lock are looked at
 _LOOKS_BETWEEN_WARNINGS: Final = 30
 _FLUSH_S: Final = 5.0
+_REST_S: Final = 1.0
 _CHUNKS_KNOWN: Final = 10_000
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    dsn: str
     group: str
+    connections: Connections
     guard: TopicGuard
     accept_source: AcceptSource
     frozen_s: float  # after which an idle holder of the lock is taken for frozen
@@ -46,7 +49,9 @@ class SessionOptions:
 
 
 class Session:
-    """Used by its lane's thread alone. A wait ends with Stopping."""
+    """Used in its lane's turns alone. What has to wait raises Pause, out of any
+    transaction, and is done again from its beginning.
+    """  # noqa: D205 - a sentence
 
     def __init__(self, lane: Lane, batch: Batch, options: SessionOptions) -> None:
         self._lane = lane
@@ -54,39 +59,59 @@ class Session:
         self._options = options
         self._tx: Transaction | None = None
         self.known = Known(UNREAD, UNREAD, {})
+        self._stale = False  # the row may be another one
         self._trouble = Backoff(first_s=0.05, longest_s=5.0)
         self._locked_since: float | None = None
+        self._made_at = time.monotonic()
+        options.guard.expect(lane.place)
         self._looks = 0  # at the holders of the lock, since it is not ours
         self._flushed_at = time.monotonic()
 
     @property
     def tx(self) -> Transaction:
-        """The connection, made anew where it was lost."""
-        if self._tx is None or self._tx.closed:
-            self._tx = connect(self._options.dsn, self._options.group)
+        """A session for this turn, another one where it was lost."""
+        if self._tx is not None and self._tx.closed:
+            self.give_back()
+        if self._tx is None:
+            self._tx = self._options.connections.take()
         return self._tx
+
+    def give_back(self) -> None:
+        """End the turn."""
+        tx, self._tx = self._tx, None
+        if tx is not None:
+            self._options.connections.give_back(tx)
 
     def begin(self) -> None:
         """Read the row, see that the topic is the same, and seek."""
         self._know(self._patiently(self._read))
-        self.check_topic()
+        self.check_topic(since=self._made_at)
         self._seek()
 
     def end(self) -> None:
         with suppress(psycopg.Error, Locked, Moved):
             self._flush()
-        if self._tx is not None:
-            self._tx.close()
 
-    def check_topic(self, offset: int | None = None) -> None:
+    @property
+    def holds(self) -> bool:
+        """Whether anything was seen that is not yet noted."""
+        return self.known.now != self.known.row
+
+    def check_topic(
+        self, offset: int | None = None, since: float | None = None
+    ) -> None:
         """Raise TopicReplaced when the topic cannot be read on; Kafka may be away.
 
-        `offset` is the first one that is asked for, else what comes next.
+        `offset` is the first one that is asked for, else what comes next; `since` is
+        when the question came up, else now.
         """
+        asked_at = time.monotonic() if since is None else since
         now = self.known.now
         wanted = now.next_offset if offset is None else offset
         topic_id = self._patiently(
-            lambda: self._options.guard.check(self._lane.place, wanted, now.topic_id)
+            lambda: self._options.guard.check(
+                self._lane.place, wanted, now.topic_id, asked_at
+            )
         )
         self._see(replace(now, topic_id=topic_id))
 
@@ -112,19 +137,37 @@ class Session:
         self._see(replace(self.known.now, next_offset=next_offset))
         self._lane.handled = next_offset
         if time.monotonic() - self._flushed_at > _FLUSH_S:
-            self.rest()
+            self._note()
 
-    def rest(self) -> None:
-        """Note how far was seen, sometimes."""
+    def rest(self) -> float | None:
+        """Note how far was seen, sometimes; tell when there is more to note."""
+        if not self.holds:
+            return None
+        left = self._flushed_at + _REST_S - time.monotonic()
+        if left > 0:
+            return left
+        self._note()
+        return _REST_S
+
+    def _note(self) -> None:
         self._flushed_at = time.monotonic()
         # whoever moved the row is met at the next op
         with suppress(psycopg.Error, Locked, Moved):
             self._flush()
 
-    def reload(self, offset: int) -> bool:
+    def doubt(self) -> None:
+        """Have the row read again before the next op."""
+        self._stale = True
+
+    def sure(self, offset: int) -> bool:
+        """Be sure of the row before handling `offset`; False: it sought."""
+        return not self._stale or not self._reload(offset)
+
+    def _reload(self, offset: int) -> bool:
         """Read the row again, before handling `offset`; tell whether it sought."""
         before = self.known.row
         row = self._patiently(self._read)
+        self._stale = False
         if row == before:
             self.known = replace(self.known, chunks={})
             return False
@@ -142,35 +185,32 @@ class Session:
         self._seek()
         return True
 
-    def recover(self, error: BaseException, offset: int) -> bool:
-        """Wait, connect again where needed, reload; tell whether it sought."""
+    def recover(self, error: BaseException) -> NoReturn:
+        """Wait; then connect again where needed, and read the row."""
         self._log_trouble(error)
         read_only = isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
         if read_only and self._tx is not None:
             self._tx.close()  # another host of the dsn may be the primary now
-        self._pause(self._trouble.next())
-        return self.reload(offset)
+        self.doubt()
+        raise Pause(self._trouble.next())
 
-    def meet_source(self, named: str, offset: int) -> bool:
-        """Take a source as ours; raise ForeignSource when it is another's.
-
-        Tell whether it sought, since somebody else moved the state.
-        """
+    def meet_source(self, named: str, offset: int) -> None:
+        """Take a source as ours; raise ForeignSource when it is another's."""
         kept = self.known.now.source
         if kept is None:
             self._see(replace(self.known.now, source=named))
-            return False
+            return
         place = self._lane.place
         if not accepts(self._options.accept_source, kept, named):
             raise foreign_source(self._options.group, place, offset, kept, named)
-        _log.warning("%s: going on with source %s after %s", place, named, kept)
         try:
             self._patiently(lambda: self._change_source(named))
         except Moved:
-            return self.reload(offset)
-        return False
+            self.doubt()
+        else:
+            _log.warning("%s: going on with source %s after %s", place, named, kept)
 
-    def wait_for_lock(self) -> None:
+    def wait_for_lock(self) -> NoReturn:
         """Wait a moment; end a holder that is frozen."""
         now = time.monotonic()
         self._locked_since = self._locked_since or now
@@ -179,7 +219,7 @@ class Session:
             self._looks += 1
             with suppress(psycopg.Error):
                 self._look_at_holders()
-        self._pause(_LOCK_POLL_S)
+        raise Pause(_LOCK_POLL_S)
 
     def _look_at_holders(self) -> None:
         state, frozen_s = self._batch.state, self._options.frozen_s
@@ -236,21 +276,19 @@ class Session:
             self._lane.seek(OFFSET_BEGINNING)
 
     def _patiently(self, action: Callable[[], T]) -> T:
-        """Do it, again and again while the database or Kafka is away."""
-        while True:
-            try:
-                result = action()
-            except Locked:
-                self.wait_for_lock()
-            except (psycopg.Error, Transient) as error:
-                if not self.passes(error):
-                    raise
-                self._log_trouble(error)
-                self._pause(self._trouble.next())
-            else:
-                # `_trouble` goes on: a reload succeeds between two failing tries
-                self._unlocked()
-                return result
+        """Do it; raise Pause while the database or Kafka is away."""
+        try:
+            result = action()
+        except Locked:
+            self.wait_for_lock()
+        except (psycopg.Error, Transient) as error:
+            if not self.passes(error):
+                raise
+            self._log_trouble(error)
+            raise Pause(self._trouble.next()) from None
+        # `_trouble` goes on: a reload succeeds between two failing tries
+        self._unlocked()
+        return result
 
     def passes(self, error: BaseException) -> bool:
         """Tell whether the same, done again, may succeed."""
@@ -262,11 +300,6 @@ class Session:
 
     def _unlocked(self) -> None:
         self._locked_since, self._looks = None, 0
-
-    def _pause(self, seconds: float) -> None:
-        self._lane.sleep(seconds)
-        if self._lane.stopping:
-            raise Stopping
 
     def _log_trouble(self, error: BaseException) -> None:
         # the words of a server may hold a row's value; ours do not

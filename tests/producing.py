@@ -80,7 +80,11 @@ class Feed:
         self.send(insert(lsn, 0, [str(number), str(lsn)]), partition, source)
 
     def flush(self) -> None:
-        assert self._producer.flush(30) == 0
+        assert self.flushed(30)
+
+    def flushed(self, timeout_s: float) -> bool:
+        """Wait for the deliveries; tell whether all came in time."""
+        return self._producer.flush(timeout_s) == 0
 
 
 def _delivered(error: KafkaError | None, _: Message) -> None:

@@ -69,3 +69,14 @@ def test_a_target_that_does_not_answer_is_told(
     text = capsys.readouterr().err
     assert "does not answer" in text
     assert "secret" not in text
+
+
+def test_less_than_one_connection_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for text in ("0", "-1", "many"):
+        with pytest.raises(SystemExit):
+            command.main(
+                ["mirror", "t", "--group", "g", "--target", "x", "--connections", text]
+            )
+        assert "--connections" in capsys.readouterr().err

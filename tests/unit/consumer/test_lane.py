@@ -1,13 +1,16 @@
-"""A partition's thread."""
+"""A partition's turns."""
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import pytest
 from confluent_kafka import Message
 
 from consumer.error import HandlerFailed
-from consumer.lane import Lane, Place, Stopping
+from consumer.inbox import Budget
+from consumer.lane import Lane, Pause, Place
+from consumer.pool import Pool
 from tests.waiting import wait_until
 
 _PLACE = Place("t", 0)
@@ -16,7 +19,8 @@ _PLACE = Place("t", 0)
 class Noting:
     """A work that notes what it is asked to do."""
 
-    wanted = 1
+    wanted = 10
+    holds = True
 
     def __init__(self, handle: Callable[[], object] = lambda: None) -> None:
         self.seen: list[str] = []
@@ -25,22 +29,39 @@ class Noting:
     def begin(self) -> None:
         self.seen.append("begin")
 
-    def handle(self, messages: list[Message]) -> None:
+    def handle(self, messages: list[Message]) -> int:
         self.seen.append(f"{len(messages)} messages")
         self._handle()
+        return len(messages)
 
-    def rest(self) -> None:
+    def rest(self) -> float | None:
         self.seen.append("rest")
+        return None
 
     def end(self) -> None:
         self.seen.append("end")
 
 
-def test_messages_are_handled_between_a_begin_and_an_end() -> None:
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    pool = Pool(2)
+    yield pool
+    pool.close()
+
+
+def lane_of(wake: Callable[[], None] = lambda: None) -> Lane:
+    return Lane(_PLACE, wake, Budget())
+
+
+def one(offset: int = 1) -> list[Message]:
+    return [Message(offset=offset, value=b"x")]
+
+
+def test_messages_are_handled_between_a_begin_and_an_end(pool: Pool) -> None:
     woken = threading.Event()
-    lane, work = Lane(_PLACE, woken.set), Noting()
-    lane.start(work)
-    lane.inbox.put([Message(offset=1, value=b"x")])
+    lane, work = lane_of(woken.set), Noting()
+    lane.start(work, pool)
+    lane.put(one())
     wait_until(lambda: "1 messages" in work.seen, 10, "it is handled")
     lane.stop()
     assert lane.join(10)
@@ -52,40 +73,96 @@ def test_messages_are_handled_between_a_begin_and_an_end() -> None:
     assert woken.is_set()
 
 
-def test_an_error_is_kept_and_a_stop_is_none() -> None:
+def test_an_error_is_kept(pool: Pool) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
-    def give_up() -> None:
-        raise Stopping
-
-    for handle, error in ((fail, ZeroDivisionError), (give_up, type(None))):
-        lane, work = Lane(_PLACE, lambda: None), Noting(handle)
-        lane.inbox.put([Message(offset=1, value=b"x")])
-        lane.start(work)
-        assert lane.join(10)
-        assert isinstance(lane.error, error)
-        assert work.seen[-1] == "end"
+    lane, work = lane_of(), Noting(fail)
+    lane.start(work, pool)
+    lane.put(one())
+    assert lane.join(10)
+    assert isinstance(lane.error, ZeroDivisionError)
+    assert work.seen[-1] == "end"
 
 
-def test_the_wish_to_end_the_process_is_an_error_of_the_lane() -> None:
-    lane, work = Lane(_PLACE, lambda: None), Noting(sys.exit)
-    lane.inbox.put([Message(offset=1, value=b"x")])
-    lane.start(work)
+def test_the_wish_to_end_the_process_is_an_error_of_the_lane(pool: Pool) -> None:
+    lane, work = lane_of(), Noting(sys.exit)
+    lane.start(work, pool)
+    lane.put(one())
     assert lane.join(10)
     assert isinstance(lane.error, HandlerFailed)
     assert isinstance(lane.error.__cause__, SystemExit)
 
 
-def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
+def test_a_pause_holds_no_thread_and_goes_on_with_what_is_not_done() -> None:
+    pool = Pool(1)
+    seen: list[tuple[str, list[int | None]]] = []
+
+    class Pausing(Noting):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self._name = name
+
+        def handle(self, messages: list[Message]) -> int:
+            seen.append((self._name, [message.offset() for message in messages]))
+            if self._name == "a" and len(seen) == 1:
+                second.put(one(7))
+                raise Pause(0.2, done=1)
+            return len(messages)
+
+    first, second = lane_of(), lane_of()
+    first.inbox.put([*one(1), *one(2)])
+    first.start(Pausing("a"), pool)
+    second.start(Pausing("b"), pool)
+    wait_until(lambda: len(seen) == 3, 10, "all are handled")
+    assert seen == [("a", [1, 2]), ("b", [7]), ("a", [2])]
+    for lane in (first, second):
+        lane.stop()
+        assert lane.join(10)
+    pool.close()
+
+
+def test_a_stop_ends_a_pause(pool: Pool) -> None:
+    def pause() -> None:
+        raise Pause(1000)
+
+    lane, work = lane_of(), Noting(pause)
+    lane.start(work, pool)
+    lane.put(one())
+    wait_until(lambda: "1 messages" in work.seen, 10, "it handles")
+    lane.stop()
+    assert lane.join(10)
+    assert work.seen[-1] == "end"
+
+
+def test_a_lane_that_holds_nothing_ends_while_all_threads_are_busy() -> None:
+    pool, go = Pool(1), threading.Event()
+    busy, idle = lane_of(), lane_of()
+    handling, resting = Noting(lambda: go.wait(20)), Noting()
+    resting.holds = False
+    idle.start(resting, pool)
+    wait_until(lambda: "rest" in resting.seen, 10, "it rests")
+    busy.start(handling, pool)
+    busy.put(one())
+    wait_until(lambda: "1 messages" in handling.seen, 10, "it handles")
+    idle.stop()
+    assert idle.ended
+    assert not busy.ended
+    go.set()
+    busy.stop()
+    assert busy.join(10)
+    pool.close()
+
+
+def test_a_lane_waits_for_the_former_one_of_its_partition(pool: Pool) -> None:
     go = threading.Event()
-    former, work = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
-    former.inbox.put([Message(offset=1, value=b"x")])
-    former.start(work)
+    former, work = lane_of(), Noting(lambda: go.wait(20))
+    former.start(work, pool)
+    former.put(one())
     wait_until(lambda: "1 messages" in work.seen, 10, "it handles")
     former.stop()
-    lane, later = Lane(_PLACE, lambda: None), Noting()
-    lane.start(later, former)
+    lane, later = lane_of(), Noting()
+    lane.start(later, pool, former)
     assert later.seen == []
     go.set()
     wait_until(lambda: later.seen, 10, "the later one begins")
@@ -94,19 +171,19 @@ def test_a_lane_waits_for_the_former_one_of_its_partition() -> None:
     assert lane.join(10)
 
 
-def test_a_lane_waits_through_one_that_was_stopped_while_it_waited() -> None:
+def test_a_lane_waits_through_one_that_was_stopped_while_it_waited(pool: Pool) -> None:
     go = threading.Event()
-    first, handling = Lane(_PLACE, lambda: None), Noting(lambda: go.wait(20))
-    first.inbox.put([Message(offset=1, value=b"x")])
-    first.start(handling)
+    first, handling = lane_of(), Noting(lambda: go.wait(20))
+    first.start(handling, pool)
+    first.put(one())
     wait_until(lambda: "1 messages" in handling.seen, 10, "it handles")
     first.stop()
-    second, passed_over = Lane(_PLACE, lambda: None), Noting()
-    second.start(passed_over, first)
+    second, passed_over = lane_of(), Noting()
+    second.start(passed_over, pool, first)
     second.stop()
-    third, later = Lane(_PLACE, lambda: None), Noting()
-    third.start(later, second)
-    assert not second.join(1.5)
+    third, later = lane_of(), Noting()
+    third.start(later, pool, second)
+    assert not second.join(0.2)
     assert not second.ended
     assert later.seen == []
     go.set()
@@ -117,13 +194,28 @@ def test_a_lane_waits_through_one_that_was_stopped_while_it_waited() -> None:
     assert third.join(10)
 
 
-def test_a_seek_waits_for_the_fetcher() -> None:
-    lane = Lane(_PLACE, lambda: None)
-    seeking = threading.Thread(target=lane.seek, args=(7,))
-    seeking.start()
+def test_a_seek_drops_what_is_in_hand_and_waits_for_the_fetcher(pool: Pool) -> None:
+    lane = lane_of()
+
+    class Seeking(Noting):
+        def handle(self, messages: list[Message]) -> int:
+            offsets = [message.offset() for message in messages]
+            self.seen.append(str(offsets))
+            if offsets == [1, 2]:
+                lane.seek(7)
+                return 1
+            return len(messages)
+
+    work = Seeking()
+    lane.inbox.put([*one(1), *one(2)])
+    lane.start(work, pool)
     wait_until(lambda: lane.wanted_offset == 7, 10, "it asks")
-    assert seeking.is_alive()
+    lane.put(one(3))
+    lane.inbox.clear()
     lane.sought()
-    seeking.join(10)
-    assert not seeking.is_alive()
+    lane.put(one(7))
+    wait_until(lambda: "[7]" in work.seen, 10, "it goes on")
+    assert [what for what in work.seen if what != "rest"] == ["begin", "[1, 2]", "[7]"]
     assert lane.wanted_offset is None
+    lane.stop()
+    assert lane.join(10)
