@@ -20,7 +20,7 @@ from walstream.lanes import Lanes
 from walstream.ledger import Shares
 from walstream.lsn import NEVER, Lsn
 from walstream.meter import Meter
-from walstream.op import LargeOp, ReplicationOp
+from walstream.op import Kind, LargeOp, ReplicationOp
 from walstream.pacing import Pace
 from walstream.pgoutput import (
     Begin,
@@ -305,7 +305,12 @@ class Pipeline:
         """Hand an op to every sink; False: no more for now."""
         if self._transaction is None:
             raise _outside(f"a row of {op.table.full_name!r}")
-        if op.key_changed and op.absent and not self._companion.complete(op):
+        if (
+            op.absent
+            # a row filter makes an insert of an update that it lets in
+            and (op.key_changed or op.kind is Kind.INSERT)
+            and not self._companion.complete(op)
+        ):
             self._ops.append(op)
             return False
         if type(op) is LargeOp:

@@ -264,6 +264,7 @@ READ = {
         "ALTER TABLE {t} RENAME x TO note; COMMIT"
     ),
     "more": "ALTER TABLE {t} ADD c int",
+    "replaced": "ALTER TABLE {t} RENAME v TO w; ALTER TABLE {t} ADD v text",
 }
 GONE = {
     "row": "DELETE FROM {t}",
@@ -457,6 +458,35 @@ def test_a_toasted_value_whose_column_cannot_be_told_stops_until_it_can(
     walstream.start().streaming()
     *_, came = by_name(reader.count(3))
     assert came.op.new == ["2", LONG]
+
+
+FILTERED = "CREATE PUBLICATION mine FOR TABLE t WHERE (id > 1)"
+
+
+def test_a_toasted_value_of_a_row_that_a_filter_lets_in_is_read(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """PostgreSQL makes an Insert of the update, and leaves the value out of it."""
+    database.execute(MOVED.format(t="t") + FILTERED)
+    source = {"publication": "mine", "tables": []}
+    walstream = runs(database.dsn, source=source).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 1, %s, 'short')", LONG)
+    database.execute("UPDATE t SET id = 2")
+    (came,) = reader.count(1)
+    assert came.kind == Kind.INSERT
+    assert came.op.new == ["2", "1", LONG, "short"]
+    assert walstream.terminate() == 0
+
+
+def test_a_row_that_a_filter_lets_in_without_its_toasted_value_may_stop(
+    database: Database, runs: Runs
+) -> None:
+    database.execute(MOVED.format(t="t") + FILTERED)
+    source = {"publication": "mine", "tables": [], "toast_on_key_change": "stop"}
+    walstream = runs(database.dsn, source=source).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 1, %s, 'short')", LONG)
+    database.execute("UPDATE t SET id = 2")
+    walstream.ends_with(3, "public.t", "row filter", "['v']")
 
 
 @pytest.mark.parametrize("key", ["json", "concat"])

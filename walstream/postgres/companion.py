@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.keys import KeyHistory
-from walstream.lsn import show
 from walstream.op import ReplicationOp
 from walstream.pgoutput.messages import Relation
 from walstream.postgres import catalog, toasted
@@ -96,11 +95,14 @@ class SessionCompanion:
     def complete(self, op: ReplicationOp) -> bool:
         """Read what a key change would lose: toasted values that were not sent.
 
-        No record of the new key would ever hold them. False: being read, ask again.
+        No record of the new key would ever hold them; nor of a row that a row filter
+        lets in, which is an Insert. False: being read, ask again.
         """
         new = op.new
         if new is None or UNCHANGED not in new:
             return True
+        if not op.table.key:
+            return True  # no one row is meant
         wanted = [
             name
             for name, value in zip(op.table.columns, new, strict=True)
@@ -108,8 +110,7 @@ class SessionCompanion:
         ]
         if not self._watched.read_toast:
             raise HistoryError(
-                f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id})"
-                f" changed its key, and PostgreSQL did not send {wanted}",
+                f"{toasted.which(op)}, and PostgreSQL did not send {wanted}",
                 hint="ALTER TABLE ... REPLICA IDENTITY FULL, or"
                 ' toast_on_key_change = "read"; then: walstream run',
             )

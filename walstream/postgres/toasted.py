@@ -12,7 +12,7 @@ from psycopg import sql
 
 from walstream.errors import HistoryError, PermissionLacking, Repair
 from walstream.lsn import show
-from walstream.op import ReplicationOp
+from walstream.op import Kind, ReplicationOp
 from walstream.postgres.catalog import wait_until_visible
 from walstream.postgres.connection import Connection, session
 from walstream.row import Value
@@ -25,7 +25,11 @@ _FIND: Final = """
 SELECT n.nspname, c.relname, quote_ident(current_user),
   ARRAY(SELECT CASE WHEN NOT a.attisdropped THEN a.attname::text END
     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0
-    AND (a.attgenerated = '' OR a.attname = ANY (%s)) ORDER BY a.attnum)
+    AND (a.attgenerated = '' OR a.attname = ANY (%s)) ORDER BY a.attnum),
+  EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = c.oid AND g.attgenerated <> '')
+  OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prattrs IS NOT NULL
+    AND (r.prrelid = c.oid
+      OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid))))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
 """
 
@@ -53,8 +57,8 @@ def read(
         found = connection.execute(_FIND, (columns, oid)).fetchone()
         if found is None:
             return None
-        schema, table, role, attributes = found
-        names = names_now(op.table.columns, attributes)
+        schema, table, role, attributes, in_part = found
+        names = names_now(op.table.columns, attributes, in_part=in_part)
         if names is None or any(names[name] is None for name in key):
             raise _renamed(op, wanted, [name for name in attributes if name])
         there = [name for name in wanted if names[name] is not None]
@@ -83,19 +87,24 @@ def read(
 
 
 def names_now(
-    then: Sequence[str], attributes: Sequence[str | None]
+    then: Sequence[str], attributes: Sequence[str | None], *, in_part: bool = False
 ) -> dict[str, str | None] | None:
     """Find what columns of then are called now; None: a column is dropped.
 
     `attributes` are all that the table ever had, in order, None where one is dropped.
-    None altogether: it cannot be told.
+    `in_part`: some of them may not have been published, so places tell nothing. None
+    altogether: it cannot be told.
     """
     now = [name for name in attributes if name is not None]
+    first = attributes[: len(then)]
+    if not in_part:
+        if len(first) == len(then) and (None not in first or first == attributes):
+            # what is added stands last: each of then stands where it stood
+            return dict(zip(then, first, strict=True))
+        if _within(then, now) and now[: len(then)] != list(then):
+            return None  # one was renamed, and another took its name
     if _within(then, now) or _within(now, then):
         return {name: name if name in now else None for name in then}
-    if len(then) == len(attributes) == len(now):
-        # none was ever dropped, so each stands where it stood
-        return dict(zip(then, now, strict=True))
     return None
 
 
@@ -133,11 +142,14 @@ def _select(
     return [None if value is None else value.decode() for value in values]
 
 
+def which(op: ReplicationOp) -> str:
+    """Name an update, and what it did that wants the whole row."""
+    did = "came past the row filter" if op.kind is Kind.INSERT else "changed its key"
+    return f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did}"
+
+
 def _which(op: ReplicationOp, wanted: Sequence[str]) -> str:
-    return (
-        f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) changed"
-        f" its key, and PostgreSQL did not send {list(wanted)}"
-    )
+    return f"{which(op)}, and PostgreSQL did not send {list(wanted)}"
 
 
 def _denied(
