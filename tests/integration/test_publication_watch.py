@@ -78,6 +78,13 @@ CHANGES: dict[str, Undone] = {
         [FEWER, EVERYTHING, P + "OWNER TO CURRENT_USER", "CREATE PUBLICATION another"],
         EACH,
     ),
+    # nothing tells it from fewer operations for a while
+    "the same operations set once more": ("patterns", [EVERYTHING], EACH),
+    "likewise, on a line that VACUUM gave back": (
+        "patterns",
+        [FEWER, EVERYTHING, "VACUUM pg_publication", EVERYTHING],
+        EACH,
+    ),
     "row filter": (
         "patterns",
         [P + "SET TABLE t WHERE (id > 9), s.m, root"],
@@ -162,7 +169,6 @@ HARMLESS: dict[str, tuple[str, list[str]]] = {
     "table renamed": ("patterns", ["ALTER TABLE t RENAME TO t2"]),
     "schema renamed": ("by hand", ["ALTER SCHEMA s RENAME TO s2"]),
     "other owner": ("patterns", [P + "OWNER TO pg_database_owner"]),
-    "the same operations": ("by hand", [EVERYTHING]),
     "the same tables": ("by hand", [P + "SET TABLE t, root, TABLES IN SCHEMA s"]),
     "comment": ("patterns", ["COMMENT ON PUBLICATION walstream IS 'ours'"]),
     "catalogs rewritten": (

@@ -44,6 +44,7 @@ class Catalog:
     schema: int = 0  # the row that publishes it; 0: none
     inside: dict[int, int] = field(default_factory=dict)  # tie, of those in it
     leaf: int = 100  # ties the partition; 0: it is detached
+    owner: int = 10
     lines: int = 1  # of the publication's page
 
     def mark(self) -> int:
@@ -75,6 +76,7 @@ class Catalog:
                 less = frozenset({"insert"})
                 self.operations = EVERY if self.operations == less else less
             self.xmin = self.mark()
+            self.owner += what == "owner"
             self.lines += 1
         elif what == "attach":
             self.leaf = 0 if self.leaf else self.mark()
@@ -94,6 +96,7 @@ class Catalog:
             operations=self.operations,
             via_root=True,
             tables=frozenset(self.named),
+            owner=self.owner,
             xmin=self.xmin,
             last=(0, self.lines),
             ways={table: frozenset(found) for table, found in ways.items()},

@@ -14,6 +14,7 @@ OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 PART: Final = " part"  # ends a way that lets through some rows or columns only
 NAMED: Final = "row"  # begins that of a table that was added by its name
 IN_SCHEMA: Final = "schema"
+_STORED: Final = "s"  # generated columns are published
 Place = tuple[int, int]
 """Of a version of a row: page and line."""
 
@@ -29,6 +30,8 @@ class Sighting:
     operations: frozenset[str]
     via_root: bool
     tables: frozenset[int] = frozenset()  # added by their names
+    owner: int | None = None  # None: seen by a walstream that did not ask
+    generated: str | None = None  # publish_generated_columns; None: before 18
     xmin: int | None = None  # None: seen by a walstream that kept no marks
     last: Place = (0, 0)  # the highest place of all publications' rows
     ways: Mapping[int, frozenset[str]] = field(default_factory=dict)
@@ -46,6 +49,8 @@ class Sighting:
             "operations": sorted(self.operations),
             "via_root": self.via_root,
             "tables": sorted(self.tables),
+            "owner": self.owner,
+            "generated": self.generated,
             "xmin": self.xmin,
             "last": list(self.last),
             "ways": {str(oid): sorted(ways) for oid, ways in self.ways.items()},
@@ -67,6 +72,8 @@ class Sighting:
             operations=frozenset(stored["operations"]),
             via_root=stored["via_root"],
             tables=frozenset(stored["tables"]),
+            owner=stored.get("owner"),
+            generated=stored.get("generated"),
             xmin=stored.get("xmin"),
             last=(page, line),
             ways={int(oid): frozenset(found) for oid, found in ways.items()},
@@ -174,11 +181,26 @@ def _with_ways(
     return ways
 
 
+def explained(was: Sighting, now: Sighting) -> bool:
+    """Tell whether what differs is a reason for another xmin, and keeps no row out.
+
+    Where nothing differs, the row was updated there and back, for all that is known.
+    """
+    if now.generated != was.generated and was.generated == _STORED:
+        return False  # columns are left out now
+    return (
+        now.operations > was.operations
+        or (was.owner is not None and now.owner != was.owner)
+        or (was.generated is not None and now.generated != was.generated)
+    )
+
+
 def changed_once(was: Sighting, now: Sighting) -> bool:
     """Tell whether a publication's row was updated once since, and not there and back.
 
     A new version of a row takes the next free line of its page. When those that came
-    since follow the last one without a hole, none was left behind on the way.
+    since follow the last one without a hole, none was left behind on the way: unless
+    VACUUM gave a line back meanwhile. So it is asked only of what is `explained`.
     """
     page, line = was.last
     since = sorted(place for place in now.places if place > was.last)
@@ -196,7 +218,8 @@ class _Comparison:
         self._shaken = {
             name
             for name, was in then.items()
-            if was.xmin != now[name].xmin and not changed_once(was, now[name])
+            if was.xmin != now[name].xmin
+            and not (explained(was, now[name]) and changed_once(was, now[name]))
         }
         self._as_before = not self._shaken and all(
             was.operations == now[name].operations for name, was in then.items()

@@ -38,6 +38,8 @@ class Publication:
     via_root: bool
     tables: Mapping[int, str]  # named one by one: oid to `schema.table`
     schemas: frozenset[str]  # FOR TABLES IN SCHEMA
+    owner: int = 0
+    generated: str | None = None  # publish_generated_columns; None: before 18
     xmin: int = 0  # of its row
     place: Place = (0, 0)  # likewise
     places: frozenset[Place] = frozenset()  # of all publications' rows
@@ -76,7 +78,8 @@ SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
       (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)::int])
     FROM pg_publication_rel r WHERE r.prpubid = p.oid ORDER BY r.prrelid),
   ARRAY(SELECT to_jsonb(ARRAY[s.pnnspid::bigint, s.oid::bigint, s.xmin::text::bigint])
-    FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)
+    FROM pg_publication_namespace s WHERE s.pnpubid = p.oid),
+  p.pubowner::bigint, to_jsonb(p)->>'pubgencols'
 FROM pg_publication p WHERE %(names)s::text[] IS NULL OR p.pubname = ANY (%(names)s)
 ORDER BY p.pubname
 """
@@ -107,6 +110,8 @@ def find(
                 for table, (oid, xmin, part) in zip(row[9], row[14], strict=True)
             },
             schema_rows={schema: (oid, xmin) for schema, oid, xmin in row[15]},
+            owner=row[16],
+            generated=row[17],
         )
         for row in connection.execute(_PUBLICATIONS, {"names": wanted}).fetchall()
     }

@@ -100,6 +100,8 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
         operations=made.operations,
         via_root=made.via_root,
         tables=frozenset(made.tables),
+        owner=made.owner,
+        generated=made.generated,
         xmin=made.xmin,
         last=max(made.places, default=(0, 0)),
         ways={oid: frozenset(found) for oid, found in ways.items()},

@@ -6,7 +6,6 @@ import pytest
 
 from walstream.postgres.continuity import (
     Sighting,
-    changed_once,
     compare,
     with_own,
 )
@@ -17,6 +16,8 @@ SEEN = Sighting(
     operations=EVERY,
     via_root=True,
     tables=frozenset({1, 2}),
+    owner=10,
+    generated="n",
     xmin=700,
     last=(0, 2),
     ways={1: frozenset({"row 50 700"}), 2: frozenset({"row 51 700"})},
@@ -83,22 +84,51 @@ def test_one_way_that_stayed_is_enough_unless_it_is_filtered() -> None:
     assert missed(part, ways(t1={"row 40 700 part", "row 60 800"})) == {1}
 
 
-def test_an_altered_publication_names_all_its_tables_unless_it_was_altered_once() -> (
-    None
-):
-    there_and_back = replace(
-        SEEN, xmin=702, place=(0, 4), places=frozenset({(0, 2), (0, 4)})
-    )
-    assert missed(SEEN, there_and_back) == {1, 2}
-    once = replace(SEEN, xmin=702, place=(0, 3), places=frozenset({(0, 2), (0, 3)}))
-    assert missed(SEEN, once) == set()
-    assert changed_once(SEEN, once)
-    reused = replace(SEEN, xmin=702, place=(0, 1))
-    assert missed(SEEN, reused) == {1, 2}
-    elsewhere = replace(
-        SEEN, xmin=702, place=(1, 1), places=frozenset({(0, 2), (1, 1)})
-    )
-    assert missed(SEEN, elsewhere) == {1, 2}
+AT_ONCE = {"place": (0, 3), "places": frozenset({(0, 2), (0, 3)})}
+
+
+@pytest.mark.parametrize(
+    ("place", "places"),
+    [
+        ((0, 4), {(0, 2), (0, 4)}),  # a line was left behind
+        ((0, 1), {(0, 1), (0, 2)}),  # one was used again
+        ((1, 1), {(0, 2), (1, 1)}),  # another page
+    ],
+)
+def test_another_owner_hides_no_change_that_was_undone(
+    place: tuple[int, int], places: set[tuple[int, int]]
+) -> None:
+    now = replace(SEEN, xmin=702, owner=11, place=place, places=frozenset(places))
+    assert missed(SEEN, now) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "tables"),
+    [
+        ({}, {}, {1, 2}),  # a line may have been used again: places alone tell nothing
+        ({}, {"owner": 11}, set()),
+        ({"owner": None}, {"owner": 11}, {1, 2}),  # nobody had asked
+        ({"operations": frozenset({"insert"})}, {}, set()),
+        ({}, {"generated": "s"}, set()),
+        ({"generated": "s"}, {"generated": "n"}, {1, 2}),
+        ({"generated": "s"}, {"generated": "n", "owner": 11}, {1, 2}),
+        ({"generated": None}, {"generated": "n"}, {1, 2}),  # the server was upgraded
+    ],
+)
+def test_an_update_of_a_publications_row_has_to_be_explained(
+    then: dict[str, object], now: dict[str, object], tables: set[int]
+) -> None:
+    was = replace(SEEN, **then)  # type: ignore[arg-type]
+    made = replace(SEEN, **{**AT_ONCE, "xmin": 702, **now})  # type: ignore[arg-type]
+    assert missed(was, made) == tables
+
+
+def test_what_a_walstream_kept_that_asked_for_no_owner_is_read() -> None:
+    stored = SEEN.to_json()
+    del stored["owner"], stored["generated"]
+    then = Sighting.from_json(stored)
+    assert (then.owner, then.generated) == (None, None)
+    assert compare({"p": then}, {"p": SEEN}, ()).harmless
 
 
 def test_each_operation_is_followed_by_itself() -> None:
