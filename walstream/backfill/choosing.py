@@ -70,6 +70,7 @@ def choose(ground: Ground, wanted: Iterable[str], judge: Judge) -> Choice:
     A pattern means captured tables, or where it finds none, views and foreign tables.
     """
     choice = Choice()
+    taken: set[str] = set()
     for name in wanted:
         full = name if "." in name else f"public.{name}"
         named = _WILD.isdisjoint(full)
@@ -78,13 +79,15 @@ def choose(ground: Ground, wanted: Iterable[str], judge: Judge) -> Choice:
             why = judge.table(ground.captured[table], named=named)
             if why:
                 choice.left_out[table] = why
-            elif table not in choice.tables:
+            elif table not in taken:
                 choice.tables.append(table)
+                taken.add(table)
         if not tables:
             others = _others(ground, full, named=named)
             for other in others:
                 judge.other(other)
-            choice.others.extend(one for one in others if one not in choice.others)
+            choice.others.extend(one for one in others if one not in taken)
+            taken.update(others)
     return choice
 
 

@@ -8,7 +8,7 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.spark import session
-from walstream.spark.table import look
+from walstream.spark.table import look_at_each
 
 Obstacle = tuple[str, WalstreamError]
 """A finding's code, and the error that `run` would end with."""
@@ -32,10 +32,11 @@ def in_tables(
     connection: Connection, captured: Mapping[str, TableFacts]
 ) -> Iterator[Obstacle]:
     """Give what keeps this role from reading all rows of some table."""
-    for table in captured.values():
-        if table.root in captured:
-            continue  # read as its root
-        try:
-            look(connection, wanted(table, ()))
-        except WalstreamError as error:
-            yield "backfill-right", error
+    wishes = (
+        wanted(table, ())
+        for table in captured.values()
+        if table.root not in captured  # else it is read as its root
+    )
+    for _, found in look_at_each(connection, wishes):
+        if isinstance(found, WalstreamError):
+            yield "backfill-right", found

@@ -10,9 +10,9 @@ from typing import Final
 
 from psycopg import sql
 
-from walstream.errors import ConfigError, PermissionLacking, WalstreamError
+from walstream.errors import WalstreamError
 from walstream.spark.chunk import Chunk, Keys, Pages, Span
-from walstream.spark.table import Connection, Readable, Through, Wanted, look
+from walstream.spark.table import Connection, Readable, Through, Wanted, look_at_each
 
 CHUNK_BYTES: Final = 16 << 20
 CHUNK_ROWS: Final = 100_000  # where the bytes do not decide
@@ -38,16 +38,16 @@ def plan(
     """Cut the tables into chunks, numbered from `first` on.
 
     Under the snapshot that they will be read under, or before it: the last chunk of a
-    relation is open-ended. Each table is looked at as it is taken; `through` is what
-    the publications of all let through.
+    relation is open-ended. Tables are looked at some at a time, as they are taken;
+    `through` is what the publications of all let through.
     """
     found: list[tuple[Wanted, list[Readable]]] = []
     refused: dict[str, WalstreamError] = {}
-    for wanted in tables:
-        try:
-            found.append((wanted, look(connection, wanted, through)))
-        except (ConfigError, PermissionLacking) as error:
-            refused[wanted.full_name] = error
+    for wanted, parts in look_at_each(connection, tables, through):
+        if isinstance(parts, WalstreamError):
+            refused[wanted.full_name] = parts
+        else:
+            found.append((wanted, parts))
     found.sort(key=lambda one: -sum(part.size for part in one[1]))
     spans = (
         (part, span)

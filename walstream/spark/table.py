@@ -3,23 +3,30 @@
 A partition root has no rows: its leaves are read, and their rows go out as the root's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
 from walstream.column_type import written_as
-from walstream.errors import ConfigError, PermissionLacking, Repair
+from walstream.errors import (
+    ConfigError,
+    PermissionLacking,
+    Repair,
+    WalstreamError,
+)
 from walstream.op import Table
 from walstream.spark.chunk import Relation
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+_AT_ONCE: Final = 500  # tables that are looked at with one query
 _GENERATED_SENT_FROM: Final = 180000
-_TABLE: Final = """
-SELECT c.oid::bigint, c.relkind, to_jsonb(ARRAY(SELECT json_build_array(
+_TABLES: Final = """
+SELECT n.nspname, c.relname, c.oid::bigint, to_jsonb(ARRAY(SELECT json_build_array(
     a.attname, a.attgenerated <> '', a.atttypid::bigint, named.nspname, named.typname)
   FROM pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE below AS (
@@ -32,8 +39,10 @@ SELECT c.oid::bigint, c.relkind, to_jsonb(ARRAY(SELECT json_build_array(
   ) AS named
   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   ORDER BY a.attnum))
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'm', 'v', 'f')
+FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f')
 """
 _PUBLISHED: Final = """
 SELECT t.schemaname, t.tablename, t.attnames::text[], t.rowfilter, p.pubinsert
@@ -43,24 +52,28 @@ WHERE t.pubname = ANY (%s) ORDER BY t.pubname
 # from pg_inherits, which the snapshot decides; pg_partition_tree shows what is now
 _LEAVES: Final = """
 WITH RECURSIVE tree AS (
-  SELECT %s::oid AS oid
+  SELECT root, root AS oid FROM unnest(%s::oid[]) AS root
   UNION ALL
-  SELECT i.inhrelid FROM tree JOIN pg_class p ON p.oid = tree.oid AND p.relkind = 'p'
+  SELECT tree.root, i.inhrelid FROM tree
+  JOIN pg_class p ON p.oid = tree.oid AND p.relkind = 'p'
   JOIN pg_inherits i ON i.inhparent = tree.oid
 )
-SELECT c.oid::bigint, n.nspname, c.relname,
+SELECT tree.root::bigint, c.oid::bigint, n.nspname, c.relname,
   c.relkind IN ('r', 'm') AND am.amname = 'heap',
   coalesce(pg_relation_size(c.oid) / current_setting('block_size')::int, 0)::bigint,
   coalesce(pg_table_size(c.oid), 0)::bigint,
   row_security_active(c.oid),
-  c.relkind NOT IN ('v', 'f')
+  c.relkind NOT IN ('v', 'f'),
+  coalesce(has_table_privilege(c.oid, 'SELECT'), false)
 FROM tree JOIN pg_class c ON c.oid = tree.oid AND c.relkind <> 'p'
 JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
 ORDER BY n.nspname, c.relname
 """
+# of what is not granted whole
 _UNREADABLE: Final = """
-SELECT current_user, ARRAY(SELECT name FROM unnest(%s::text[]) AS name
-  WHERE NOT has_column_privilege(%s::oid, name, 'SELECT'))
+SELECT current_user, ARRAY(SELECT DISTINCT oid::bigint
+  FROM unnest(%s::oid[], %s::text[]) AS asked (oid, name)
+  WHERE NOT has_column_privilege(oid, name, 'SELECT'))
 """
 
 
@@ -115,6 +128,24 @@ class Readable:
     size: int  # bytes, with TOAST
 
 
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A relation with rows, as the catalog has it."""
+
+    oid: int
+    schema: str
+    name: str
+    heap: bool | None
+    pages: int
+    size: int
+    hidden: bool  # some of its rows, from this role
+    alone: bool
+    granted: bool  # whole
+
+
+_Found = tuple[int, Sequence[Any]]  # oid, columns
+
+
 class NoSuchTable(ConfigError):
     """The table is not there, or is published no more."""
 
@@ -136,19 +167,77 @@ def look(
     connection: Connection, wanted: Wanted, through: Through | None = None
 ) -> list[Readable]:
     """Find the relations that hold a table's rows; raise what keeps them from us."""
-    row = connection.execute(_TABLE, (wanted.schema, wanted.name)).fetchone()
-    if row is None:
-        raise NoSuchTable(f"there is no table {wanted.full_name!r}")
-    oid, _, columns = row
-    if through is None and wanted.publications:
-        through = let_through(connection, wanted.publications)
-    names, row_filter = _published(wanted, through or {})
+    (found,) = look_at_all(connection, [wanted], through)
+    if isinstance(found, WalstreamError):
+        raise found
+    return found
+
+
+def look_at_each(
+    connection: Connection, wanted: Iterable[Wanted], through: Through | None = None
+) -> Iterator[tuple[Wanted, list[Readable] | WalstreamError]]:
+    """Find those of ever so many tables, as they are taken, some at a time."""
+    left = iter(wanted)
+    while some := list(islice(left, _AT_ONCE)):
+        yield from zip(some, look_at_all(connection, some, through), strict=True)
+
+
+def look_at_all(
+    connection: Connection, wanted: Sequence[Wanted], through: Through | None = None
+) -> list[list[Readable] | WalstreamError]:
+    """Find those of many tables, each with its relations or what keeps them from us.
+
+    The queries are as many as for one.
+    """
+    names = dict.fromkeys(name for one in wanted for name in one.publications)
+    if through is None:
+        through = let_through(connection, names) if names else {}
+    places = [one.schema for one in wanted], [one.name for one in wanted]
+    rows = connection.execute(_TABLES, places).fetchall()
     # the view lists generated columns also where the server never sends them
     sent = connection.info.server_version >= _GENERATED_SENT_FROM
+    there = {(schema, name): (oid, columns) for schema, name, oid, columns in rows}
+    leaves: dict[int, list[_Leaf]] = {oid: [] for _, _, oid, _ in rows}
+    for root, *leaf in connection.execute(_LEAVES, (list(leaves),)).fetchall():
+        leaves[root].append(_Leaf(*leaf))
+    parts: list[list[Readable] | WalstreamError] = []
+    for one in wanted:
+        try:
+            oid, columns = _there(one, there)
+            table, row_filter = _sent(one, columns, through, generated=sent)
+            parts.append([_readable(leaf, table, row_filter) for leaf in leaves[oid]])
+        except NoSuchTable as error:
+            parts.append(error)
+    denied = _denied(
+        connection,
+        [
+            (part, leaf)
+            for one, found in zip(wanted, parts, strict=True)
+            if not isinstance(found, WalstreamError)
+            for part, leaf in zip(
+                found, leaves[there[one.schema, one.name][0]], strict=True
+            )
+        ],
+    )
+    return [_granted(found, denied) for found in parts]
+
+
+def _there(wanted: Wanted, there: Mapping[tuple[str, str], _Found]) -> _Found:
+    found = there.get((wanted.schema, wanted.name))
+    if found is None:
+        raise NoSuchTable(f"there is no table {wanted.full_name!r}")
+    return found
+
+
+def _sent(
+    wanted: Wanted, columns: Sequence[Any], through: Through, *, generated: bool
+) -> tuple[Table, str]:
+    """Say which columns of a table go out, and of which rows."""
+    names, row_filter = _published(wanted, through)
     shown = [
         (name, written_as(*kind))
-        for name, generated, *kind in columns
-        if names is None or (name in names and (sent or not generated))
+        for name, computed, *kind in columns
+        if names is None or (name in names and (generated or not computed))
     ]
     table = Table(
         wanted.schema,
@@ -157,10 +246,12 @@ def look(
         tuple(index for index, (name, _) in enumerate(shown) if name in wanted.key),
         tuple(kind for _, kind in shown),
     )
-    return [
-        _readable(connection, leaf, table, row_filter)
-        for leaf in connection.execute(_LEAVES, (oid,)).fetchall()
-    ]
+    return table, row_filter
+
+
+def _readable(leaf: _Leaf, table: Table, row_filter: str) -> Readable:
+    relation = Relation(leaf.schema, leaf.name, leaf.oid, table, row_filter, leaf.alone)
+    return Readable(relation, bool(leaf.heap), leaf.pages, leaf.size)
 
 
 def _published(wanted: Wanted, through: Through) -> tuple[Sequence[str] | None, str]:
@@ -184,26 +275,43 @@ def _list(publications: Iterable[str]) -> str:
     return "publication " + " or ".join(map(repr, publications))
 
 
-def _readable(
-    connection: Connection, leaf: tuple[Any, ...], table: Table, row_filter: str
-) -> Readable:
-    oid, schema, name, heap, pages, size, hidden, alone = leaf
-    relation = Relation(schema, name, oid, table, row_filter, alone)
-    asked = connection.execute(_UNREADABLE, (list(table.columns), oid)).fetchone()
-    role, lacking = asked or ("", [])
-    if lacking:
-        raise PermissionLacking(
-            f"role {role!r} may not read {relation.full_name!r}",
-            hint="the table's owner has to grant it",
-            repair=Repair(sql=_grant(relation, role)),
-        )
-    if hidden:
-        raise PermissionLacking(
+def _denied(
+    connection: Connection, parts: Sequence[tuple[Readable, _Leaf]]
+) -> dict[int, PermissionLacking]:
+    """Find what may not be read, by oid."""
+    doubtful = [part.relation for part, leaf in parts if not leaf.granted]
+    hidden = [part.relation for part, leaf in parts if leaf.hidden]
+    if not doubtful and not hidden:
+        return {}
+    asked = [(one.oid, name) for one in doubtful for name in one.table.columns]
+    oids, names = [oid for oid, _ in asked], [name for _, name in asked]
+    row = connection.execute(_UNREADABLE, (oids, names)).fetchone()
+    role, lacking = row or ("", [])
+    denied = {
+        relation.oid: PermissionLacking(
             f"row-level security hides rows of {relation.full_name!r} from {role!r}",
             hint="read as a role that it does not concern",
             repair=Repair(sql=_bypass(role)),
         )
-    return Readable(relation, bool(heap), pages, size)
+        for relation in hidden
+    }
+    for relation in doubtful:
+        if relation.oid in lacking:
+            denied[relation.oid] = PermissionLacking(
+                f"role {role!r} may not read {relation.full_name!r}",
+                hint="the table's owner has to grant it",
+                repair=Repair(sql=_grant(relation, role)),
+            )
+    return denied
+
+
+def _granted(
+    found: list[Readable] | WalstreamError, denied: Mapping[int, PermissionLacking]
+) -> list[Readable] | WalstreamError:
+    if isinstance(found, WalstreamError):
+        return found
+    refused = (denied.get(part.relation.oid) for part in found)
+    return next(filter(None, refused), found)
 
 
 def _grant(relation: Relation, role: str) -> str:
