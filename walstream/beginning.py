@@ -25,7 +25,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.holder import Holder
 from walstream.postgres.server import Server
 from walstream.postgres.start import Decision, Step, decide
-from walstream.spark.table import published
+from walstream.spark.through import published
 from walstream.stored import PUBLICATIONS, stored_of
 
 _log = structlog.get_logger()

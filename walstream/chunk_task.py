@@ -23,8 +23,8 @@ from walstream.spark.leash import Leash
 from walstream.spark.outlet import Target, TopicShape
 from walstream.spark.reader import Database
 from walstream.spark.sender import BULK, Outgoing
-from walstream.spark.table import Wanted
 from walstream.spark.task import ChunkTask
+from walstream.spark.through import Wanted
 
 
 @dataclass(frozen=True, slots=True)

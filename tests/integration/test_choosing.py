@@ -8,7 +8,7 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from walstream.backfill.choosing import captured
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
-from walstream.spark.table import published
+from walstream.spark.through import published
 
 TABLES = (
     "CREATE SCHEMA s; CREATE TABLE plain (id int); CREATE TABLE s.other (id int);"

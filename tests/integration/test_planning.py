@@ -9,7 +9,7 @@ import pytest
 from tests.fix_postgres import Database
 from walstream.errors import PermissionLacking
 from walstream.spark.plan import plan
-from walstream.spark.table import NoSuchTable, Wanted
+from walstream.spark.through import NoSuchTable, Wanted
 
 TABLES = 300
 

@@ -13,7 +13,8 @@ from walstream.errors import ConfigError
 from walstream.positions import LmdbPositions
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
-from walstream.spark.table import Wanted, look
+from walstream.spark.table import look
+from walstream.spark.through import Wanted
 
 
 def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:

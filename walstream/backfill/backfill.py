@@ -37,7 +37,7 @@ from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed
 from walstream.spark.leash import await_orphans
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
-from walstream.spark.table import NoSuchTable, Wanted, let_through
+from walstream.spark.through import NoSuchTable, Wanted, let_through
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 5.0

@@ -21,7 +21,8 @@ from walstream.op import Table
 from walstream.spark.chunk import TableRewritten
 from walstream.spark.copy_text import rows
 from walstream.spark.reader import Database, copied, settle
-from walstream.spark.table import Connection, Readable, Wanted, look
+from walstream.spark.table import Readable, look
+from walstream.spark.through import Connection, Wanted
 
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
 _POSTGRES_EPOCH: Final = 946_684_800

@@ -12,7 +12,8 @@ from psycopg import sql
 
 from walstream.errors import WalstreamError
 from walstream.spark.chunk import Chunk, Keys, Pages, Span
-from walstream.spark.table import Connection, Readable, Through, Wanted, look_at_each
+from walstream.spark.table import Readable, look_at_each
+from walstream.spark.through import Connection, Through, Wanted
 
 CHUNK_BYTES: Final = 16 << 20
 CHUNK_ROWS: Final = 100_000  # where the bytes do not decide

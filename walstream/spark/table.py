@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-import psycopg
 from psycopg import sql
 
 from walstream.column_type import written_as
 from walstream.errors import (
-    ConfigError,
     PermissionLacking,
     Repair,
     WalstreamError,
 )
 from walstream.op import Table
 from walstream.spark.chunk import Relation
-
-Connection = psycopg.Connection[tuple[Any, ...]]
+from walstream.spark.through import (
+    Connection,
+    NoSuchTable,
+    Through,
+    Wanted,
+    let_through_of,
+    what_is_let_through,
+)
 
 _AT_ONCE: Final = 500  # tables that are looked at with one query
 _GENERATED_SENT_FROM: Final = 180000
@@ -43,11 +47,6 @@ FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
 JOIN pg_namespace n ON n.nspname = wanted.schema
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f')
-"""
-_PUBLISHED: Final = """
-SELECT t.schemaname, t.tablename, t.attnames::text[], t.rowfilter, p.pubinsert
-FROM pg_publication_tables t JOIN pg_publication p ON p.pubname = t.pubname
-WHERE t.pubname = ANY (%s) ORDER BY t.pubname
 """
 # from pg_inherits, which the snapshot decides; pg_partition_tree shows what is now
 _LEAVES: Final = """
@@ -77,18 +76,6 @@ SELECT current_user, ARRAY(SELECT DISTINCT oid::bigint
 """
 
 
-_CAPTURED: Final = """
-SELECT DISTINCT schemaname || '.' || tablename FROM pg_publication_tables
-WHERE pubname = ANY (%s) ORDER BY 1
-"""
-
-
-def published(connection: Connection, publications: Iterable[str]) -> list[str]:
-    """Name the tables whose rows go out by these publications, as `schema.table`."""
-    rows = connection.execute(_CAPTURED, (list(publications),)).fetchall()
-    return [name for (name,) in rows]
-
-
 _RELATIONS: Final = """
 SELECT n.nspname || '.' || c.relname, c.relkind
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -100,22 +87,6 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND n.nspname <> 'information_schem
 def relations(connection: Connection) -> dict[str, str]:
     """Give the kind (pg_class.relkind) of whatever has rows, by `schema.table`."""
     return dict(connection.execute(_RELATIONS).fetchall())
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A table to read, as its stream is keyed."""
-
-    schema: str
-    name: str
-    key: tuple[str, ...] = ()  # columns of the row key
-    publications: tuple[str, ...] = ()  # none: every column, every row
-    ranges: tuple[str, ...] = ()  # columns of a unique index, to read by key ranges
-    by_key: bool = False  # read by them also where place would do
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.schema}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +117,6 @@ class _Leaf:
 _Found = tuple[int, Sequence[Any]]  # oid, columns
 
 
-class NoSuchTable(ConfigError):
-    """The table is not there, or is published no more."""
-
-
-Through = Mapping[tuple[str, str], Sequence[tuple[Sequence[str], str | None, bool]]]
-"""What publications let through of each table: columns, rows, and whether inserts."""
-
-
-def let_through(connection: Connection, publications: Iterable[str]) -> Through:
-    """Ask once for all tables: the view opens each of them, whichever is asked for."""
-    found: dict[tuple[str, str], list[tuple[Sequence[str], str | None, bool]]] = {}
-    rows = connection.execute(_PUBLISHED, (list(publications),)).fetchall()
-    for schema, name, columns, row_filter, inserts in rows:
-        found.setdefault((schema, name), []).append((columns, row_filter, inserts))
-    return found
-
-
 def look(
     connection: Connection, wanted: Wanted, through: Through | None = None
 ) -> list[Readable]:
@@ -189,9 +143,8 @@ def look_at_all(
 
     The queries are as many as for one.
     """
-    names = dict.fromkeys(name for one in wanted for name in one.publications)
     if through is None:
-        through = let_through(connection, names) if names else {}
+        through = let_through_of(connection, wanted)
     places = [one.schema for one in wanted], [one.name for one in wanted]
     rows = connection.execute(_TABLES, places).fetchall()
     # the view lists generated columns also where the server never sends them
@@ -233,7 +186,7 @@ def _sent(
     wanted: Wanted, columns: Sequence[Any], through: Through, *, generated: bool
 ) -> tuple[Table, str]:
     """Say which columns of a table go out, and of which rows."""
-    names, row_filter = _published(wanted, through)
+    names, row_filter = what_is_let_through(wanted, through)
     shown = [
         (name, written_as(*kind))
         for name, computed, *kind in columns
@@ -252,27 +205,6 @@ def _sent(
 def _readable(leaf: _Leaf, table: Table, row_filter: str) -> Readable:
     relation = Relation(leaf.schema, leaf.name, leaf.oid, table, row_filter, leaf.alone)
     return Readable(relation, bool(leaf.heap), leaf.pages, leaf.size)
-
-
-def _published(wanted: Wanted, through: Through) -> tuple[Sequence[str] | None, str]:
-    """Give the columns that are let through, and the rows, as SQL."""
-    if not wanted.publications:
-        return None, ""
-    rows = through.get((wanted.schema, wanted.name))
-    if not rows:
-        raise NoSuchTable(
-            f"table {wanted.full_name!r} is not in {_list(wanted.publications)}",
-            hint="add it to the publication, or to `tables`",
-        )
-    # a row is sent when one of those that publish inserts lets it through
-    filters = [row_filter for _, row_filter, inserts in rows if inserts]
-    if not all(filters):
-        return rows[0][0], ""
-    return rows[0][0], " OR ".join(f"({text})" for text in filters)
-
-
-def _list(publications: Iterable[str]) -> str:
-    return "publication " + " or ".join(map(repr, publications))
 
 
 def _denied(
