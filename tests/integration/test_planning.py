@@ -8,7 +8,10 @@ import pytest
 
 from tests.fix_postgres import Database
 from walstream.errors import PermissionLacking
+from walstream.postgres.connection import connect, translate
+from walstream.spark.keyset import KeysetReader
 from walstream.spark.plan import plan
+from walstream.spark.reader import Database as Read
 from walstream.spark.through import NoSuchTable, Wanted
 
 TABLES = 300
@@ -99,3 +102,19 @@ def test_each_table_has_its_own_leaves_and_its_own_refusal(
     assert f'GRANT SELECT ON "public"."t2" TO "{role}";' in (
         planned.refused["public.t2"].repair.sql
     )
+
+
+def test_a_table_is_read_beside_the_stream_whatever_other_tables_there_are(
+    database: Database,
+) -> None:
+    database.execute(
+        'CREATE SCHEMA "a.b"; CREATE TABLE "a.b"."c.d" (id int PRIMARY KEY);'
+        'INSERT INTO "a.b"."c.d" VALUES (1), (2); CREATE TABLE other (id int);'
+        "CREATE PUBLICATION walstream FOR ALL TABLES"
+    )
+    reader = KeysetReader(Read(database.dsn, connect, translate), lambda: ["walstream"])
+    with psycopg.connect(database.dsn) as holder:
+        holder.execute("LOCK TABLE other")
+        chunk = reader.read("a.b.c.d", None, (), 10)
+    assert chunk.rows == [["1"], ["2"]]
+    assert (chunk.table.schema, chunk.table.name) == ("a.b", "c.d")

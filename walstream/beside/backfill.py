@@ -93,6 +93,8 @@ class Backfill:
         self._patient_until: float | None = None
         self._asking: Future[str] | None = None
         self._next_ask = 0.0
+        self._look_at = 0.0  # for a table; before that there is none
+        self._asked = 0  # what had been asked for then
 
     @property
     def note(self) -> Callable[[ReplicationOp], None] | None:
@@ -134,19 +136,28 @@ class Backfill:
         return self._finishing or self._progress.holds(run.name, run.wish)
 
     def _begin(self) -> None:
-        now = self._clock()
-        for name, wish in self._progress.wishes().items():
+        """Take the next table; look for one again when that may have changed."""
+        now, asked = self._clock(), self._progress.asked
+        if now < self._look_at and asked == self._asked:
+            return
+
+        def due(name: str, wish: Wish) -> bool:
             failure = self._failures.get(name)
-            if (
+            return (
                 failure is None
                 or failure.serial != wish.serial
                 or now >= failure.again_at
-            ):
-                self._run = Run(
-                    name, wish, self._reader, self._threads.read, self._limits
-                )
-                self._patient_until = None
-                return
+            )
+
+        found = self._progress.first(due)
+        if found is None:
+            later = (one.again_at for one in self._failures.values())
+            self._look_at = min((at for at in later if at > now), default=float("inf"))
+            self._asked = asked
+            return
+        self._look_at = 0.0
+        self._run = Run(*found, self._reader, self._threads.read, self._limits)
+        self._patient_until = None
 
     def _number(self) -> int | None:
         """Take a chunk's number, which is kept before it is used."""

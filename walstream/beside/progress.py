@@ -7,7 +7,7 @@ for the former one counts no more.
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -123,6 +123,7 @@ class Progress:
         self._wishes = dict(found.tables)
         places = [wish.place for wish in self._wishes.values()]
         self._place = max(places, default=-1) + 1
+        self.asked = 0  # times
         self.reading = ""  # the table that is being read
         self.run: Told | None = None
         self.rows = 0  # delivered since this process began
@@ -138,6 +139,7 @@ class Progress:
         """
         with self._guard:
             asked = []
+            self.asked += 1
             for name in tables:
                 known = self._wishes.get(name)
                 more = replace and known is not None and not known.replace
@@ -156,6 +158,11 @@ class Progress:
         """Give all, in the order asked."""
         with self._guard:
             return dict(self._wishes)
+
+    def first(self, wanted: Callable[[str, Wish], bool]) -> tuple[str, Wish] | None:
+        """Give the first in that order of which this is true."""
+        with self._guard:
+            return next((one for one in self._wishes.items() if wanted(*one)), None)
 
     def holds(self, name: str, wish: Wish) -> bool:
         """Tell whether it is still wished as it was."""

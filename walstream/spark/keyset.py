@@ -47,12 +47,14 @@ SELECT n.nspname, c.relname, ARRAY(
     JOIN pg_operator r ON r.oid = m.amopopr
     JOIN pg_namespace s ON s.oid = r.oprnamespace
     WHERE s.nspname <> ALL (current_schemas(true)))
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid
   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident AND i.indimmediate
     WHEN 'd' THEN i.indisprimary AND i.indimmediate
     WHEN 'f' THEN i.indisprimary ELSE false END
-WHERE n.nspname || '.' || c.relname = %s AND c.relkind IN ('r', 'p')
+WHERE c.relkind IN ('r', 'p')
 """
 # of a role or database, a path that does not lead to the key's own operators
 _PATH: Final = (
@@ -202,7 +204,7 @@ class KeysetReader:
 
     def _find(self, connection: Connection, name: str) -> tuple[_Keyed, list[Readable]]:
         """Find a table, its key and what holds its rows; raise what keeps them."""
-        row = connection.execute(_KEY, (name,)).fetchone()
+        row = connection.execute(_KEY, _places(name)).fetchone()
         if row is None:
             raise ConfigError(f"there is no table {name!r}")
         schema, bare, key, collations, outside = row
@@ -230,6 +232,16 @@ class KeysetReader:
                 hint="publish the key's columns, too",
             )
         return keyed, parts
+
+
+def _places(name: str) -> tuple[list[str], list[str]]:
+    """Give the schemas and names that `schema.table` may mean: either may have dots.
+
+    To be looked up: every table's name would be put together else.
+    """
+    parts = name.split(".")
+    cuts = range(1, len(parts))
+    return [".".join(parts[:n]) for n in cuts], [".".join(parts[n:]) for n in cuts]
 
 
 def _look_around(connection: Connection) -> tuple[Visibility, Lsn]:

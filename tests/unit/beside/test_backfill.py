@@ -234,3 +234,24 @@ def test_the_server_is_asked_where_it_is_while_the_stream_is_behind(
     beside.now += 2
     beside.turns(place=PLACE - 1)
     assert beside.asked == 2
+
+
+def test_tables_that_wait_are_not_gone_through_at_every_transaction(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside.failing = PermissionLacking("no right")
+    beside.progress.ask(["public.t", "public.u"])
+    beside.turns()
+    looks: list[int] = []
+    first = beside.progress.first
+
+    def counted(wanted: Any) -> Any:
+        looks.append(1)
+        return first(wanted)
+
+    monkeypatch.setattr(beside.progress, "first", counted)
+    beside.turns(100)
+    assert looks == []
+    beside.failing = None
+    beside.now += 1000
+    assert len(beside.turns()) == 3

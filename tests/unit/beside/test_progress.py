@@ -95,3 +95,19 @@ def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
     at_rest = stored(read(positions))
     assert at_rest["s.b"]["state"] == "waiting"
     assert stored(None) == {}
+
+
+def test_the_first_that_is_meant_is_found_in_the_order_asked(
+    positions: MemoryPositions,
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.c", "s.b", "s.a"])
+    progress.finish("s.c", progress.wishes()["s.c"])
+    progress.fail("s.b", progress.wishes()["s.b"], "no right")
+    progress.ask(["s.d", "s.b"])
+    for found in (progress, Progress(positions)):  # a restart finds the same order
+        assert list(found.wishes()) == ["s.b", "s.a", "s.d"]
+        first = found.first(lambda name, _: name < "s.b")
+        assert first is not None
+        assert first[0] == "s.a"
+        assert found.first(lambda _, wish: wish.replace) is None
