@@ -119,7 +119,7 @@ class Session:
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server = self._look(connection)
-                facts = catalog.tables(connection)
+                facts, end = catalog.tables_and_end(connection)
                 decision = self._beginning.decide(connection, server)
                 captured = self._capture.captured(connection, facts)
                 create = decision.step is Step.CREATE
@@ -135,8 +135,8 @@ class Session:
             away = self.members.oldest if self.members else NEVER
             # a rewind may go back to what the slot can still send
             oldest = min(begun.slot_start, away)
-            unsent = stored.take_unsent(self._positions)
-            keys.learn(captured, server.flush_lsn, oldest, unsent)
+            unsent = min(server.flush_lsn, stored.take_unsent(self._positions))
+            keys.learn(captured, end, oldest, unsent)
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)
             if self._backfill.pending and not self._away:

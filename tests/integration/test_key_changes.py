@@ -2,10 +2,12 @@
 
 # ruff: noqa: S608 - SQL of constants
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
+from signal import SIGCONT, SIGSTOP
 
 import orjson
 import pytest
@@ -229,7 +231,8 @@ CHANGED = {
         ["DELETE FROM {t} WHERE id = 2", "INSERT INTO {t} VALUES (3, 33)"],
         ["2", "3"],
     ),
-    # the same columns before and after: nothing in the stream tells
+    # the same columns before and after: nothing in the stream tells. The first row
+    # behind it has walstream look, and the key counts from there
     "replaced": Change(
         KEYED,
         ["ALTER TABLE {t} DROP CONSTRAINT {t}_pkey, ADD PRIMARY KEY (code)"],
@@ -238,14 +241,14 @@ CHANGED = {
             "UPDATE {t} SET id = 5 WHERE id = 1",
             "DELETE FROM {t} WHERE id = 2",
         ],
-        ["33", "11", "22"],
+        ["3", "11", "22"],
         in_backlog=["3", "1", "5", "2"],
     ),
     "declared": Change(
         KEYLESS,
         ["ALTER TABLE {t} ADD PRIMARY KEY (id)"],
         ["INSERT INTO {t} VALUES (3, 33)", "DELETE FROM {t} WHERE id = 2"],
-        ["3", "2"],
+        ["{t}", "2"],
         in_backlog=["{t}", "{t}"],
     ),
 }
@@ -324,8 +327,14 @@ def seen(
             if how == "live":
                 stream.reader.until(lambda found: len(found) >= 2 * len(CHANGED))
             for change, one in CHANGED.items():
-                for statement in [*one.ddl, *one.behind]:
-                    execute(statement.format(t=name_of(change, how)))
+                table = name_of(change, how)
+                row, *rest = one.behind
+                for statement in [*one.ddl, row]:
+                    execute(statement.format(t=table))
+                if how == "live":
+                    until_rows(stream.reader, table, 3)
+                for statement in rest:
+                    execute(statement.format(t=table))
         for name, ddl in {**READ, **GONE}.items():
             table = f"{name}_moved"
             execute(f"INSERT INTO {table} VALUES (1, 1, %s, 'short')", LONG)
@@ -341,6 +350,10 @@ def seen(
         stream.walstream.start().streaming()
         both = until_last(stream, 2)
         yield Seen(both[::2], both[1::2])
+
+
+def until_rows(reader: Reader, table: str, count: int) -> None:
+    reader.until(lambda _: len(reader.of(table)) >= count)
 
 
 def until_last(stream: Stream, times: int) -> list[Record]:
@@ -404,6 +417,49 @@ def test_a_key_that_was_renamed_twice_behind_walstream_stops_until_it_is_named_s
     database.execute("ALTER TABLE t RENAME key TO uid")
     walstream.start().streaming()
     assert [record.key for record in reader.count(2)] == [b'["1"]', b'["2"]']
+
+
+UPDATED = "UPDATE t SET code = 7 WHERE id = 1"
+REPLACED = "ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ADD PRIMARY KEY (code)"
+
+
+@pytest.mark.parametrize(
+    ("statements", "kind"),
+    [
+        ([f"BEGIN; DELETE FROM t WHERE id = 1; {REPLACED}; COMMIT"], Kind.DELETE),
+        (["DELETE FROM t WHERE id = 1", REPLACED], Kind.DELETE),
+        (
+            ["DELETE FROM t WHERE id = 1", "ALTER TABLE t DROP CONSTRAINT t_pkey"],
+            Kind.DELETE,
+        ),
+        (
+            [f"BEGIN; {UPDATED}; ALTER TABLE t RENAME id TO uid; COMMIT"],
+            Kind.UPDATE,
+        ),
+    ],
+    ids=["replaced in it", "replaced behind", "dropped behind", "renamed in it"],
+)
+def test_a_key_that_changes_behind_a_row_is_not_that_rows(
+    database: Database,
+    runs: Runs,
+    reader: Reader,
+    statements: Sequence[str],
+    kind: Kind,
+) -> None:
+    database.execute(FULL_TABLE)
+    walstream = runs(database.dsn).start().streaming()
+    database.execute(ROWS.format(t="t"))
+    reader.count(2)
+    worker = walstream.worker_pid()
+    os.kill(worker, SIGSTOP)
+    try:
+        database.execute("ANALYZE t")  # has the table described again
+        for statement in statements:
+            database.execute(statement)
+    finally:
+        os.kill(worker, SIGCONT)
+    *_, changed = by_name(reader.count(3))
+    assert (changed.kind, changed.key) == (kind, b'["1"]')
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 A model of a server changes a table; walstream's own key book and assembler read its
 WAL, sooner or later, from any place once more. Each row is named, keyed and split in
 every replay as the first time, or the stream stops; and where no key was replaced by
-another one of the same columns, the key is the table's own.
+another one of the same columns, the key is the table's own. A change that lies behind
+a row is not that row's, however soon walstream hears of it.
 """
 
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from walstream.testing import MemoryPositions
 
 NAMES: Final = "abcdefgh"
 NAME: Final = "public.t"
+_WITHIN: Final = "in "
 STEP: Final = 10  # LSNs from one transaction to the next
 
 
@@ -59,18 +61,26 @@ class State:
 
 @dataclass
 class Server:
-    """Its WAL: what the table was in each transaction that wrote rows."""
+    """Its WAL: what the table was at each row, by transaction."""
 
     state: State = State(1, ("a", "b"), ("a",))
-    wal: list[State] = field(default_factory=list)
+    wal: list[list[State]] = field(default_factory=list)
+    keys: list[set[str]] = field(default_factory=lambda: [{"a"}])  # by version
 
     @property
     def flush(self) -> int:
         return len(self.wal) * STEP + STEP // 2
 
     def change(self, how: str, where: int) -> None:
-        """Run DDL; `where` chooses what it is about."""
+        """Run DDL; `where` chooses what it is about.
+
+        "in ...": in one transaction, between a row and another.
+        """
         old = self.state
+        if how.startswith(_WITHIN):
+            self.change(how.removeprefix(_WITHIN), where)
+            self.wal.append([old, self.state])
+            return
         columns, key = list(old.columns), old.key
         free = [name for name in NAMES if name not in columns]
         at = where % len(columns)
@@ -95,9 +105,11 @@ class Server:
         elif how == "unkey":
             key = ()
         elif how == "write":
-            self.wal.append(old)
+            self.wal.append([old])
             return
+        # "analyze" changes nothing, and pgoutput describes the table again
         self.state = State(oid, tuple(columns), key, old.version + 1)
+        self.keys.append(set(key))
 
 
 @dataclass
@@ -108,6 +120,7 @@ class Walstream:
     positions: MemoryPositions = field(default_factory=MemoryPositions)
     sent: dict[tuple[int, int], tuple[object, ...]] = field(default_factory=dict)
     true: list[bool] = field(default_factory=list)  # was the key that of then?
+    keys: list[tuple[int, set[str]]] = field(default_factory=list)  # as of a version
     place: int = 0  # transactions read
     furthest: int = 0
 
@@ -122,13 +135,14 @@ class Walstream:
 
     def read(self, count: int) -> bool:
         """Read so many transactions; False: stopped."""
-        for state in self.server.wal[self.place : self.place + count]:
+        for states in self.server.wal[self.place : self.place + count]:
             self.assembler.begin(Begin((self.place + 1) * STEP, 0, 1))
-            if state != self.described:
-                self._describe(state)
-                self.described = state
             try:
-                self._rows(state)
+                for state in states:
+                    if state != self.described:
+                        self._describe(state)
+                        self.described = state
+                    self._rows(state)
             except HistoryError:
                 return False
             self.place += 1
@@ -139,7 +153,7 @@ class Walstream:
         relation, now = state.relation(), self.server.state
         facts = now.facts() if now.oid == state.oid else None
         flush = self.server.flush
-        self.book.meet(relation, Looked(facts, flush, flush), self.assembler.place)
+        self.book.meet(relation, Looked(facts, flush), self.assembler.place)
         history = self.book.history(NAME)
         assert history is not None
         self.assembler.describe(relation, history)
@@ -159,6 +173,8 @@ class Walstream:
         made = (op.kind, key, op.key_changed, op.new)
         assert self.sent.setdefault((op.lsn, op.seq_id), made) == made
         self.true.append(set(key) == set(state.key))
+        if op.lsn > self.furthest * STEP:  # for the first time
+            self.keys.append((state.version, set(key)))
 
 
 Steps = list[tuple[str, int]]
@@ -194,15 +210,43 @@ _COMES_AGAIN: Final[Steps] = [
     *(("add", 0), ("replace", 2), ("write", 0), ("read", 4)),
 ]
 
+# the key's column is another one by the look, and the row has none of that name
+_GOES_AND_COMES: Final[Steps] = [
+    *(("drop", 1), ("write", 0), ("add", 0), ("swap", 1), ("read", 0)),
+]
+_DDL: Final = ["rename", "swap", "add", "drop", "recreate", "replace", "unkey"]
+
 
 @settings(max_examples=1500, deadline=None)
 @example(_COMES_AGAIN)
-@given(steps("rename", "swap", "add", "drop", "recreate", "replace", "unkey"))
+@given(steps(*_DDL, *(f"{_WITHIN}{ddl}" for ddl in _DDL), "analyze"))
 def test_every_replay_names_keys_and_splits_alike(drawn: Steps) -> None:
     play(drawn)
 
 
 @settings(max_examples=1500, deadline=None)
-@given(steps("rename", "swap", "add", "drop"))
+@example(_GOES_AND_COMES)
+@given(steps("rename", "swap", "add", "drop", "analyze", "in rename", "in swap"))
 def test_a_key_that_is_not_replaced_is_the_tables_own_or_stops(drawn: Steps) -> None:
     assert all(play(drawn).true)
+
+
+@settings(max_examples=1500, deadline=None)
+@example([("write", 0), ("read", 0), ("analyze", 0), ("in replace", 1), ("read", 0)])
+@example([("write", 0), ("analyze", 0), ("unkey", 0), ("read", 0)])
+@given(steps("replace", "unkey", "analyze", "in replace", "in unkey"))
+def test_no_row_goes_under_a_key_that_came_behind_it(drawn: Steps) -> None:
+    walstream = play(drawn)
+    for version, key in walstream.keys:
+        assert key in walstream.server.keys[: version + 1]
+
+
+@settings(max_examples=500, deadline=None)
+@example([("write", 0), ("read", 0), ("analyze", 0)], "in rename", [("read", 0)])
+@given(steps("analyze"), st.sampled_from(["rename", "in rename"]), steps("analyze"))
+def test_a_key_that_is_renamed_once_is_known_before_and_behind(
+    before: Steps, rename: str, behind: Steps
+) -> None:
+    walstream = play([*before, (rename, 0), *behind])
+    assert walstream.furthest == len(walstream.server.wal)
+    assert all(walstream.true)

@@ -162,23 +162,29 @@ def flush_lsn(connection: Connection) -> Lsn:
     return parse(row[0]) if row else 0
 
 
+def tables_and_end(
+    connection: Connection, *, oid: int | None = None
+) -> tuple[dict[str, TableFacts], Lsn]:
+    """Look at tables, and then at the WAL's end: what was found lies below it."""
+    found = tables(connection, oid=oid)
+    return found, flush_lsn(connection)
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """One table, as it was found."""
 
     facts: TableFacts | None  # None: it is gone
-    before: Lsn  # as of here at least
-    after: Lsn  # and no transaction was streamed beyond here
+    after: Lsn  # no transaction was streamed beyond here
 
 
 def look_up(dsn: str, oid: int, *, xid: int) -> Looked:
     """Look at one table, whatever its name is, as of transaction `xid` or later."""
     with session(dsn) as connection:
         wait_until_visible(connection, xid)
-        before = flush_lsn(connection)
-        found = tables(connection, oid=oid).values()
-        facts = next((one for one in found if one.oid == oid), None)
-        return Looked(facts, before, flush_lsn(connection))
+        found, after = tables_and_end(connection, oid=oid)
+        facts = next((one for one in found.values() if one.oid == oid), None)
+        return Looked(facts, after)
 
 
 def wait_until_visible(connection: Connection, xid: int) -> None:

@@ -29,7 +29,7 @@ class Keys(Protocol):
     def learn(
         self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
     ) -> None:
-        """Take what counts for these tables from `flush_lsn` on."""
+        """Take what was found of these tables; `flush_lsn` was read behind that."""
 
     def knows(self, relation: Relation, place: Place) -> bool:
         """Tell whether nothing is to be learned from this description."""
@@ -51,7 +51,7 @@ class KeyBook:
         self._positions = positions
         self._partition_keys = partition_keys
         self._histories: dict[str, KeyHistory] = {}
-        self._looked: dict[int, Lsn] = {}  # by table: as of where it was last found
+        self._looked: set[int] = set()  # tables, by oid
         self._roots: dict[int, RootKeys] = {}
         self._unsent: Lsn = 0  # from here on nothing was sent by an earlier stream
 
@@ -72,8 +72,10 @@ class KeyBook:
         oldest: Lsn,
         unsent: Lsn = NEVER,
     ) -> None:
-        """Take what counts for these tables from `flush_lsn` on; store what is new.
+        """Take what was found of these tables; store what is new.
 
+        It counts from `flush_lsn` on, which was read behind that: a change that was
+        found lies below, and what was committed before the change is not read under it.
         What counted below `oldest`, where no replay can begin, may be forgotten.
         Nothing was sent from `unsent` on, if that is known.
         """
@@ -87,7 +89,7 @@ class KeyBook:
             if is_new or history.change(now):
                 changed[f"keys/{full_name}"] = history.to_json()
             self._keep(full_name, history)
-            self._looked[table.oid] = flush_lsn
+            self._looked.add(table.oid)
             if table.kind == "p":
                 root = self._root(table.oid)
                 root.forget_below(oldest)
@@ -99,9 +101,10 @@ class KeyBook:
     def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Take what was found of a relation; store what is new.
 
-        A change counts from `place` on where the table was found as before at an
-        earlier LSN: then it lies in between, and brought this very description. Else
-        from where the server's WAL is now, beyond all that was streamed.
+        A change counts from where the server's WAL was behind the look, beyond all that
+        was streamed: it may lie behind the transaction at hand, whose rows, like those
+        before them, then belong to the key of before. Where the row's columns say that
+        it lies in front, they find the new key themselves (see keys.py).
         """
         full_name = f"{relation.namespace}.{relation.name}"
         history, is_new = self._find(full_name, 0)
@@ -114,16 +117,14 @@ class KeyBook:
                 history = KeyHistory([KeySet(0, (), partition_key)])
             changed = history.meet_gone(gone)
         else:
-            before = self._looked.get(relation.oid)
-            fresh = before is not None and lsn > before
-            from_lsn = lsn if fresh else looked.after
-            now = self._set_of(looked.facts, full_name, 0 if is_new else from_lsn)
+            from_lsn = 0 if is_new else looked.after
+            now = self._set_of(looked.facts, full_name, from_lsn)
             if is_new:
                 history = KeyHistory([now])
             changed = history.change(now)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
             changed = history.settle(lsn, seen) or changed
-        self._looked[relation.oid] = looked.before
+        self._looked.add(relation.oid)
         documents: dict[str, Any] = {}
         if is_new or changed:
             documents[f"keys/{full_name}"] = history.to_json()
