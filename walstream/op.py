@@ -42,11 +42,12 @@ class Table:
     type_oids: tuple[int, ...] = ()  # what texts are written as: `written_as`
     source_columns: tuple[str, ...] = ()
     """The columns' names in the database, where a handler renamed some; (): as here."""
+    oid: int = 0  # 0: not known
 
     def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
         """Go to Spark's processes; a compiled class does not do that by itself."""
         fields = self.schema, self.name, self.columns, self.key, self.type_oids
-        return Table, (*fields, self.source_columns)
+        return Table, (*fields, self.source_columns, self.oid)
 
     @property
     def full_name(self) -> str:

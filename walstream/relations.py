@@ -115,10 +115,11 @@ class Relations:
     def _shape(self, relation: Relation, history: KeyHistory) -> Table:
         oid = relation.oid
         names = tuple([column.name for column in relation.columns])
-        told = RootKey.described(relation)
+        described = told = RootKey.described(relation)
         if (root := history.roots.get(oid)) is not None:
             kept = root.at(self._place)
             told = kept if kept is not None and kept.fits(names) else told
+        named = told if told.names else described
         full = told.full
         key = history.primary_key(self._lsn, oid, names) if full else ()
         key_names = set(key or ()) if full else told.columns
@@ -134,7 +135,7 @@ class Relations:
             for name in history.at(self._lsn).partition_key
             if name in names
         }
-        table = self._table(relation, names, row_key)
+        table = self._table(relation, named, names, row_key)
         split = tuple(sorted(partition_key.union(row_key)))
         shape = Shape(relation, history, table, split, self.meters.of(table.full_name))
         shape.whole = self._leaves.whole(oid)
@@ -151,7 +152,11 @@ class Relations:
         return table
 
     def _table(
-        self, relation: Relation, columns: tuple[str, ...], key: tuple[int, ...]
+        self,
+        relation: Relation,
+        named: RootKey,
+        columns: tuple[str, ...],
+        key: tuple[int, ...],
     ) -> Table:
         """Give the Table of before, if it is the same: what sinks keep is by Table.
 
@@ -165,15 +170,16 @@ class Relations:
             and known.columns == columns
             and known.key == key
             and known.type_oids == oids
-            and (known.schema, known.name) == (relation.namespace, relation.name)
+            and (known.schema, known.name) == (named.schema, named.table)
         ):
             return known
         table = Table(
-            schema=relation.namespace,
-            name=relation.name,
+            schema=named.schema,
+            name=named.table,
             columns=columns,
             key=key,
             type_oids=oids,
+            oid=relation.oid,
         )
         self._tables[relation.oid] = table
         return table

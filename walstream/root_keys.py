@@ -1,9 +1,10 @@
-"""Under which key a partition root's rows go out, as of each place: pure.
+"""Under which key and name a partition root's rows go out, as of each place: pure.
 
 pgoutput describes a root together with a leaf, when it has not described that leaf
-since it was changed. A root's new REPLICA IDENTITY changes no leaf: the stream says
-nothing of it until some leaf is described, and that depends on where a connection
-began. So what was told is kept, and counts in every replay, whatever that one says.
+since it was changed. A root's new REPLICA IDENTITY, name or schema changes no leaf: the
+stream says nothing of it until some leaf is described, and that depends on where a
+connection began. So what was told is kept, and counts in every replay, whatever that
+one says.
 """
 
 import bisect
@@ -20,17 +21,29 @@ Place = tuple[Lsn, int]
 
 @dataclass(frozen=True, slots=True)
 class RootKey:
-    """A root's replica identity."""
+    """A root's replica identity, and its name, which decides the topic."""
 
     columns: frozenset[str]  # empty under FULL: then it is the primary key
     full: bool = False
+    schema: str = ""
+    table: str = ""  # empty: kept by a walstream that kept no names
 
     @classmethod
     def described(cls, relation: Relation) -> Self:
         """Give what the stream says."""
-        if relation.replica_identity == "f":
-            return cls(frozenset(), full=True)
-        return cls(frozenset(one.name for one in relation.columns if one.is_key))
+        full = relation.replica_identity == "f"
+        marked = (one.name for one in relation.columns if one.is_key)
+        columns = frozenset(() if full else marked)
+        return cls(columns, full, relation.namespace, relation.name)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def names(self) -> bool:
+        """Tell whether the name was kept."""
+        return bool(self.table)
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Tell whether rows of these columns can have it."""
@@ -45,6 +58,8 @@ class _Since:
     seq_id: int
     columns: tuple[str, ...]
     full: bool
+    schema: str = ""
+    table: str = ""
 
     @property
     def place(self) -> Place:
@@ -52,7 +67,7 @@ class _Since:
 
     @property
     def key(self) -> RootKey:
-        return RootKey(frozenset(self.columns), self.full)
+        return RootKey(frozenset(self.columns), self.full, self.schema, self.table)
 
 
 class RootKeys:
@@ -75,12 +90,21 @@ class RootKeys:
         return bool(self._known)
 
     def lacks(self, key: RootKey) -> bool:
-        """Tell whether what the catalog says is not what counts from now on.
+        """Tell whether what the catalog says is not what counts from now on."""
+        return bool(self._known) and self._usable(key) != self.newest
 
-        Without an identity there: pgoutput may mark an index that is not valid yet.
+    @property
+    def newest(self) -> RootKey:
+        return self._known[-1].key
+
+    def _usable(self, key: RootKey) -> RootKey:
+        """Take the name alone of a root without an identity.
+
+        pgoutput may mark an index that is not valid yet.
         """
-        usable = key.full or bool(key.columns)
-        return bool(self._known) and usable and self._known[-1].key != key
+        if key.full or key.columns:
+            return key
+        return replace(key, columns=self.newest.columns, full=self.newest.full)
 
     def agrees(self, relation: Relation, place: Place) -> bool:
         """Tell whether a description says there what is known."""
@@ -108,11 +132,12 @@ class RootKeys:
         """Take what the catalog says, beyond all that was sent; tell of a change."""
         if not self.lacks(key):
             return False
-        self._insert(max((lsn, 0), self._known[-1].place), key)
+        self._insert(max((lsn, 0), self._known[-1].place), self._usable(key))
         return True
 
     def _insert(self, place: Place, key: RootKey) -> None:
-        fresh = _Since(*place, tuple(sorted(key.columns)), key.full)
+        columns = tuple(sorted(key.columns))
+        fresh = _Since(*place, columns, key.full, key.schema, key.table)
         at = self._index(place)
         if at >= 0 and self._known[at].place == place:
             self._known[at] = fresh

@@ -1,4 +1,4 @@
-"""A partition root's REPLICA IDENTITY that changes alone: no message says so.
+"""A partition root's REPLICA IDENTITY or name that changes alone: no message says so.
 
 pgoutput describes a root with a leaf, and knows of each leaf whether it was: so a new
 connection describes the root as it is now, and an old one goes on as it was.
@@ -109,3 +109,52 @@ def test_a_leaf_that_changes_with_its_root_tells_the_new_key_at_once(
     wanted = [("1", "a"), ("2", "b"), ("1", "a"), ("1", "c"), ("1", "c"), ("2", "b")]
     expected = [["1"], *(key(*one, BOTH) for one in wanted[1:])]
     assert sorted(keys(reader.count(6))) == sorted(expected)
+
+
+RENAMES = [
+    ("ALTER TABLE root RENAME TO renamed", "public.renamed"),
+    ("CREATE SCHEMA other; ALTER TABLE root SET SCHEMA other", "other.root"),
+]
+
+
+def insert(database: Database, table: str, row: int) -> None:
+    database.execute(f"INSERT INTO {table} VALUES ({row}, 'b', 'v')")  # noqa: S608
+
+
+renames = pytest.mark.parametrize(("rename", "name"), RENAMES, ids=["name", "schema"])
+
+
+@renames
+def test_a_root_that_is_renamed_goes_by_its_new_name_from_the_next_stream_on(
+    database: Database, runs: Runs, reader: Reader, rename: str, name: str
+) -> None:
+    walstream = streaming(database, runs, "DEFAULT")
+    reader.count(1)
+    database.execute(rename)
+    insert(database, name, 2)
+    sent = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+    assert {one.topic for one in sent} == {sent[0].topic}
+    walstream.until(f"partition root 'public.root' is '{name}' now")
+    wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")
+    insert(database, name, 3)
+    last = reader.until(lambda found: found[-1].new.get("id") == "3")[-1]
+    assert last.topic.endswith(name)
+
+
+@renames
+def test_a_replay_after_a_kill_keeps_the_topic_that_was_sent_to(
+    database: Database, runs: Runs, reader: Reader, rename: str, name: str
+) -> None:
+    walstream = streaming(database, runs, "DEFAULT")
+    reader.count(1)
+    database.execute(rename)
+    insert(database, name, 2)
+    sent = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+    walstream.kill()
+    to = show(sent[-1].op.lsn)  # behind the change: pgoutput tells the new name
+    verb(walstream.configuration, "positions", "rewind", SOURCE, "--to", to, "--yes")
+    walstream.start().streaming()
+    insert(database, name, 3)
+    found = reader.until(lambda found: found[-1].new.get("id") == "3")
+    assert {one.topic for one in found if one.name == sent[-1].name} == {sent[0].topic}
+    assert found[-1].topic.endswith(name)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from dataclasses import replace
 
 import psutil
 
@@ -95,6 +96,31 @@ def test_a_root_goes_by_what_is_kept_not_by_how_it_is_described() -> None:
         found.append(shape.table.key)
     assert found == [(0,), (1,), (1,), (2,)]
     assert relations.describe(relation("a", "b*", "c"), history, (250, 2)).key == (2,)
+
+
+def test_a_root_goes_out_under_the_name_that_is_kept() -> None:
+    keys = RootKeys()
+    before, after = relation("a*", "b"), replace(relation("a*", "b"), name="renamed")
+    keys.describe(before, (0, 0), 0)
+    keys.describe(after, (200, 0), 0)
+    history = KeyHistory([])
+    history.roots = {1: keys}
+    relations = Relations()
+    relations.reach(100)
+    assert relations.describe(after, history, (100, 0)).name == before.name
+    relations.reach(200)
+    assert relations.shapes[1].table.name == "renamed"
+    assert relations.shapes[1].table.oid == 1
+
+
+def test_a_root_whose_name_was_not_kept_has_the_described_one() -> None:
+    kept = {"lsn": 0, "seq_id": 0, "columns": ["a"], "full": False}
+    history = KeyHistory([])
+    history.roots = {1: RootKeys.from_json([kept])}
+    described = relation("a", "b*")
+    table = Relations().describe(described, history, PLACE)
+    assert (table.schema, table.name) == (described.namespace, described.name)
+    assert table.key == (0,)
 
 
 def test_a_root_without_the_columns_that_are_kept_goes_by_its_description() -> None:

@@ -1,4 +1,6 @@
-"""Under which key a root's rows go out: what was told first counts in every replay."""
+"""Under which key and name a root's rows go out: what was told first counts always."""
+
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -6,9 +8,10 @@ import pytest
 from walstream.pgoutput import Column, Relation
 from walstream.root_keys import RootKey, RootKeys
 
-ID = RootKey(frozenset({"id"}))
-CODE = RootKey(frozenset({"code"}))
-FULL = RootKey(frozenset(), full=True)
+ID = RootKey(frozenset({"id"}), False, "public", "root")
+CODE = replace(ID, columns=frozenset({"code"}))
+FULL = replace(ID, columns=frozenset(), full=True)
+RENAMED = replace(ID, table="renamed")
 
 
 def root(*names: str, identity: str = "i") -> Relation:
@@ -55,7 +58,7 @@ def test_of_what_may_have_been_sent_the_key_of_before_counts() -> None:
 def test_a_key_whose_columns_are_gone_was_never_sent() -> None:
     made = described((BY_ID, 10))
     assert made.describe(root("number*", "code"), (20, 0), 50)
-    assert made.at((20, 0)) == RootKey(frozenset({"number"}))
+    assert made.at((20, 0)) == replace(ID, columns=frozenset({"number"}))
 
 
 def test_the_catalog_counts_from_where_it_was_looked_at() -> None:
@@ -65,8 +68,35 @@ def test_the_catalog_counts_from_where_it_was_looked_at() -> None:
     assert [made.at((lsn, 0)) for lsn in (39, 40)] == [ID, CODE]
     assert not made.look(CODE, 50)
     # pgoutput may mark an index that the catalog holds for invalid
-    assert not made.look(RootKey(frozenset()), 50)
+    assert not made.look(replace(CODE, columns=frozenset()), 50)
     assert not RootKeys().look(CODE, 40)
+
+
+def test_a_name_counts_as_a_key_does() -> None:
+    made = described((BY_ID, 10))
+    renamed = replace(BY_ID, name="renamed")
+    assert not made.agrees(renamed, (20, 0))
+    assert made.lacks(RENAMED)
+    assert made.lacks(replace(ID, schema="other"))
+    assert made.describe(renamed, (20, 0), 50)
+    assert [made.at((lsn, 0)) for lsn in (20, 49, 50)] == [ID, ID, RENAMED]
+
+
+def test_a_root_without_an_identity_has_its_name_followed() -> None:
+    made = described((BY_ID, 10))
+    bare = replace(RENAMED, columns=frozenset())
+    assert made.look(bare, 40)
+    assert not made.lacks(bare)
+    assert [made.at((lsn, 0)) for lsn in (39, 40)] == [ID, RENAMED]
+
+
+def test_what_was_kept_without_a_name_is_read_and_takes_the_catalogs() -> None:
+    kept = {"lsn": 10, "seq_id": 0, "columns": ["id"], "full": False}
+    made = RootKeys.from_json([kept])
+    assert not made.newest.names
+    assert made.look(ID, 40)
+    assert not made.lacks(ID)
+    assert [made.at((lsn, 0)) for lsn in (10, 40)] == [RootKey(frozenset({"id"})), ID]
 
 
 def test_a_description_of_a_backlog_lies_before_what_the_catalog_said() -> None:

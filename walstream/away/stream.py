@@ -99,11 +99,11 @@ class BorrowedKeys:
         self._borrow(f"{relation.namespace}.{relation.name}", relation.oid)
 
     def watch(self, connection: Connection) -> None:
-        """Raise Restart where the source found another key of a root."""
+        """Raise Restart where the source found another key or name of a root."""
         del connection
         for oid, root in list(self._roots.items()):
             if self._root(oid).to_json() != root.to_json():
-                raise Restart("the source found another REPLICA IDENTITY")
+                raise Restart("the source found a root's new identity or name")
 
     def _root(self, oid: int) -> RootKeys:
         stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))

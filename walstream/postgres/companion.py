@@ -52,7 +52,6 @@ class SessionCompanion:
         self._watched = watched
         self._keys = keys
         self._wake = wake
-        self._oids: dict[str, int] = {}  # of the relation that has the name now
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._reading = Question[Values | None](
@@ -75,7 +74,6 @@ class SessionCompanion:
         Under FULL the message does not tell the primary key: it is looked up each time.
         """
         name = f"{relation.namespace}.{relation.name}"
-        self._oids[name] = relation.oid
         known = self._keys.knows(relation, place)
         full = relation.replica_identity == "f"
         # a look-up that is under way is this relation's: the loop asks for no other
@@ -125,8 +123,7 @@ class SessionCompanion:
     def _read(
         self, op: ReplicationOp, key: Mapping[str, Value], wanted: Sequence[str]
     ) -> Values | None:
-        oid = self._oids[op.table.full_name]
-        return toasted.read(self._watched.dsn, oid, op, key, wanted)
+        return toasted.read(self._watched.dsn, op.table.oid, op, key, wanted)
 
     def tick(self, *, paused: bool) -> None:
         """Watch the publication; while paused, see whether the server shuts down."""

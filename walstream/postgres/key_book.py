@@ -149,14 +149,19 @@ class KeyBook:
         return changed
 
     def watch(self, connection: Connection) -> None:
-        """Raise Restart where a root's key is another one, and nothing says so.
+        """Raise Restart where a root's key or name is another, and nothing says so.
 
         The next stream's look has it count from where the server is then: all that this
         one sent is below.
         """
-        for oid, (name, found) in roots.look(connection, list(self._roots)).items():
-            if self._roots[oid].lacks(found):
-                raise Restart(f"partition root {name!r} has another REPLICA IDENTITY")
+        for oid, found in roots.look(connection, list(self._roots)).items():
+            root = self._roots[oid]
+            if not root.lacks(found):
+                continue
+            was, now = root.newest.full_name, found.full_name
+            if root.newest.names and was != now:
+                raise Restart(f"partition root {was!r} is {now!r} now")
+            raise Restart(f"partition root {now!r} has another REPLICA IDENTITY")
 
     def _root(self, oid: int) -> RootKeys:
         if oid not in self._roots:

@@ -1,4 +1,4 @@
-"""Which replica identity partition roots have now; the stream may not say so yet."""
+"""Which replica identity and name roots have now; the stream may not say so yet."""
 
 from collections.abc import Collection
 from typing import Final
@@ -9,7 +9,7 @@ from walstream.root_keys import RootKey
 
 # as the identity in catalog.py, without the leaves: it is asked at every watch
 _IDENTITIES: Final = """
-SELECT c.oid::bigint, n.nspname || '.' || c.relname, c.relreplident = 'f',
+SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relreplident = 'f',
   ARRAY(SELECT a.attname::text FROM pg_index i, pg_attribute a
     WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
       AND (c.relreplident = 'd' AND i.indisprimary
@@ -23,17 +23,16 @@ WHERE c.oid::bigint = ANY (%s)
 
 def key_of(root: TableFacts) -> RootKey:
     """Give the key of a root that was looked at."""
-    return RootKey(frozenset(() if root.full else root.identity), root.full)
+    columns = frozenset(() if root.full else root.identity)
+    return RootKey(columns, root.full, root.schema, root.name)
 
 
-def look(
-    connection: Connection, oids: Collection[int]
-) -> dict[int, tuple[str, RootKey]]:
-    """Find those that are still there, with their names."""
+def look(connection: Connection, oids: Collection[int]) -> dict[int, RootKey]:
+    """Find those that are still there."""
     if not oids:
         return {}
     rows = connection.execute(_IDENTITIES, (list(oids),)).fetchall()
     return {
-        oid: (name, RootKey(frozenset(() if full else columns), full))
-        for oid, name, full, columns in rows
+        oid: RootKey(frozenset(() if full else columns), full, schema, table)
+        for oid, schema, table, full, columns in rows
     }
