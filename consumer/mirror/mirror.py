@@ -15,6 +15,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
+from weakref import WeakSet
 
 import psycopg
 from psycopg import sql
@@ -36,6 +37,9 @@ SELECT current_database(), system_identifier,
        current_setting('session_replication_role') FROM pg_control_system()
 """
 _NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
+# a row that a policy hides is an error, and not one that is gone; the handlers of
+# other consumers keep what their session has
+_EVERY_ROW: Final = "SELECT set_config('row_security', 'off', true)"
 _INFORMATION: Final = "information_schema"
 _OWN: Final = ("replication_consumer_", "replication_mirror_")
 
@@ -70,6 +74,7 @@ class PostgresMirror:
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
         self._checked = False
+        self._begun: WeakSet[Transaction] = WeakSet()  # batches that see every row
 
     def start(self) -> None:
         """Look at the target, and name what of it may refuse or double changes.
@@ -88,6 +93,8 @@ class PostgresMirror:
     def handle_message(self, tx: Transaction, op: Op, /) -> None:
         """Apply one op."""
         try:
+            if tx not in self._begun:
+                tx.execute(_EVERY_ROW)
             if not self._checked:
                 self._check(tx)
             self._order.see_source(tx, op)
@@ -95,6 +102,7 @@ class PostgresMirror:
                 _APPLY[op.kind](self, self._rows(tx, op), op)
         except psycopg.Error as error:
             self._shapes.pop(op.table.full_name, None)
+            self._begun.discard(tx)
             raised = translate(error, self._patience, op)
             if raised is error:
                 raise
@@ -106,6 +114,8 @@ class PostgresMirror:
         Without it each op locks its own, and two batches may wait for each other.
         """
         self._order.give_up(tx)  # what a batch held that was rolled back
+        tx.execute(_EVERY_ROW)
+        self._begun.add(tx)
         if self._order.off or len(ops) <= 1:
             return
         if not self._checked:
@@ -118,6 +128,7 @@ class PostgresMirror:
 
     def end_batch(self, tx: Transaction) -> None:
         """Write the positions that the batch moved; its transaction is to commit."""
+        self._begun.discard(tx)
         self._order.end(tx)
 
     def _with_shapes(

@@ -34,6 +34,11 @@ _OURS: Final = (
     psycopg.NotSupportedError,
 )
 _RETRYABLE_CLASSES: Final = ("40", "53", "55", "57")  # the consumer's own business
+_HIDES_ROWS: Final = "check_enable_rls"  # raises it, whatever the server's language
+_BYPASS: Final = (
+    "run ALTER ROLE … BYPASSRLS; for the dsn's role: an Update or Delete of a row that"
+    " it does not see would do nothing"
+)
 
 
 class MirrorError(WalstreamError):
@@ -82,6 +87,8 @@ def translate(
     state = error.sqlstate or ""
     if not isinstance(error, _OURS) or state[:2] in _RETRYABLE_CLASSES:
         return error
+    if error.diag.source_function == _HIDES_ROWS:
+        return stop(op, f"row-level security hides rows of it ({state})", _BYPASS)
     what = _said(error)
     if isinstance(error, _CURABLE):
         return wait(patience, op, what, _hint(error))

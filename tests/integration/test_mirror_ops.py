@@ -493,3 +493,41 @@ def test_an_ordinary_role_may_mirror(database: Database) -> None:
         assert [r[0] for r in target.rows()] == [1]
     finally:
         database.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+def test_rows_that_a_policy_hides_stop_the_mirror(database: Database) -> None:
+    name = f"role_{database.name}"
+    target = Target(database)
+    target.apply(insert(row("1")), insert(row("2")))
+    database.execute(
+        f"CREATE ROLE {name} LOGIN; GRANT SELECT, UPDATE, DELETE ON t TO {name};"
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY;"
+        f"CREATE POLICY odd ON t TO {name} USING (id = 1)"
+    )
+    try:
+        dsn = make_conninfo(database.dsn, user=name)
+        mirror = PostgresMirror(dsn, row_positions=False)
+        gone = delete({"id": "2"}, columns=("id", "n", "note"))
+        for op in (gone, update(row("2", "9"))):
+            with (
+                target.stops("public.t", "row-level security", "BYPASSRLS"),
+                psycopg.connect(dsn) as tx,
+            ):
+                mirror.handle_message(tx, op)
+        with (
+            target.stops("public.t", "BYPASSRLS"),
+            psycopg.connect(dsn) as tx,
+        ):
+            mirror.begin_batch(tx, [gone])
+            mirror.handle_message(tx, gone)
+        database.execute(f"ALTER ROLE {name} BYPASSRLS")
+        with psycopg.connect(dsn) as tx:
+            mirror.begin_batch(tx, [gone])
+            mirror.handle_message(tx, gone)
+            mirror.end_batch(tx)
+            tx.commit()
+            kept = tx.execute("SHOW row_security").fetchone()
+        assert kept == ("on",)  # of the transaction alone
+        assert [r[0] for r in target.rows()] == [1]
+    finally:
+        database.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
