@@ -188,9 +188,16 @@ def test_a_table_of_postgresql_that_is_locked_dropped_or_revoked_stops_no_other(
                 assert any(repair in text for text in scene.source().problems)
                 shop.execute(repair)
                 scene.arrives("b")
+                shop.execute("ALTER TABLE b ENABLE ROW LEVEL SECURITY")
+                scene.insert("b")
+                scene.turns_red('row-level security policy for table "b"')
+                repair = scene.table("b").repair
+                assert repair == f'ALTER ROLE "{role}" BYPASSRLS;'
+                shop.execute(repair)
+                scene.arrives("b")
                 comes_and_goes(scene)
                 dropped_last(scene)
-                assert len(scene.polled.said("a table is not polled")) >= 5
+                assert len(scene.polled.said("a table is not polled")) >= 6
         finally:
             database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 

@@ -234,6 +234,33 @@ def test_missing_right_names_the_statement_that_gives_it(
     assert looked(limited, 's.th"eirs%').table == 'th"eirs%'
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_rows_that_a_policy_hides_are_refused_and_not_missing(
+    limited: str, database: Home, driver: str
+) -> None:
+    url = limited.replace("+psycopg:", f"+{driver}:")
+    role = f"r_{database.name}"
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    database.execute("INSERT INTO t VALUES (1), (2), (3)")
+    database.execute(f"GRANT SELECT ON t TO {role}")
+    shape = looked(url, "t")
+    database.execute(
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY;"
+        "CREATE POLICY odd ON t USING (id % 2 = 1)"
+    )
+    with (
+        pytest.raises(PermissionLacking, match='policy for table "t"') as read_on,
+        Database(url).session() as connection,
+    ):
+        newest(connection, shape)
+    assert "BYPASSRLS" in (read_on.value.hint or "")
+    with pytest.raises(PermissionLacking, match='policy for table "t"') as caught:
+        looked(url, "t")
+    assert caught.value.repair.sql == f'ALTER ROLE "{role}" BYPASSRLS;'
+    database.execute(caught.value.repair.sql)
+    assert [row["id"] for row in read(url, "t").rows] == [1, 2, 3]
+
+
 def test_right_to_some_columns_is_enough_for_these(
     limited: str, database: Home
 ) -> None:

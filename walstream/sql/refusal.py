@@ -35,6 +35,11 @@ _LOCKED: Final[dict[str, Repair]] = {
     ),
     "(1205)": Repair(sql="SHOW FULL PROCESSLIST;"),
 }
+_HIDES_ROWS: Final = "check_enable_rls"  # raises it, whatever the server's language
+_BYPASS: Final = (
+    "run: ALTER ROLE … BYPASSRLS; for the url's user (of a view, for its owner), or"
+    " poll a view whose owner sees all rows: a hidden row would count as missing"
+)
 _MOST_WORDS: Final = 300  # characters
 Kind = type[WalstreamError]
 _Codes = TypeVar("_Codes")
@@ -101,7 +106,15 @@ def translate(
     if secret:
         words = words.replace(secret, "***")
     repair = next((sql for code, sql in _LOCKED.items() if code in words), NO_REPAIR)
-    return kind(f"{doing}: {words}", hint=_HINTS.get(kind, ""), repair=repair)
+    hint = _BYPASS if hides_rows(error) else _HINTS.get(kind, "")
+    return kind(f"{doing}: {words}", hint=hint, repair=repair)
+
+
+def hides_rows(error: BaseException) -> bool:
+    """Tell whether PostgreSQL refuses since a policy would hide rows."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    diagnosis = getattr(original, "diag", None)
+    return getattr(diagnosis, "source_function", None) == _HIDES_ROWS
 
 
 def _judge(error: BaseException) -> tuple[Kind, str]:

@@ -27,8 +27,8 @@ from sqlalchemy.types import NullType
 
 from walstream.errors import ConfigError, PermissionLacking, WalstreamError
 from walstream.sql.fitness import check_key, unescaped
-from walstream.sql.refusal import translate
-from walstream.sql.right import grant
+from walstream.sql.refusal import hides_rows, translate
+from walstream.sql.right import bypass, grant
 from walstream.sql.shape import Column, Shape, Type, Wish
 
 _NEAR: Final = 3  # names offered in the place of a wrong one
@@ -160,5 +160,6 @@ def _refused(
     refusal = translate(error, f"table {wish.name}")
     if not isinstance(refusal, PermissionLacking):
         return refusal
-    repair = grant(connection, *found)
+    cure = bypass if hides_rows(error) else grant
+    repair = cure(connection, *found)
     return PermissionLacking(str(refusal.args[0]), hint=refusal.hint, repair=repair)
