@@ -22,6 +22,7 @@ class Chunk:
     last: bool  # no row was left behind these
     size: int = 0  # bytes, about
     read_at: int = 0  # microseconds since 2000-01-01 UTC
+    ordered: tuple[str, ...] = ()  # by which types, operators, collations
 
     def end(self, count: int) -> Key:
         """Give after which key one goes on behind so many rows."""
@@ -30,5 +31,9 @@ class Chunk:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name the key's columns, as it is ordered."""
-        return tuple(self.table.columns[index] for index in self.order)
+        """Name the key's columns, as it is ordered, and what decides of that order.
+
+        A key says where to go on only while all of it is as it was.
+        """
+        columns = tuple(self.table.columns[index] for index in self.order)
+        return columns + self.ordered

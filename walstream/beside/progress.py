@@ -32,7 +32,7 @@ class Wish:
     truncated: bool = False  # it is delivered
     floor: int = 0  # the place of the Truncate: what is below was for rows before it
     after: Key | None = None  # rows up to this key are delivered
-    key: tuple[str, ...] = ()  # columns of `after`
+    key: tuple[str, ...] = ()  # columns of `after`, and what orders them
     rows: int = 0  # delivered
     error: str = ""  # why it does not go on
     serial: int = 0

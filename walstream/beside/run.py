@@ -80,8 +80,8 @@ class Reader(Protocol):
     ) -> Chunk:
         """Read rows behind a key, and have the stream come by soon.
 
-        `key` names the columns of `after`: where these are others now, it reads from
-        the first row on.
+        `key` names the columns of `after`, and what orders them: where that is another
+        now, it reads from the first row on.
         """
 
 

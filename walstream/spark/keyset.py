@@ -46,7 +46,14 @@ SELECT n.nspname, c.relname, ARRAY(
     JOIN pg_opclass o ON o.oid = class JOIN pg_amop m ON m.amopfamily = o.opcfamily
     JOIN pg_operator r ON r.oid = m.amopopr
     JOIN pg_namespace s ON s.oid = r.oprnamespace
-    WHERE s.nspname <> ALL (current_schemas(true)))
+    WHERE s.nspname <> ALL (current_schemas(true))),
+  ARRAY(
+    SELECT concat_ws(' ', a.attnum, a.atttypid, i.indclass[place - 1],
+      i.indcollation[place - 1],
+      pg_collation_actual_version(nullif(i.indcollation[place - 1], 0)))
+    FROM unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+    WHERE place <= i.indnkeyatts ORDER BY place)
 FROM unnest(%s::text[], %s::text[]) AS wanted (schema, name)
 JOIN pg_namespace n ON n.nspname = wanted.schema
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
@@ -86,6 +93,7 @@ class _Keyed:
     name: str
     key: tuple[str, ...]  # the row key, in the index's order
     collations: tuple[tuple[str, str] | None, ...]  # where not the columns' own
+    order: tuple[str, ...]  # what decides of two of its values which is first
 
 
 class KeysetReader:
@@ -145,7 +153,7 @@ class KeysetReader:
     ) -> Chunk:
         """Read rows behind a key, and have the stream come by soon.
 
-        From the first row on where these are no longer the columns of the key.
+        From the first row on where `key` is no longer what the rows are ordered by.
         """
         with self._session(f"reading table {name!r}") as connection:
             try:
@@ -183,7 +191,7 @@ class KeysetReader:
         oids = [part.relation.oid for part in parts]
         found = connection.execute(_FILES, (oids,)).fetchone()
         files = (found[0] or [], found[1] or []) if found else ([], [])
-        if keyed.key != key:
+        if keyed.key + keyed.order != key:
             after = None
         read: list[list[str | None]] = []
         size, last = 0, True
@@ -200,14 +208,15 @@ class KeysetReader:
         order = tuple(table.columns.index(column) for column in keyed.key if parts)
         last = last and len(read) < most
         now = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
-        return Chunk(table, read, order, seen, high, last, size, now), files
+        ordered = keyed.order if parts else ()
+        return Chunk(table, read, order, seen, high, last, size, now, ordered), files
 
     def _find(self, connection: Connection, name: str) -> tuple[_Keyed, list[Readable]]:
         """Find a table, its key and what holds its rows; raise what keeps them."""
         row = connection.execute(_KEY, _places(name)).fetchone()
         if row is None:
             raise ConfigError(f"there is no table {name!r}")
-        schema, bare, key, collations, outside = row
+        schema, bare, key, collations, outside, order = row
         if not key:
             raise ConfigError(
                 f"table {name!r} has no row key: its old rows cannot come in beside"
@@ -224,6 +233,7 @@ class KeysetReader:
             bare,
             tuple(key),
             tuple(tuple(one) if one else None for one in collations),
+            tuple(order),
         )
         parts = look(connection, wanted)
         if parts and not set(key) <= set(parts[0].relation.table.columns):
