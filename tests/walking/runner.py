@@ -21,6 +21,8 @@ from tests.walking.changes import ELSEWHERE, PUBLICATION, ROLE, creation, mended
 from tests.walking.oracle import Change, Fold, Order, Sight, look, now
 from tests.walking.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
+from walstream.positions import LmdbPositions
+from walstream.stored import PUBLICATIONS
 
 _WATCH_S: Final = 1.0
 _NOTICED_S: Final = 12.0  # six of these looks, and a slow machine
@@ -236,6 +238,7 @@ class Runner:
             return
         found = self._differences()
         if not found:
+            self._await_look()
             self._count("checks")
             self._forget_suspects()
             return
@@ -251,6 +254,22 @@ class Runner:
                 f"{self._said()}",
             )
         self._judge(found)
+
+    def _await_look(self) -> None:
+        """Wait until it has looked at the publications, if it runs on."""
+        folder, deadline = self._walstream.state, time.monotonic() + _NOTICED_S
+        wanted = self._members()
+        while self._walstream.running and time.monotonic() < deadline:
+            with LmdbPositions.beside(folder) as positions:
+                found = positions.read(PUBLICATIONS) if positions else None
+            known = {oid for one in (found or {}).values() for oid in one["tables"]}
+            if wanted <= known:
+                return
+            time.sleep(0.02)
+
+    def _members(self) -> set[int]:
+        rows = self._eye.execute("SELECT prrelid::bigint FROM pg_publication_rel")
+        return {oid for (oid,) in rows.fetchall()}
 
     def _forget_suspects(self) -> None:
         """Drop what is long ago: since all agrees, it is no reason for a stop."""

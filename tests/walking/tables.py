@@ -46,6 +46,7 @@ class Table:
     added: list[str] = field(default_factory=list)
     leaves: dict[str, str] = field(default_factory=dict)
     detached: dict[str, str] = field(default_factory=dict)
+    young: bool = False  # made since the last check: maybe no look found it yet
     made: int = 0  # leaves, columns and keys that were made so far
 
     @property

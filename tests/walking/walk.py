@@ -13,7 +13,8 @@ from typing import Final
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import PostgresServer
 from tests.walking.act import Act, Kind
-from tests.walking.changes import ROLE, Changes, World, creation
+from tests.walking.changes import ROLE, World, creation
+from tests.walking.compounds import Compounds
 from tests.walking.runner import Runner, WalkFailed
 from tests.walking.shrinking import shrunk
 from tests.walking.tables import BY_CODE, REGIONS, TYPES, WRITERS, Table, write
@@ -87,6 +88,8 @@ class Draw:
             self._up = True
             yield Act(Kind.START)
         yield Act(Kind.CHECK)
+        for table in self.world.tables:
+            table.young = False
 
     def _end_all(self, how: str) -> Iterator[Act]:
         for session in sorted(self._open):
@@ -94,7 +97,7 @@ class Draw:
         self._open.clear()
 
     def _step(self, choose: random.Random) -> Iterator[Act]:
-        changes = Changes(
+        changes = Compounds(
             self.world, choose, lambda table: self._rows(choose, table), self.without
         )
         dice = choose.random()
@@ -116,8 +119,8 @@ class Draw:
             return
         yield from self._end_all(choose.choice(["COMMIT", "ROLLBACK"]))
         kind = choose.choices(
-            ("schema", "migration", "publication", "harmless", "rights"),
-            (13, 2, 2, 2, 2),
+            ("schema", "migration", "publication", "compound", "harmless", "rights"),
+            (13, 2, 2, 4, 2, 2),
         )[0]
         if kind not in self.without:
             yield from getattr(changes, kind)()
