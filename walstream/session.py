@@ -135,7 +135,7 @@ class Session:
             away = self.members.oldest if self.members else NEVER
             # a rewind may go back to what the slot can still send
             oldest = min(begun.slot_start, away)
-            unsent = min(server.flush_lsn, stored.take_unsent(self._positions))
+            unsent = stored.take_unsent(self._positions, server.flush_lsn)
             keys.learn(captured, end, oldest, unsent)
             stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)

@@ -6,7 +6,7 @@ from typing import Final
 
 from walstream.formats import instant
 from walstream.keys import KeyHistory
-from walstream.lsn import NEVER, Lsn
+from walstream.lsn import Lsn
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
@@ -18,22 +18,28 @@ PUBLICATIONS: Final = "publications"
 """The document that says what they were when they were last looked at."""
 
 
-_DRAINED: Final = "drained"  # where a stream ended with nothing under way
+_SENT: Final = "sent"  # what bounds all that was ever sent
 
 
 def drained(positions: LmdbPositions) -> None:
     """Keep that the stream sent nothing beyond its position."""
     if (position := positions.position()) is not None:
-        positions.write({_DRAINED: position.resume})
+        sent = positions.read(_SENT) or {}
+        positions.write({_SENT: {**sent, "drained": position.resume}})
 
 
-def take_unsent(positions: LmdbPositions) -> Lsn:
-    """Tell from where on nothing was sent, for once: NEVER, if that is not known."""
-    place, position = positions.read(_DRAINED), positions.position()
-    if place is None:
-        return NEVER
-    positions.write({_DRAINED: None})
-    return place if position and position.resume == place else NEVER
+def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
+    """Tell from where on nothing was ever sent, before a stream begins.
+
+    Where the last one ended, if nothing was under way then, and not below where an
+    earlier one may have been, before a rewind. Else where the server is.
+    """
+    sent, position = positions.read(_SENT) or {}, positions.position()
+    unsent = flush_lsn
+    if position is not None and sent.get("drained") == position.resume:
+        unsent = min(flush_lsn, max(position.resume, sent.get("below", 0)))
+    positions.write({_SENT: {"below": unsent}})
+    return unsent
 
 
 def stored_of(positions: LmdbPositions, slot: str) -> Stored:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from walstream.keys import KeyHistory, KeySet
-from walstream.lsn import NEVER
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
@@ -42,10 +41,11 @@ def test_what_a_drained_stream_sent_ends_at_its_position_once(
     positions: LmdbPositions,
 ) -> None:
     drained(positions)
-    assert take_unsent(positions) == NEVER
+    assert take_unsent(positions, 900) == 900
+    positions.write({"sent": None})
     positions.store(POSITION)
     drained(positions)
-    assert [take_unsent(positions) for _ in range(2)] == [500, NEVER]
+    assert [take_unsent(positions, 900) for _ in range(2)] == [500, 900]
 
 
 def test_a_stream_that_went_on_since_may_have_sent_more(
@@ -54,7 +54,14 @@ def test_a_stream_that_went_on_since_may_have_sent_more(
     positions.store(POSITION)
     drained(positions)
     positions.store(replace(POSITION, resume=600))
-    assert take_unsent(positions) == NEVER
+    assert take_unsent(positions, 900) == 900
+
+
+def test_what_was_sent_before_a_rewind_was_sent(positions: LmdbPositions) -> None:
+    positions.store(POSITION)
+    take_unsent(positions, 900)
+    drained(positions)
+    assert take_unsent(positions, 1000) == 900
 
 
 def test_it_reaches_from_what_the_slot_has_to_the_position(
