@@ -42,7 +42,8 @@ SELECT c.oid::bigint, n.nspname || '.' || c.relname,
         OR i.indisprimary AND c.relreplident IN ('d', 'f')) ORDER BY a.attnum),
   ARRAY(SELECT a.attnum::int FROM pg_index i, pg_attribute a
     WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
-      AND a.attnum = ANY (i.indkey::int2[]) ORDER BY a.attnum)
+      AND a.attnum = ANY (i.indkey::int2[]) ORDER BY a.attnum),
+  c.relkind = 'p'
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND n.nspname !~ '^(pg_|information_schema)'
@@ -62,6 +63,7 @@ class Seen:
     key: list[int]
     rows: list[Row]
     primary: list[int] = field(default_factory=list)
+    partitioned: bool = False
 
     def by(self, key: Sequence[int]) -> dict[tuple[str | None, ...], Row]:
         return {tuple(row[one] for one in key): row for row in self.rows}
@@ -90,7 +92,7 @@ def look(connection: psycopg.Connection[Any]) -> Sight:
     """Read the tables, each value as PostgreSQL prints it."""
     found: Sight = {}
     rows = connection.execute(_CATALOG).fetchall()
-    for oid, name, numbers, columns, key, primary in rows:
+    for oid, name, numbers, columns, key, primary, partitioned in rows:
         query = f"SELECT * FROM {name}"  # noqa: S608 - a name of the walk's own
         result = connection.execute(query.encode()).pgresult
         assert result is not None
@@ -106,6 +108,7 @@ def look(connection: psycopg.Connection[Any]) -> Sight:
                 for at in range(result.ntuples)
             ],
             primary=primary,
+            partitioned=partitioned,
         )
     return found
 
@@ -144,8 +147,8 @@ class Fold:
     complaints: list[tuple[str, str]] = field(default_factory=list)  # table, what
     # without an identity: only its inserts are captured, and that is said
     unknown: set[str] = field(default_factory=set)
-    # as it was with its former primary key, and is now
-    rekeyed: dict[str, tuple[Seen, Seen]] = field(default_factory=dict)
+    # as it was with its former keys, and is now
+    rekeyed: dict[str, tuple[list[Seen], Seen]] = field(default_factory=dict)
     _met: set[str] = field(default_factory=set)  # of those: with rows since
     _since: int = 0  # what lies below was before the baseline
     _taken: dict[Name, tuple[bytes, bytes]] = field(default_factory=dict)
@@ -252,6 +255,7 @@ class Fold:
         backlog had (docs/decisions.md has it): walstream may read such a row under the
         key of before until it looks again, or under that of now. The row is known by
         its columns then, once: what comes after the next comparison has the right key.
+        So it is with a partition root's identity, until walstream has looked at it.
         """
         name = record.op.table.full_name
         if record.kind is Kind.TRUNCATE:
@@ -259,11 +263,13 @@ class Fold:
         found = [(after, before) for before, after in self._rekeying(name)]
         if name in self.rekeyed:
             self._met.add(name)
-            found.append(self.rekeyed[name])
+            former, after = self.rekeyed[name]
+            found += [(one, after) for one in former]
         row = record.new or record.old
         for other, right in found:
             named = {right.columns[one] for one in right.key}
-            if record.key == other.primary_of(row) and named <= row.keys():
+            keys = {other.primary_of(row), other.key_of(row)}
+            if record.key in keys and named <= row.keys():
                 return right.key_of(record.old or row), right.key_of(row)
         return record.key, record.key
 
@@ -295,12 +301,14 @@ class Fold:
                 continue
             _change_rows(rows, before, after)
             if _rekeys(before, after):
-                self.rekeyed[after.name] = (before, after)
+                former, _ = self.rekeyed.get(after.name, ([], after))
+                self.rekeyed[after.name] = ([*former, before], after)
             self.state[after.name] = {after.key_of(row): row for row in rows.values()}
 
 
 def _rekeys(before: Seen, after: Seen) -> bool:
-    return before.primary != after.primary
+    root = after.partitioned and before.key != after.key
+    return root or before.primary != after.primary
 
 
 def _change_rows(rows: dict[bytes, RowOf], before: Seen, after: Seen) -> None:

@@ -22,6 +22,9 @@ from tests.walking.oracle import Change, Fold, Order, Sight, look, now
 from tests.walking.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
 from walstream.positions import LmdbPositions
+from walstream.postgres import roots
+from walstream.postgres.key_book import ROOTS
+from walstream.root_keys import RootKeys
 from walstream.stored import PUBLICATIONS
 
 _WATCH_S: Final = 1.0
@@ -262,10 +265,20 @@ class Runner:
         while self._walstream.running and time.monotonic() < deadline:
             with LmdbPositions.beside(folder) as positions:
                 found = positions.read(PUBLICATIONS) if positions else None
+                told = positions is None or self._roots_told(positions)
             known = {oid for one in (found or {}).values() for oid in one["tables"]}
-            if wanted <= known:
+            if wanted <= known and told:
                 return
             time.sleep(0.02)
+
+    def _roots_told(self, positions: LmdbPositions) -> bool:
+        """Tell whether the keys that it keeps of roots are the catalog's."""
+        found = roots.look(self._eye, [int(n[6:]) for n in positions.names(ROOTS)])
+        kept = {
+            oid: RootKeys.from_json(positions.read(f"{ROOTS}{oid}") or [])
+            for oid in found
+        }
+        return not any(kept[oid].lacks(key) for oid, (_, key) in found.items())
 
     def _members(self) -> set[int]:
         rows = self._eye.execute("SELECT prrelid::bigint FROM pg_publication_rel")
