@@ -266,7 +266,13 @@ class Fold:
             former, after = self.rekeyed[name]
             found += [(one, after) for one in former]
         row = record.new or record.old
+        table = self.state.get(name, {})
+        sent = {n: v for n, v in row.items() if not isinstance(v, NotSent)}
+        had = {} if record.kind is Kind.INSERT or record.key in table else table
         for other, right in found:
+            for key, held in had.items():
+                if record.key in {other.primary_of(held), other.key_of(held)}:
+                    return key, right.key_of({**held, **sent})
             named = {right.columns[one] for one in right.key}
             keys = {other.primary_of(row), other.key_of(row)}
             if record.key in keys and named <= row.keys():
