@@ -278,7 +278,7 @@ class Runner:
             oid: RootKeys.from_json(positions.read(f"{ROOTS}{oid}") or [])
             for oid in found
         }
-        return not any(kept[oid].lacks(key) for oid, (_, key) in found.items())
+        return not any(kept[oid].lacks(key) for oid, key in found.items())
 
     def _members(self) -> set[int]:
         rows = self._eye.execute("SELECT prrelid::bigint FROM pg_publication_rel")
