@@ -229,6 +229,7 @@ class Runner:
             -signal.SIGTERM,
         ):  # at its start
             self._judge([])
+            return  # cured, it runs again
         self._up = False
         self._count("kills" if kill else "stops")
 
