@@ -138,9 +138,10 @@ def test_a_root_that_is_renamed_goes_by_its_new_name_from_the_next_stream_on(
     database.execute(rename)
     insert(database, name, 2)
     sent = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
-    assert {one.topic for one in sent} == {sent[0].topic}
-    walstream.until(f"partition root 'public.root' is '{name}' now")
-    wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")
+    # PostgreSQL 18 may describe the root anew at once, where its schema is another
+    if sent[-1].topic == sent[0].topic:
+        walstream.until(f"partition root 'public.root' is '{name}' now")
+        wait_until(lambda: len(walstream.said("streaming")) > 1, 30, "it streams again")
     insert(database, name, 3)
     reader.until(lambda _: topics(reader, 3))
     assert topics(reader, 3) == [sent[0].topic.replace("public.root", name)]
@@ -162,5 +163,5 @@ def test_a_replay_after_a_kill_keeps_the_topic_that_was_sent_to(
     insert(database, name, 3)
     # topics arrive in any order
     reader.until(lambda _: topics(reader, 3) and len(topics(reader, 2)) > 1)
-    assert topics(reader, 2) == [sent[0].topic] * 2
+    assert topics(reader, 2) == [sent[-1].topic] * 2
     assert topics(reader, 3) == [sent[0].topic.replace("public.root", name)]
