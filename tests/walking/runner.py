@@ -102,6 +102,8 @@ class Runner:
         self._eye = enter(
             psycopg.connect(self._database.dsn, autocommit=True, prepare_threshold=None)
         )
+        # acts that were taken out by shrinking may leave a transaction open
+        self._eye.execute("SET lock_timeout = '60s'")
         for sql in self._setup:
             self._eye.execute(sql.replace(ROLE, self.role).encode())
         prefix = f"walk_{self._database.name}."
