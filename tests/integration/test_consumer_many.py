@@ -26,6 +26,7 @@ def setting(
         yield Setting(kafka, database, f"{topic_prefix}item")
 
 
+@pytest.mark.fault_long  # a broker takes half a minute to make so many logs
 def test_a_thousand_partitions_take_eight_sessions(setting: Setting) -> None:
     feed = setting.make(_PARTITIONS)
     for number in range(2 * _PARTITIONS):
