@@ -110,14 +110,14 @@ class KeyHistory:
     def settle(self, lsn: Lsn, seen: KeySet) -> bool:
         """Keep that `seen.columns` came at `lsn`, and `seen.from_lsn` found the rest.
 
-        Columns that came and went while nobody looked: the set that counts there gets
-        a next one now, so that none that is found later is taken for it in a replay.
-        Tells whether anything changed.
+        Columns that came and went while nobody looked, or a key that is not all among
+        them: the set that counts there gets a next one now, so that none that is found
+        later is taken for it in a replay. Tells whether anything changed.
         """
         sets = self._of(seen.oid)
-        if not sets or not sets[-1].columns or sets[-1].had(seen.columns):
+        if not sets or not sets[-1].columns or _at(sets, lsn) is not sets[-1]:
             return False
-        if _at(sets, lsn) is not sets[-1]:
+        if sets[-1].had(seen.columns) and sets[-1].keyed(seen.columns):
             return False
         from_lsn = max(seen.from_lsn, self._sets[-1].from_lsn)
         self._sets.append(replace(sets[-1], from_lsn=from_lsn))

@@ -210,6 +210,12 @@ _COMES_AGAIN: Final[Steps] = [
     *(("add", 0), ("replace", 2), ("write", 0), ("read", 4)),
 ]
 
+# the name of the key's column is another column's by the look, and its key next
+_GOES_OVER: Final[Steps] = [
+    *(("drop", 1), ("recreate", 0), ("write", 0), ("rename", 0), ("add", 0)),
+    *(("read", 0), ("in replace", 1)),
+]
+
 # the key's column is another one by the look, and the row has none of that name
 _GOES_AND_COMES: Final[Steps] = [
     *(("drop", 1), ("write", 0), ("add", 0), ("swap", 1), ("read", 0)),
@@ -219,6 +225,7 @@ _DDL: Final = ["rename", "swap", "add", "drop", "recreate", "replace", "unkey"]
 
 @settings(max_examples=1500, deadline=None)
 @example(_COMES_AGAIN)
+@example(_GOES_OVER)
 @given(steps(*_DDL, *(f"{_WITHIN}{ddl}" for ddl in _DDL), "analyze"))
 def test_every_replay_names_keys_and_splits_alike(drawn: Steps) -> None:
     play(drawn)
