@@ -73,6 +73,13 @@ class Child:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    def freeze(self) -> None:
+        """SIGSTOP; back when all of its threads stand still, or it ended."""
+        self.send(signal.SIGSTOP)
+        # a thread without a core goes on a while yet: the kernel tells of the last
+        with suppress(ChildProcessError):  # it ended before, and was seen to
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
     def wait(self, timeout_s: float) -> bool:
         """Whether it ended in time."""
         try:
@@ -85,7 +92,7 @@ class Child:
         """SIGKILL it and all that descend from it; back when all are gone."""
         if not self.running:
             return
-        self.send(signal.SIGSTOP)  # no new children while they are counted
+        self.freeze()  # no new children while they are counted
         family = descendants(self.pid)
         for pid in [self.pid, *family]:
             with suppress(ProcessLookupError):

@@ -140,7 +140,7 @@ class SingleProcess(LocalServer):
 
     def freeze(self) -> None:
         """Let it fall silent with its connections open, as a hung machine does."""
-        self._running_child().send(signal.SIGSTOP)
+        self._running_child().freeze()
 
     def thaw(self) -> None:
         self._running_child().send(signal.SIGCONT)
