@@ -28,7 +28,7 @@ from walstream.errors import (
 from walstream.kafka import kept
 from walstream.kafka.asking import Asking
 from walstream.kafka.described import NO_IDENTITY
-from walstream.kafka.outbox import Headers, Outbox, stood_still
+from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.producer import (
     client_properties,
     fits_queue,
@@ -39,6 +39,7 @@ from walstream.kafka.reader import Record
 from walstream.kafka.remark import Tools
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
+from walstream.kafka.turn_clock import TurnClock, stood_still
 from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE, TOPIC
 from walstream.ports import Positions
@@ -89,7 +90,7 @@ class Outlet:
         self._outbox: Outbox | None = None
         self._built_for = (0, 0)  # limits that the outbox was built for
         self._next_refresh = time.monotonic() + _REFRESH_S
-        self._now_ms = 0
+        self._clock = TurnClock()
         self._leash = lasting.leash
         self._window = Window(lasting.leash.give_up_s)
         self._quota = 1.0  # bytes that may be put before the next `serve`
@@ -109,23 +110,16 @@ class Outlet:
             properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
             self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
-        self._take_time(self._outbox)
+        still_ms = self._clock.turn()
+        if still_ms > self._leash.frozen_after_ms and self._outbox.in_flight:
+            # the group may have given the partitions to another member meanwhile
+            self._outbox.close(0.0)  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
         room = self._outbox.serve()
         self._quota = self._window.quota(
             time.monotonic(), self.meter.records, self._outbox.in_flight
         )
         return room and self._quota > 0
-
-    def _take_time(self, outbox: Outbox) -> None:
-        """Read the clock; give up what is under way when it says that we stood still.
-
-        The group may have given the partitions to another member meanwhile.
-        """
-        now_ms = int(time.time() * 1000)
-        still_ms, self._now_ms = now_ms - (self._now_ms or now_ms), now_ms
-        if still_ms > self._leash.frozen_after_ms and outbox.in_flight:
-            outbox.close(0.0)  # before a poll lets librdkafka send more of it
-            raise stood_still(still_ms)
 
     @property
     def has_room(self) -> bool:
@@ -241,7 +235,7 @@ class Outlet:
         if self._outbox is None:
             raise Restart("the sink was not ready")
         self._check_size(topic, record, headers)
-        stamp = timestamp(record.timestamp_ms, self._now_ms, topic.retention_ms)
+        stamp = timestamp(record.timestamp_ms, self._clock.now_ms, topic.retention_ms)
         if stamp != (record.timestamp_ms or 0):
             self._say_redated(topic.name)
         size = len(record.value or b"") + _RECORD_OVERHEAD

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.acquaint import acquaint
 from walstream.counted import Counted
-from walstream.errors import ConfigError, Restart, WalstreamError
+from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.failure import failure
 from walstream.meter import SinkMeter
 from walstream.metrics import SINK
@@ -28,18 +28,6 @@ _POLL_S: Final = 0.05
 _FLUSH_S: Final = 0.001
 Headers = list[tuple[str, str | bytes | None]]
 _log = structlog.get_logger()
-
-
-def stood_still(still_ms: int) -> Restart:
-    """Make the error of a process that was stopped for so long, as its clock says.
-
-    Somebody else may go on from the position by then: what was under way was purged,
-    and comes again unless it did already.
-    """
-    return Restart(
-        f"this process stood still for {still_ms / 1000:.0f} s: what was under way to"
-        " Kafka is given up, and sent again from the position"
-    )
 
 
 class _Trouble:

@@ -1,6 +1,5 @@
 """The Kafka sink: each op becomes records of its topic, in order."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -8,12 +7,13 @@ from typing import Any, ClassVar, Final
 
 from walstream.errors import Restart, WalstreamError
 from walstream.kafka import producer as producers
-from walstream.kafka.outbox import Headers, Outbox, stood_still
+from walstream.kafka.outbox import Headers, Outbox
 from walstream.kafka.outboxes import Outboxes, parts_for
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
+from walstream.kafka.turn_clock import TurnClock, stood_still
 from walstream.ledger import Transaction
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.partitioner import PARTITIONERS
@@ -58,7 +58,7 @@ class KafkaSink:
         self._met: set[str] = set()  # topics that fit the outbox
         # where this producer's records come from: once for each partition
         self._headers: Headers = [("walstream-source", rules.source_header)]
-        self._now_ms = 0
+        self._clock = TurnClock()
         self._watch = TopicWatch(topics)
 
     def ready(self) -> bool:
@@ -70,21 +70,12 @@ class KafkaSink:
             if not self._topics.have(self._expected):
                 return False
             self._outboxes = self._open()
-        self._take_time(self._outboxes)
+        still_ms = self._clock.turn()
+        if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
+            self._outboxes.close()  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
         self._look_at_topics(self._outboxes)
         return self._outboxes.serve()
-
-    def _take_time(self, outboxes: Outboxes) -> None:
-        """Read the clock; give up what is under way when it says that we stood still.
-
-        The wall clock, which a suspended machine's monotonic one may not follow. When
-        it is set forward the stream begins again for nothing.
-        """
-        now_ms = int(time.time() * 1000)
-        still_ms, self._now_ms = now_ms - (self._now_ms or now_ms), now_ms
-        if still_ms > self._rules.frozen_after_ms and outboxes.in_flight:
-            outboxes.close()  # before a poll lets librdkafka send more of it
-            raise stood_still(still_ms)
 
     def _open(self) -> Outboxes:
         self._limits = self._topics.limits
@@ -252,7 +243,7 @@ class KafkaSink:
                 value,
                 target.aim.route.key.table_key,
                 partition,
-                topic.timestamp_ms(op.commit_time, self._now_ms),
+                topic.timestamp_ms(op.commit_time, self._clock.now_ms),
                 transaction,
                 self._headers if topic.begins(partition) else None,
             )
@@ -280,7 +271,7 @@ class KafkaSink:
                     value,
                     key,
                     partition,
-                    topic.timestamp_ms(op.commit_time, self._now_ms),
+                    topic.timestamp_ms(op.commit_time, self._clock.now_ms),
                     transaction,
                     self._headers if topic.begins(partition) else None,
                 )
@@ -320,7 +311,7 @@ class KafkaSink:
             value,
             key,
             partition,
-            topic.timestamp_ms(op.commit_time, self._now_ms),
+            topic.timestamp_ms(op.commit_time, self._clock.now_ms),
             transaction,
             self._headers if topic.begins(partition) else None,
         )
