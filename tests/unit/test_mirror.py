@@ -126,6 +126,7 @@ WITHOUT = {
     "walstream/sql/__init__.py": "a docstring",
     "walstream/sql/psycopg2_text.py": _SERVERS,
     "walstream/sql/psycopg_text.py": _SERVERS,
+    "walstream/sql/sequence.py": _SERVERS,
     "walstream/sql/transactions.py": _SERVERS,
     "walstream/standing/chained.py": _SERVERS,
     "walstream/standing/facts.py": "records",

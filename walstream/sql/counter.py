@@ -14,30 +14,17 @@ from typing import Final
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
+from walstream.sql.sequence import DRAWN, asked
 from walstream.sql.shape import Shape
 
-_POSTGRES: Final = text("""
-WITH RECURSIVE family (oid) AS (
-  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relname = :name AND CASE :schema WHEN '' THEN pg_table_is_visible(c.oid)
-    ELSE n.nspname = :schema END
-  UNION SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent
-), drawn (oid) AS (
-  SELECT d.objid FROM pg_depend d JOIN pg_attribute a
-    ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-    AND d.deptype = 'i' AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
-  UNION SELECT d.refobjid FROM pg_depend d JOIN pg_attrdef v ON v.oid = d.objid
-    JOIN pg_attribute a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
-  WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
-    AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
-)
+_POSTGRES: Final = text(f"""
+{DRAWN}
 SELECT s.seqrelid::regclass::text, s.seqrelid::text, pg_relation_filenode(s.seqrelid),
   concat_ws('/', s.seqtypid, s.seqstart, s.seqincrement, s.seqmin, s.seqmax,
     s.seqcache, s.seqcycle),
   has_sequence_privilege(s.seqrelid, 'SELECT') AND s.seqincrement > 0
 FROM pg_sequence s JOIN drawn d ON d.oid = s.seqrelid
-""")
+""")  # noqa: S608 - two constants
 _MYSQL: Final = text("""
 SELECT t.auto_increment FROM information_schema.tables t
 JOIN information_schema.columns c USING (table_schema, table_name)
@@ -95,7 +82,7 @@ def _sequences(
     connection: Connection, shape: Shape
 ) -> list[tuple[str, str, int, str, bool]]:
     with connection.begin():
-        rows = connection.execute(_POSTGRES, _asked(shape)).all()
+        rows = connection.execute(_POSTGRES, asked(shape)).all()
     return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
 
@@ -119,7 +106,7 @@ def _of_mysql(connection: Connection, shape: Shape) -> int | None:
             if error.orig is None or _UNKNOWN_VARIABLE not in error.orig.args:
                 raise  # but that of an older one
     with connection.begin():
-        found = connection.execute(_MYSQL, _asked(shape)).scalar()
+        found = connection.execute(_MYSQL, asked(shape)).scalar()
     return None if found is None else int(found)
 
 
@@ -127,12 +114,8 @@ def _of_sqlite(connection: Connection, shape: Shape) -> int | None:
     with connection.begin():
         if not connection.execute(_SQLITE_COUNTS).scalar():
             return None
-        found = connection.execute(_SQLITE, _asked(shape)).scalar()
+        found = connection.execute(_SQLITE, asked(shape)).scalar()
     return None if found is None else int(found)
-
-
-def _asked(shape: Shape) -> dict[str, str]:
-    return {"schema": shape.schema, "name": shape.table, "key": shape.key.name}
 
 
 _NEXT: Final[Mapping[str, Callable[[Connection, Shape], int | None]]] = {

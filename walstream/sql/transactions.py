@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from walstream.errors import NO_REPAIR, PermissionLacking, Repair
 from walstream.sql.refusal import translate
 from walstream.sql.right import account
+from walstream.sql.sequence import DRAWN, asked
 from walstream.sql.shape import Shape
 
 # InnoDB draws a number just before its transaction can be seen
@@ -71,22 +72,8 @@ def is_nameless(name: str) -> bool:
     return name.startswith((_PREPARED, _DETACHED))
 
 
-_POSTGRES: Final = text("""
-WITH RECURSIVE family (oid) AS (
-  SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relname = :name AND CASE :schema WHEN '' THEN pg_table_is_visible(c.oid)
-    ELSE n.nspname = :schema END
-  UNION SELECT i.inhrelid FROM pg_inherits i JOIN family f ON f.oid = i.inhparent
-), drawn (oid) AS (
-  SELECT d.objid FROM pg_depend d JOIN pg_attribute a
-    ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-    AND d.deptype = 'i' AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
-  UNION SELECT d.refobjid FROM pg_depend d JOIN pg_attrdef v ON v.oid = d.objid
-    JOIN pg_attribute a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
-  WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
-    AND a.attname = :key AND a.attrelid IN (SELECT oid FROM family)
-), sequences AS (SELECT s.* FROM pg_sequence s JOIN drawn d ON d.oid = s.seqrelid)
+_POSTGRES: Final = text(f"""
+{DRAWN}, sequences AS (SELECT s.* FROM pg_sequence s JOIN drawn d ON d.oid = s.seqrelid)
 SELECT pg_is_in_recovery(),
   EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid IN (SELECT oid FROM family)),
   (SELECT count(*) FROM sequences),
@@ -95,11 +82,11 @@ SELECT pg_is_in_recovery(),
     WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND relation IN (SELECT oid FROM family UNION SELECT seqrelid FROM sequences))
-""")
+""")  # noqa: S608 - two constants
 
 
 def _ask_postgres(connection: Connection, shape: Shape) -> Open | Lacking:
-    row = connection.execute(_POSTGRES, _asked(shape)).one()
+    row = connection.execute(_POSTGRES, asked(shape)).one()
     standby, subscribed, sequences, plain, names = row
     if standby:
         return Lacking("a standby does not know the transactions of its primary")
@@ -220,7 +207,7 @@ def _innodb_transactions(connection: Connection) -> Open:
 
 
 def _mysql_lacks(connection: Connection, shape: Shape) -> str:
-    engine, extra = connection.execute(_MYSQL_TABLE, _asked(shape)).one()
+    engine, extra = connection.execute(_MYSQL_TABLE, asked(shape)).one()
     if engine != "InnoDB":
         return f"{engine} does not tell which transactions are open"
     if "auto_increment" not in (extra or "").lower():
@@ -231,10 +218,6 @@ def _mysql_lacks(connection: Connection, shape: Shape) -> str:
     if connection.execute(_MYSQL_REPLICA).scalar():
         return "a replica does not know the transactions of its primary"
     return ""
-
-
-def _asked(shape: Shape) -> dict[str, str]:
-    return {"schema": shape.schema, "name": shape.table, "key": shape.key.name}
 
 
 _ENGINES: Final[Mapping[str, Callable[[Connection, Shape], Open | Lacking]]] = {
