@@ -108,7 +108,7 @@ class SessionCompanion:
         ]
         if not self._watched.read_toast:
             raise HistoryError(
-                f"{toasted.which(op)}, and PostgreSQL did not send {wanted}",
+                toasted.which(op, wanted),
                 hint="ALTER TABLE ... REPLICA IDENTITY FULL, or"
                 ' toast_on_key_change = "read"; then: walstream run',
             )

@@ -6,6 +6,7 @@ database's settings: a replay and a backfill repeat the stream byte for byte.
 
 import os
 import re
+import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -139,3 +140,10 @@ def _first_line(error: psycopg.Error) -> str:
     text = error.diag.message_primary or str(error)
     # a multi-host or failed connection says more than one line: the cause is the first
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def readable(socket: int, timeout_s: float) -> bool:
+    """Wait for the server's bytes; tell whether there are any."""
+    waiting = select.poll()  # not select: it ends at descriptor 1023
+    waiting.register(socket, select.POLLIN)
+    return bool(waiting.poll(timeout_s * 1000))

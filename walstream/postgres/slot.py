@@ -1,6 +1,5 @@
 """The replication slot: look at it, create it, end who holds it, drop it."""
 
-import select
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,13 @@ from psycopg.pq.abc import PGresult
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
 from walstream.postgres import spill, synchronous
-from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.connection import (
+    Connection,
+    connect,
+    readable,
+    session,
+    translate,
+)
 from walstream.postgres.health import Health
 
 _WAIT_NOTICE_S: Final = 10.0
@@ -221,7 +226,7 @@ def create(dsn: str, wish: Wish, patience: Patience) -> Created:
     told = False
     try:
         while pgconn.is_busy():
-            if _readable(pgconn.socket, _POLL_S):
+            if readable(pgconn.socket, _POLL_S):
                 pgconn.consume_input()
             if patience.stopped.is_set():
                 raise Transient("stopped while the slot was being created")
@@ -242,12 +247,6 @@ def create(dsn: str, wish: Wish, patience: Patience) -> Created:
         replication.close()
         raise
     return Created(parse(point), snapshot, replication)
-
-
-def _readable(socket: int, timeout_s: float) -> bool:
-    waiting = select.poll()  # not select: it ends at descriptor 1023
-    waiting.register(socket, select.POLLIN)
-    return bool(waiting.poll(timeout_s * 1000))
 
 
 def _refused(result: PGresult | None, name: str) -> WalstreamError:

@@ -25,6 +25,7 @@ from walstream.postgres.connection import (
     Connection,
     connect,
     publication_lost,
+    readable,
     translate,
 )
 from walstream.postgres.server import Server
@@ -228,15 +229,9 @@ class SlotSource:
             if size < 0:
                 return
             if size == 0:
-                if not _wait_readable(self._pgconn.socket, left):
+                if not readable(self._pgconn.socket, left):
                     return
                 self._pgconn.consume_input()
-
-
-def _wait_readable(socket: int, timeout_s: float) -> bool:
-    waiting = select.poll()  # not select: it ends at descriptor 1023
-    waiting.register(socket, select.POLLIN)
-    return bool(waiting.poll(timeout_s * 1000))
 
 
 def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is told

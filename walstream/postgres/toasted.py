@@ -142,14 +142,13 @@ def _select(
     return [None if value is None else value.decode() for value in values]
 
 
-def which(op: ReplicationOp) -> str:
-    """Name an update, and what it did that wants the whole row."""
+def which(op: ReplicationOp, wanted: Sequence[str]) -> str:
+    """Name an update, what it did that wants the whole row, and what it lacks."""
     did = "came past the row filter" if op.kind is Kind.INSERT else "changed its key"
-    return f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did}"
-
-
-def _which(op: ReplicationOp, wanted: Sequence[str]) -> str:
-    return f"{which(op)}, and PostgreSQL did not send {list(wanted)}"
+    return (
+        f"an update of {op.table.full_name!r} at ({show(op.lsn)}, {op.seq_id}) {did},"
+        f" and PostgreSQL did not send {list(wanted)}"
+    )
 
 
 def _denied(
@@ -168,7 +167,7 @@ def _denied(
         else f"GRANT SELECT ON {name} TO {role};"
     )
     return PermissionLacking(
-        f"{_which(op, wanted)}: they cannot be read from the table: {why}",
+        f"{which(op, wanted)}: they cannot be read from the table: {why}",
         hint=f"run: {cure} To need no right for later rows:"
         f" ALTER TABLE {name} REPLICA IDENTITY FULL;",
         repair=Repair(sql=cure, then="walstream run"),
@@ -179,7 +178,7 @@ def _renamed(
     op: ReplicationOp, wanted: Sequence[str], now: Sequence[str]
 ) -> HistoryError:
     return HistoryError(
-        f"{_which(op, wanted)}: the table's columns are others by now:"
+        f"{which(op, wanted)}: the table's columns are others by now:"
         f" {list(now)} instead of {list(op.table.columns)}",
         hint="name and type them as they were until walstream has passed; or begin"
         " anew, with a backfill. Under REPLICA IDENTITY FULL nothing has to be read",

@@ -241,7 +241,7 @@ def _still_there(connection: Connection, left: frozenset[str]) -> frozenset[str]
         return left
     wanted = {int(oid) for key in left for oid in key.split("/")}
     rows = connection.execute(
-        "SELECT oid::bigint FROM pg_class WHERE oid::bigint = ANY (%s)", (list(wanted),)
+        "SELECT oid::bigint FROM pg_class WHERE oid = ANY (%s::oid[])", (list(wanted),)
     ).fetchall()
     there = {oid for (oid,) in rows}
     return frozenset(
