@@ -239,9 +239,10 @@ class Assembler:
             row: list[Value] = [OMITTED if value is None else value for value in old]
             return row, any_absent(row)
         row = list(shape.omitted)
-        for index in shape.identity:
+        # the key, not what the message marks: a root's may be another one by now
+        for index in shape.table.key:
             row[index] = old[index]
-        return row, len(shape.identity) < len(row)
+        return row, len(shape.table.key) < len(row)
 
 
 def _wrong_width(row: Row, shape: Shape) -> WalstreamError:

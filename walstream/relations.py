@@ -26,7 +26,6 @@ class Shape:
     history: KeyHistory
     table: Table
     split: tuple[int, ...]  # columns whose change splits an update
-    identity: tuple[int, ...]  # columns that an old row marked 'K' carries
     omitted: list[Value]  # such a row, without them
     whole: bool  # may a null in an old row marked 'O' be believed?
     blind: tuple[Blind, ...]  # whose old rows do not carry all of `split`
@@ -45,8 +44,6 @@ class Shape:
         self.history = history
         self.table = table
         self.split = split
-        # not what the message marks: a root's may be another one by now
-        self.identity = table.key
         self.omitted = [OMITTED] * len(relation.columns)
         self.whole = True
         self.blind = ()

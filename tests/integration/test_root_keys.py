@@ -126,6 +126,17 @@ def topics(reader: Reader, row: int) -> list[str]:
     return [one.topic for one in reader.records if one.new.get("id") == str(row)]
 
 
+def renamed(
+    database: Database, runs: Runs, reader: Reader, rename: str, name: str
+) -> tuple[Walstream, list[Record]]:
+    """Stream a root, and a row each before and behind its renaming."""
+    walstream = streaming(database, runs, "DEFAULT")
+    reader.count(1)
+    database.execute(rename)
+    insert(database, name, 2)
+    return walstream, [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+
+
 renames = pytest.mark.parametrize(("rename", "name"), RENAMES, ids=["name", "schema"])
 
 
@@ -133,11 +144,7 @@ renames = pytest.mark.parametrize(("rename", "name"), RENAMES, ids=["name", "sch
 def test_a_root_that_is_renamed_goes_by_its_new_name_from_the_next_stream_on(
     database: Database, runs: Runs, reader: Reader, rename: str, name: str
 ) -> None:
-    walstream = streaming(database, runs, "DEFAULT")
-    reader.count(1)
-    database.execute(rename)
-    insert(database, name, 2)
-    sent = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+    walstream, sent = renamed(database, runs, reader, rename, name)
     # PostgreSQL 18 may describe the root anew at once, where its schema is another
     if sent[-1].topic == sent[0].topic:
         walstream.until(f"partition root 'public.root' is '{name}' now")
@@ -151,11 +158,7 @@ def test_a_root_that_is_renamed_goes_by_its_new_name_from_the_next_stream_on(
 def test_a_replay_after_a_kill_keeps_the_topic_that_was_sent_to(
     database: Database, runs: Runs, reader: Reader, rename: str, name: str
 ) -> None:
-    walstream = streaming(database, runs, "DEFAULT")
-    reader.count(1)
-    database.execute(rename)
-    insert(database, name, 2)
-    sent = [*reader.until(lambda found: found[-1].new.get("id") == "2")]
+    walstream, sent = renamed(database, runs, reader, rename, name)
     walstream.kill()
     to = show(sent[-1].op.lsn)  # behind the change: pgoutput tells the new name
     verb(walstream.configuration, "positions", "rewind", SOURCE, "--to", to, "--yes")

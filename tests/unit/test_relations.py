@@ -92,7 +92,7 @@ def test_a_root_goes_by_what_is_kept_not_by_how_it_is_described() -> None:
         if lsn == 100:
             relations.describe(relation("a", "b*", "c"), history, (lsn, 0))
         shape = relations.shapes[1]
-        assert shape.identity == shape.split == shape.table.key
+        assert shape.split == shape.table.key
         found.append(shape.table.key)
     assert found == [(0,), (1,), (1,), (2,)]
     assert relations.describe(relation("a", "b*", "c"), history, (250, 2)).key == (2,)
