@@ -50,6 +50,15 @@ _LONG_ON_15 = {
     "test_what_cannot_come_in_beside_is_refused",
     "test_what_is_printed_fits_its_published_schema",
 }
+# whole modules of such: a run of walstream, or several, for each of many events
+_LONG_MODULES_ON_15 = {
+    "tests.integration.test_identity",
+    "tests.integration.test_key_changes",
+    "tests.integration.test_mirror_keys",
+    "tests.integration.test_publication_lost",
+    "tests.integration.test_publication_watch",
+    "tests.integration.test_root_keys",
+}
 _ON_15 = re.compile(r"\[(pg)?15[-\]]")
 
 
@@ -63,9 +72,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if getattr(item, "originalname", "") in _LONG_ON_15 and _ON_15.search(
-            item.name
-        ):
+        is_long = getattr(item, "originalname", "") in _LONG_ON_15
+        module = getattr(getattr(item, "module", None), "__name__", "")
+        is_long = is_long or module in _LONG_MODULES_ON_15
+        if is_long and _ON_15.search(item.name):
             item.add_marker(pytest.mark.fault_long)
         names = set(getattr(item, "fixturenames", ()))
         for marker, fixtures in _MARKED_BY.items():
