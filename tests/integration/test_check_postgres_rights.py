@@ -118,6 +118,14 @@ def test_a_role_becomes_able_by_what_is_printed_and_run_ends_as_check_says(
     assert walstream.terminate() == 0
 
 
+def test_who_cannot_see_files_of_large_transactions_is_told_how(role: Role) -> None:
+    cured(role, "spill-unseen", Severity.NOTE)
+
+
+def test_no_alarm_needs_no_right_to_see_files(role: Role) -> None:
+    assert not of(role.look(alarm_spill=0), "spill-unseen")
+
+
 def test_an_owner_needs_only_to_create_publications(
     role: Role, runs: Runs, reader: Reader
 ) -> None:

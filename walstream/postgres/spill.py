@@ -21,6 +21,12 @@ WHERE name LIKE '%%.spill'
 """
 
 
+def visible(connection: Connection) -> bool:
+    """Tell whether the role may see a slot's files."""
+    row = connection.execute(_MAY).fetchone()
+    return row is not None and bool(row[0])
+
+
 def on_disk(connection: Connection, slot: str) -> int | None:
     """Sum up the files (bytes); None: the role may not see them, or they are gone.
 
@@ -28,7 +34,7 @@ def on_disk(connection: Connection, slot: str) -> int | None:
     dropped, or a right taken away, at any moment.
     """
     try:
-        if (row := connection.execute(_MAY).fetchone()) is None or not row[0]:
+        if not visible(connection):
             return None
         row = connection.execute(_FILES, (slot,)).fetchone()
     except psycopg.Error:

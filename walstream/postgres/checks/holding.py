@@ -5,7 +5,7 @@ from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
-from walstream.postgres import room, slots
+from walstream.postgres import room, slots, spill
 from walstream.postgres.checks.wanted import Seen
 from walstream.postgres.phrase import size
 from walstream.postgres.slots import SlotFacts
@@ -25,6 +25,21 @@ def look(seen: Seen) -> Iterator[Finding]:
             yield from of_danger(slot, limit)
         elif slot.name not in seen.wanted.sibling_slots:
             yield from of_another(slot, alarm)
+    if seen.source.alarm_spill and not spill.visible(seen.connection):
+        yield _unseen(seen)
+
+
+def _unseen(seen: Seen) -> Finding:
+    """Say that files of large transactions may fill the disk unseen."""
+    row = seen.connection.execute("SELECT quote_ident(current_user)").fetchone()
+    role = row[0] if row else "walstream"
+    return note(
+        "spill-unseen",
+        f"slot {seen.source.slot}",
+        f"role {role} may not see its files of large transactions",
+        "they can fill the disk, and `alarm_spill` is silent without that right",
+        Repair(sql=f"GRANT EXECUTE ON FUNCTION pg_ls_replslotdir(text) TO {role};"),
+    )
 
 
 def _limit(seen: Seen) -> int:
