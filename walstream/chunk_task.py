@@ -14,7 +14,7 @@ from walstream.kafka.failure import failure
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.limits import DEFAULT_LIMIT
 from walstream.kafka.producer import producer_properties
-from walstream.kafka.topic import Topic
+from walstream.kafka.topic import Topic, layout_headers
 from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, translate
@@ -100,7 +100,12 @@ def chunk_task(
                 partitioner=sink.partitioner,
                 router=routers[name],
                 topics={
-                    topic.name: TopicShape(topic.partitions, topic.limit, topic.advice)
+                    topic.name: TopicShape(
+                        topic.partitions,
+                        topic.limit,
+                        topic.advice,
+                        layout_headers(topic.layout),
+                    )
                     for topic in topics[name].values()
                 },
                 context=routers.context(name, origin),

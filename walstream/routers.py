@@ -7,6 +7,7 @@ from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
 from walstream.formats.context import Context, Origin
+from walstream.kafka import kept
 from walstream.postgres.catalog import TableFacts
 from walstream.routing import Router, Rules, TopicMapping
 
@@ -75,6 +76,13 @@ class Routers:
                     for column in mapping.partition_key or ()
                 }
             )
+        )
+
+    def keys(self, sink: str, topic: str) -> str:
+        """Spell what decides which partition of a topic a record goes to."""
+        config = self.configs[sink]
+        return kept.keys_text(
+            config.partitioner, config.key, self[sink].partition_keys(topic)
         )
 
     def problems(

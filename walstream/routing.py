@@ -101,6 +101,14 @@ class Router:
                     return mapping
         return found
 
+    def partition_keys(self, topic: str) -> dict[str, tuple[str, ...]]:
+        """Give the partition keys of a topic's tables, by table or pattern."""
+        return {
+            table: mapping.partition_key
+            for table, mapping in self._rules.mappings.items()
+            if mapping.topic == topic and mapping.partition_key is not None
+        }
+
     def topic(self, schema: str, name: str) -> str | None:
         """Name a table's topic; None: nothing takes it.
 

@@ -206,8 +206,11 @@ class SinkSet:
 
         def accept(topic: Topic) -> None:
             name = kept.document_name(sink, topic.name)
-            found = kept.document(topic.partitions, topic.identity)
             before = self._positions.read(name)
+            keys = self._routers.keys(sink, topic.name)
+            found = kept.document(topic.partitions, topic.identity)
+            found = kept.laid_out(found, keys, before)
+            topic.lay_out(found["layout"])
             if before == found:
                 return
             before = before or found
@@ -216,6 +219,8 @@ class SinkSet:
                 raise kept.partitions_changed(topic.name, what)
             if kept.created_again(found, before):
                 _log.warning(f"topic {kept.CREATED_AGAIN}", **{TOPIC: topic.name})
+            elif found["layout"] > before.get("layout", 1):
+                _log.warning(kept.LAID_OUT, **{TOPIC: topic.name})
             self._positions.write({name: found})
 
         return accept

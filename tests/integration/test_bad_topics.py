@@ -83,11 +83,14 @@ def test_other_partitions_have_to_be_accepted(
     )
     assert len(reader.read()) == 10
     walstream.start("--accept-partitions").streaming()
-    assert {record.partition for record in reader.count(50)} == set(range(5))
+    records = reader.count(50)
+    assert {record.partition for record in records} == set(range(5))
+    layouts = [dict(record.headers).get("walstream-layout") for record in records]
+    assert layouts == [None] * 10 + [b"2"] * 40
     assert walstream.terminate() == 0
     walstream.start().streaming()  # accepted once, for good
     insert(database, 50)
-    reader.count(51)
+    assert dict(reader.count(51)[-1].headers)["walstream-layout"] == b"2"
 
 
 def test_partitions_that_grow_while_streaming_change_nothing_until_accepted(

@@ -1,21 +1,31 @@
 """What is kept of each topic between starts, and what a difference means: pure.
 
 Keys are spread over the partitions that a topic had at first: another count would move
-them, and a topic of the same name may be another one.
+them, and a topic of the same name may be another one. How often they moved is the
+topic's layout, from 1: records tell it from the second on, so that a reader knows that
+older ones of a row may lie elsewhere.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from walstream.errors import Repair, TopicLost
 
 Document = Mapping[str, Any]
-"""{"partitions": 3, "identity": "..."}, by `document_name` in the state folder."""
+"""What is kept of a topic, by `document_name` in the state folder:
+{"partitions": 3, "identity": "...", "keys": "...", "layout": 1}; the last two are of
+this version on.
+"""
 
 ACCEPT: Final = Repair(command="walstream run --accept-partitions")
 ACCEPT_HINT: Final = (
     "walstream run --accept-partitions, when readers can bear that a key's older"
     " records are in another partition"
+)
+LAID_OUT: Final = (
+    "keys of this topic go to other partitions from now on: older records of a row may"
+    " be read after newer ones, and each record says so (walstream-layout)"
 )
 CREATED_AGAIN: Final = "was created again: what was delivered before is gone"
 
@@ -28,6 +38,23 @@ def document_name(sink: str, topic: str) -> str:
 def document(partitions: int, identity: str) -> Document:
     """Write down what a topic is now."""
     return {"partitions": partitions, "identity": identity}
+
+
+def laid_out(found: Document, keys: str, before: Document | None) -> Document:
+    """Add how keys are spread, and the layout, which follows what was kept."""
+    layout = 1
+    if before is not None and not created_again(found, before):
+        count = found["partitions"]
+        rekeyed = keys != before.get("keys", keys) and count > 1
+        layout = before.get("layout", 1) + (count != before["partitions"] or rekeyed)
+    return {**found, "keys": keys, "layout": layout}
+
+
+def keys_text(
+    partitioner: str, form: str, columns: Mapping[str, Sequence[str]]
+) -> str:
+    """Spell what decides a record's partition; `columns` are partition keys."""
+    return json.dumps([partitioner, form, dict(columns)], sort_keys=True)
 
 
 def moved(found: Document, kept: Document) -> str:

@@ -245,7 +245,7 @@ class KafkaSink:
                 partition,
                 topic.timestamp_ms(op.commit_time, self._clock.now_ms),
                 transaction,
-                self._headers if topic.begins(partition) else None,
+                topic.headers(partition, self._headers),
             )
 
     def _put_row(
@@ -273,7 +273,7 @@ class KafkaSink:
                     partition,
                     topic.timestamp_ms(op.commit_time, self._clock.now_ms),
                     transaction,
-                    self._headers if topic.begins(partition) else None,
+                    topic.headers(partition, self._headers),
                 )
         if self._tombstones and op.kind is _DELETE:
             self._put(topic, key, None, op, transaction)
@@ -313,7 +313,7 @@ class KafkaSink:
             partition,
             topic.timestamp_ms(op.commit_time, self._clock.now_ms),
             transaction,
-            self._headers if topic.begins(partition) else None,
+            topic.headers(partition, self._headers),
         )
 
     def _park(self, large: TooLarge, transaction: Transaction) -> None:

@@ -1,13 +1,16 @@
 """A topic, as a sink found it, and what of its records changes seldom."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from walstream.kafka.outbox import Headers
 from walstream.op import EPOCH_S, ReplicationOp
 from walstream.too_large import TooLarge
 
 _NEVER: Final = -(1 << 62)  # no commit time
+_LAYOUT: Final = "walstream-layout"
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -23,6 +26,8 @@ class Topic:
     unwritten: set[int]  # partitions new to this producer
     stamped: int  # the commit time that was last turned into stamp_ms
     stamp_ms: int
+    layout: int  # see `kept`
+    _standing: Headers | None  # of every record
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was found of it
         self,
@@ -42,14 +47,17 @@ class Topic:
         self.unwritten = set(range(partitions))
         self.stamped = _NEVER
         self.stamp_ms = 0
+        self.layout = 1
+        self._standing: Headers | None = None
 
-    def __reduce__(self) -> tuple[type["Topic"], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., "Topic"], tuple[object, ...]]:
         """Go to Spark's processes, whose producers have written nothing yet.
 
         A compiled class does not do that by itself.
         """
         found = self.name, self.identity, self.partitions
-        return Topic, (*found, self.limit, self.retention_ms, self.advice)
+        more = self.limit, self.retention_ms, self.advice, self.layout
+        return _again, (*found, *more)
 
     def too_large(self, op: ReplicationOp, key: bytes, size: int) -> TooLarge:
         """Say of a record of this many bytes that it takes none such."""
@@ -82,9 +90,33 @@ class Topic:
         self.stamped = _NEVER  # the next record's time is found anew
         return stamped
 
+    def lay_out(self, layout: int) -> None:
+        """Have each record tell the layout, where keys moved before."""
+        self.layout = layout
+        self._standing = [*layout_headers(layout)] or None
+
     def begins(self, partition: int) -> bool:
         """Tell, once for each, that this producer wrote nothing there before."""
         if partition not in self.unwritten:
             return False
         self.unwritten.discard(partition)
         return True
+
+    def headers(self, partition: int, first: Headers) -> Headers | None:
+        """Give a record's headers; `first` are of this producer's first one there."""
+        if partition not in self.unwritten:
+            return self._standing
+        self.unwritten.discard(partition)
+        return [*first, *(self._standing or [])]
+
+
+def layout_headers(layout: int) -> tuple[tuple[str, bytes], ...]:
+    """Make the header of each record, since any may be the first that is left."""
+    return ((_LAYOUT, str(layout).encode()),) if layout > 1 else ()
+
+
+def _again(*found: Any) -> Topic:
+    *shape, layout = found
+    topic = Topic(*shape)
+    topic.lay_out(layout)
+    return topic

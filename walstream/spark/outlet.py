@@ -35,6 +35,7 @@ class TopicShape:
     partitions: int
     limit: int  # bytes of a record
     advice: str = ""  # what takes a larger one; "": max.message.bytes
+    headers: tuple[tuple[str, bytes], ...] = ()  # of every record
 
 
 _NO_TOPIC: Final = TopicShape(1, 1 << 62)
@@ -93,7 +94,11 @@ class Outlet:
         self._shape = _NO_TOPIC
         if self._route is not None and not target.dry:
             self._shape = target.topics[self._route.topic]
-            self._sender = Sender(target.outgoing, check, self._transaction)
+            headers = self._shape.headers
+            outgoing = target.outgoing
+            if headers:
+                outgoing = replace(outgoing, standing=headers)
+            self._sender = Sender(outgoing, check, self._transaction)
 
     @property
     def _transaction(self) -> str:

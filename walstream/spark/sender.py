@@ -35,6 +35,7 @@ class Outgoing:
     failure: Callable[[KafkaError, str], WalstreamError]
     producer: Mapping[str, Any] = field(repr=False)  # complete
     headers: tuple[tuple[str, bytes], ...] = ()  # of the first record of each partition
+    standing: tuple[tuple[str, bytes], ...] = ()  # of every record
 
 
 class Sender:
@@ -47,14 +48,17 @@ class Sender:
         self._outgoing = outgoing
         self._check = check
         self._transaction = transaction
-        self._headers: Headers = list(outgoing.headers)
+        self._headers: Headers = [*outgoing.headers, *outgoing.standing]
+        self._standing: Headers = list(outgoing.standing)
         self._delivered = 0
         self._failed: WalstreamError | None = None
         self._last: dict[int, Message] = {}  # by partition
         self.sent = 0  # the caller counts: it may call `produce` itself
         self.reports: dict[int, Report] = {}  # by partition, from its first record on
         self._producer = self._open()
-        self.produce = self._producer.produce
+        self.produce: Callable[..., None] = self._producer.produce
+        if self._standing:
+            self.produce = partial(self.produce, headers=self._standing)
 
     def begin(self, check: Callable[[], None]) -> None:
         """Begin again, after a `finish`: nothing is in flight."""
@@ -87,7 +91,7 @@ class Sender:
 
     def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
         """Send one record, with headers if it is the first; wait for room."""
-        headers: Headers = []
+        headers = self._standing
         if partition not in self.reports:
             self.reports[partition] = partial(self._report, partition)
             headers = self._headers

@@ -20,6 +20,38 @@ def test_other_partitions_move_keys_whatever_the_identity() -> None:
     assert kept.created_again(found, BEFORE)
 
 
+def keys(**columns: list[str]) -> str:
+    return kept.keys_text("murmur2", "json", columns)
+
+
+def layout(partitions: int, keys: str, *before: kept.Document) -> int:
+    found = kept.document(partitions, "id")
+    return int(kept.laid_out(found, keys, *before or [None])["layout"])
+
+
+def test_each_change_of_where_keys_go_is_another_layout() -> None:
+    first = kept.laid_out(BEFORE, keys(), None)
+    assert first["layout"] == 1
+    assert layout(2, keys(), first) == 1
+    assert layout(3, keys(), first) == 2
+    assert layout(2, keys(t=["org"]), first) == 2
+    second = kept.laid_out(kept.document(3, "id"), keys(), first)
+    assert layout(3, keys(), second) == 2
+    assert layout(2, keys(), second) == 3
+
+
+def test_what_an_earlier_version_kept_is_the_first_layout() -> None:
+    assert layout(2, keys(t=["org"]), BEFORE) == 1
+    assert layout(3, keys(), BEFORE) == 2
+
+
+def test_a_topic_of_one_partition_or_another_one_has_nothing_elsewhere() -> None:
+    one = kept.laid_out(kept.document(1, "id"), keys(), None)
+    assert layout(1, keys(t=["org"]), one) == 1
+    before = {**kept.laid_out(BEFORE, keys(), None), "identity": "other", "layout": 7}
+    assert layout(3, keys(), before) == 1
+
+
 def test_the_error_names_the_topic_and_the_command() -> None:
     error = kept.partitions_changed("t", kept.moved(kept.document(3, "id"), BEFORE))
     assert isinstance(error, TopicLost)

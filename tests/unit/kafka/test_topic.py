@@ -42,6 +42,18 @@ def test_each_partition_begins_once() -> None:
     assert [topic.begins(p) for p in (0, 1, 0, 1)] == [True, True, False, False]
 
 
+def test_records_tell_the_layout_from_the_second_on() -> None:
+    topic, source = Topic("t", "id", 2, 1000), ("walstream-source", b"1/db/0")
+    assert [topic.headers(0, [source]) for _ in range(2)] == [[source], None]
+    topic.lay_out(1)
+    assert [topic.headers(1, [source]) for _ in range(2)] == [[source], None]
+    topic.lay_out(2)
+    there = pickle.loads(pickle.dumps(topic))  # noqa: S301 - our own
+    layout = ("walstream-layout", b"2")
+    assert topic.headers(1, [source]) == [layout]
+    assert there.headers(0, [source]) == [source, layout]
+
+
 def test_it_goes_to_other_processes_as_it_was_found() -> None:
     topic = Topic("t", "id", 2, 1000, HOUR_MS)
     assert topic.begins(0)
