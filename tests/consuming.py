@@ -40,6 +40,7 @@ class Setting:
         self.group = f"g_{topic}"
         self.runs: list[Running] = []
         self.sent = 0  # as far as the test counts
+        self._counting = threading.Lock()
         self.measures: dict[Measure, float] = dict.fromkeys(Measure, 0)
 
     def make(self, partitions: int = 1) -> Feed:
@@ -69,7 +70,8 @@ class Setting:
         running.join()
 
     def measure(self, what: Measure, value: float, _: str, __: int) -> None:
-        self.measures[what] += value
+        with self._counting:  # partitions are handled by a thread each
+            self.measures[what] += value
 
     def failed(self) -> bool:
         for run in self.runs:

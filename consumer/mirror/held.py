@@ -10,8 +10,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
+from consumer.mirror.generation import Era, era
 from consumer.mirror.position import key_texts
-from consumer.mirror.store import GENERATION, Store
+from consumer.mirror.store import Store
 from consumer.op import Op
 
 Connection = psycopg.Connection[Any]
@@ -35,7 +36,7 @@ class Held:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, Texts], _Entry] = {}
         self._stores: list[Store] = []
-        self._generation: int | None = None
+        self._era: Era | None = None
 
     def take(
         self, connection: Connection, wanted: Mapping[Store, Sequence[Texts]]
@@ -55,7 +56,7 @@ class Held:
                 self._entries[store.table, texts[number - 1]] = entry
 
     def source_changed(self) -> None:
-        self._generation = None
+        self._era = None
 
     def same(self, store: Store, relation: str, one: Key, other: Key) -> bool | None:
         """Tell whether two spellings are one key; None: not held."""
@@ -78,9 +79,9 @@ class Held:
         )
         if found is None:
             return None
-        if self._generation is None:
-            self._generation = _generation(connection, op)
-        position = (self._generation, op.lsn, op.seq_id)
+        if self._era is None:
+            self._era = era(connection, op)
+        position = (self._era.of(op), op.lsn, op.seq_id)
         if position <= found.position:
             return False
         found.position, found.moved = position, True
@@ -102,10 +103,3 @@ class Held:
             )
             arrays = [list(column) for column in (*keys, *positions)]
             connection.execute(store.write(), arrays, prepare=True)
-
-
-def _generation(connection: Connection, op: Op) -> int:
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        place = (op.record.topic, op.record.partition)
-        found = cursor.execute(GENERATION, place, prepare=True).fetchone()
-    return int(found[0]) if found else 0

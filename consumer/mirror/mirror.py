@@ -113,7 +113,7 @@ class PostgresMirror:
 
         Without it each op locks its own, and two batches may wait for each other.
         """
-        self._order.give_up(tx)  # what a batch held that was rolled back
+        self._order.begin(tx)
         tx.execute(_EVERY_ROW)
         self._begun.add(tx)
         if self._order.off or len(ops) <= 1:
@@ -121,7 +121,7 @@ class PostgresMirror:
         if not self._checked:
             self._check(tx)
         try:
-            self._order.begin(tx, self._with_shapes(tx, ops))
+            self._order.take(tx, self._with_shapes(tx, ops))
         except psycopg.Error:
             self._shapes.clear()  # what they know may be rolled back with it
             raise
@@ -218,7 +218,7 @@ class PostgresMirror:
 
     def _move(self, rows: Rows, op: Op, old: Row, new: Row) -> None:
         """Apply an Update that changed its key: a Delete and an Insert, at once."""
-        self._order.key_moves(rows)
+        self._order.key_moves(rows, op)
         was_newest = self._order.newest(rows, op, old)
         is_newest = self._order.newest(rows, op, new)
         if is_newest and was_newest and op.new.absent:

@@ -1,12 +1,15 @@
 """Never older over newer: which ops a mirror compares with their rows' positions."""
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import psycopg
 
 from consumer.handler import Transaction
 from consumer.mirror import position, store
+from consumer.mirror.generation import note_source
 from consumer.mirror.held import Held, Texts
 from consumer.mirror.position import Decides
 from consumer.mirror.rows import Row, Rows
@@ -15,13 +18,24 @@ from consumer.mirror.store import Store
 from consumer.mirror.trouble import stop
 from consumer.op import Op
 
+_log: Final = logging.getLogger("consumer.mirror")
+
+
+class _Batch:
+    """What one transaction knows and holds, until it ends."""
+
+    def __init__(self) -> None:
+        self.held: Held | None = None
+        self.unmarked: set[str] = set()  # tables, locked as such
+        self.marked: set[str] = set()  # by this very transaction
+
 
 class Order:
     """Keeps rows' positions: of all tables, of none, or (None) where it is needed."""
 
     def __init__(self, *, wanted: bool | None) -> None:
         self._wanted = wanted
-        self._batches: WeakKeyDictionary[Transaction, Held] = WeakKeyDictionary()
+        self._batches: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
 
     @property
     def off(self) -> bool:
@@ -33,51 +47,51 @@ class Order:
 
     def look(self, tx: Transaction, shape: Shape, op: Op) -> None:
         """Learn of a table how its rows' positions are kept."""
-        if self.off:
-            return
-        shape.keyed_otherwise = position.marked(tx, shape.full_name)
-        if shape.respelt:
+        if not self.off and shape.respelt:
             shape.store = _own_store(tx, shape, op)
 
     def see_source(self, tx: Transaction, op: Op) -> None:
         """Keep the source that a record names."""
         if self.off or not (op.record.headers or op.partitions):
             return
-        position.note_source(tx, op)
-        held = self._batches.get(tx)
-        if held is not None:
-            held.source_changed()
+        batch = self._batches.get(tx)
+        if note_source(tx, op) and batch is not None and batch.held is not None:
+            batch.held.source_changed()
 
-    def begin(self, tx: Transaction, ops: Iterable[tuple[Op, Shape]]) -> None:
+    def begin(self, tx: Transaction) -> None:
+        """Begin a transaction: nothing of a former one counts, rolled back or not."""
+        self._batches[tx] = _Batch()
+
+    def take(self, tx: Transaction, ops: Iterable[tuple[Op, Shape]]) -> None:
         """Lock the positions of the rows that these ops write."""
+        if self.off:
+            return
+        written = list(ops)
+        if self._wanted is None:
+            self._look_at_marks(tx, written)
         wanted: dict[Store, list[Texts]] = {}
-        for op, shape in ops:
+        for op, shape in written:
             if self._settled(shape, op):
                 continue
             for key in _keys(shape, op):
-                if self._keeps(shape, op, key):
+                if self._keeps(tx, shape, op, key):
                     texts = position.key_texts(shape.store, shape.full_name, key)
                     wanted.setdefault(shape.store, []).append(texts)
         if wanted:
-            held = Held()
+            held = self._batches.setdefault(tx, _Batch()).held = Held()
             held.take(tx, wanted)
-            self._batches[tx] = held
-
-    def give_up(self, tx: Transaction) -> None:
-        """Forget what a former transaction held: its positions did not move."""
-        self._batches.pop(tx, None)
 
     def end(self, tx: Transaction) -> None:
         """Write the positions that moved; the transaction is to commit."""
-        held = self._batches.pop(tx, None)
-        if held is not None:
-            held.write(tx)
+        batch = self._batches.pop(tx, None)
+        if batch is not None and batch.held is not None:
+            batch.held.write(tx)
 
     def same(self, rows: Rows, old: Row, new: Row) -> bool:
         """Tell whether an Update left the key as it was, or spelt it anew."""
         if old == new or not rows.shape.respelt:
             return old == new
-        shape, held = rows.shape, self._batches.get(rows.tx)
+        shape, held = rows.shape, self._held(rows.tx)
         known = None
         if held is not None:
             known = held.same(shape.store, shape.full_name, old, new)
@@ -86,44 +100,114 @@ class Order:
     def newest(self, rows: Rows, op: Op, key: Row | None) -> bool:
         """Tell whether no newer op wrote the row; keep this one's position."""
         tx, shape = rows.tx, rows.shape
-        if key is None or not self._keeps(shape, op, key):
+        if key is None or not self._keeps(tx, shape, op, key):
             return True
-        held = self._batches.get(tx)
+        held = self._held(tx)
         newest = None if held is None else held.note(tx, shape.store, op, key)
         return position.note(tx, shape.store, op, key) if newest is None else newest
 
-    def key_moves(self, rows: Rows) -> None:
+    def key_moves(self, rows: Rows, op: Op) -> None:
         """Keep positions of the whole table from now on, in other instances too."""
-        if self._wanted is None and not rows.shape.keyed_otherwise:
-            position.mark(rows.tx, rows.shape.full_name)
-            rows.shape.keyed_otherwise = True
+        if self._wanted is None and not rows.shape.respelt:
+            self._mark(rows.tx, rows.shape, op)
 
     def forget(self, rows: Rows) -> None:
         if not self.off:
             position.forget(rows.tx, rows.shape.store, rows.shape.full_name)
 
-    def _settled(self, shape: Shape, op: Op) -> bool:
-        """Tell whether nothing of this op is to be looked at beforehand."""
-        kept = self._wanted or shape.keyed_otherwise or shape.respelt
-        return not kept and op.record.topic in shape.proved
+    def _held(self, tx: Transaction) -> Held | None:
+        batch = self._batches.get(tx)
+        return None if batch is None else batch.held
 
-    def _keeps(self, shape: Shape, op: Op, key: Row) -> bool:
+    def _settled(self, shape: Shape, op: Op) -> bool:
+        """Tell whether nothing of this op is to be looked at beforehand.
+
+        Where its record's key is another all the same, it is met when it is applied.
+        """
+        return not self._wanted and _asks(shape) and op.record.topic in shape.proved
+
+    def _look_at_marks(
+        self, tx: Transaction, written: Sequence[tuple[Op, Shape]]
+    ) -> None:
+        """Find out for all tables at once, and mark those that are to be."""
+        shapes = {one.full_name: one for _, one in written if _asks(one)}
+        if not shapes:
+            return
+        unknown = dict.fromkeys(shapes, False)
+        marking: dict[str, Op] = {}
+        for op, shape in written:
+            if shape.full_name in unknown and not self._settled(shape, op):
+                found = (position.decides(op, key) for key in _keys(shape, op))
+                if Decides.NO in found:
+                    marking.setdefault(shape.full_name, op)
+        marked = position.marks(tx, unknown | dict.fromkeys(marking, True))
+        for name in unknown:
+            if name in marked:
+                shapes[name].keyed_otherwise = True
+            elif name not in marking:
+                self._batches.setdefault(tx, _Batch()).unmarked.add(name)
+            else:
+                self._mark(tx, shapes[name], marking[name])
+
+    def _keeps(self, tx: Transaction, shape: Shape, op: Op, key: Row) -> bool:
         """Tell whether ops of this row may lie in several partitions.
 
-        Each op tells by itself, whatever an instance saw before: a table whose record's
-        key is another has none that shows the contrary.
+        Each op tells by itself. One that says so tells it of all ops of its table, also
+        those that other instances read: older ones of the row look like before.
         """
         if self._wanted is not None:
             return self._wanted
-        if shape.keyed_otherwise or shape.respelt:
+        if not _asks(shape) or self._is_marked(tx, shape):
             return True
         proved = op.record.topic in shape.proved
         decides = position.decides(op, key, ask=not proved)
         if decides is Decides.YES:
             shape.proved.add(op.record.topic)
         elif decides is Decides.NO:
-            shape.keyed_otherwise = True
+            self._mark(tx, shape, op)
         return decides is not Decides.YES
+
+    def _is_marked(self, tx: Transaction, shape: Shape) -> bool:
+        batch, name = self._batches.get(tx), shape.full_name
+        if batch is not None and name in batch.unmarked:
+            return False
+        if batch is not None and name in batch.marked:
+            return True
+        if position.marks(tx, {name: False}):
+            shape.keyed_otherwise = True
+            return True
+        if batch is not None:
+            batch.unmarked.add(name)
+        return False
+
+    def _mark(self, tx: Transaction, shape: Shape, op: Op) -> None:
+        """Have it known when this transaction is committed, and act on it till then."""
+        name, batch = shape.full_name, self._batches.get(tx)
+        if shape.keyed_otherwise or (batch is not None and name in batch.marked):
+            return
+        if position.mark(tx, name):
+            _tell(op, changed=op.record.topic in shape.proved)
+        if batch is not None:
+            batch.unmarked.discard(name)
+            batch.marked.add(name)
+
+
+def _tell(op: Op, *, changed: bool) -> None:
+    """Say that ops of a row may lie in several partitions: where it is news, aloud."""
+    moved = position.keys_moved(op)
+    _log.log(
+        logging.WARNING if moved or changed else logging.INFO,
+        "%s: positions of its rows are kept from now on, since %s",
+        op.table.full_name,
+        f"keys of {op.record.topic} went to other partitions before"
+        if moved
+        else "its records have another key than its rows",
+    )
+
+
+def _asks(shape: Shape) -> bool:
+    """Tell whether it is not yet known that a table's rows have positions."""
+    return not (shape.keyed_otherwise or shape.respelt)
 
 
 def _keys(shape: Shape, op: Op) -> Iterator[Row]:

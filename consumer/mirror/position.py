@@ -1,12 +1,12 @@
 """Which op wrote a row last, where that is not clear from the order of a partition.
 
 All ops of a row lie in one partition, in order, as long as the record's key is the
-row's key and each key has one spelling. With another `partition_key`, with
-`split_key_updates = false`, or where equal keys print otherwise, they lie in several;
-then each row's position is kept beside it, and an older op takes no effect.
+row's key, each key has one spelling, and keys stay in their partitions. With another
+`partition_key`, with `split_key_updates = false`, where equal keys print otherwise, or
+where the topic got more partitions, they lie in several; then each row's position is
+kept beside it, and an older op takes no effect.
 
-A position is (generation, lsn, seq_id). The generation counts the sources that a topic
-had, by the header `walstream-source`: another one's LSNs may start lower.
+A position is (generation, lsn, seq_id): see `generation`.
 """
 
 import json
@@ -15,8 +15,10 @@ from enum import Enum, auto
 from typing import Any, Final
 
 import psycopg
+from psycopg.rows import tuple_row
 
-from consumer.mirror.store import GENERAL, LOCK, Store
+from consumer.mirror.generation import LOCK
+from consumer.mirror.store import GENERAL, Store
 from consumer.op import Op
 
 Connection = psycopg.Connection[Any]
@@ -38,29 +40,22 @@ CREATE TABLE IF NOT EXISTS replication_mirror_source (
 _MARK: Final = """
 INSERT INTO replication_mirror_row VALUES (%s, '', 0, 0, 0) ON CONFLICT DO NOTHING
 """
-_MARKED: Final = "SELECT FROM replication_mirror_row WHERE relation = %s AND key = ''"
-_FORGET: Final = "DELETE FROM replication_mirror_row WHERE relation = %s AND key <> ''"
-# the partitions of a topic meet the same source one after the other
-_SOURCE: Final = """
-INSERT INTO replication_mirror_source
-SELECT %(topic)s, %(partition)s, %(source)s, coalesce(
-         (SELECT min(generation) FROM replication_mirror_source
-           WHERE topic = %(topic)s AND source = %(source)s),
-         (SELECT max(generation) + 1 FROM replication_mirror_source
-           WHERE topic = %(topic)s), 1)
-ON CONFLICT DO NOTHING
+_MARKED: Final = """
+SELECT relation FROM replication_mirror_row WHERE relation = ANY(%s) AND key = ''
 """
-# only one partition's handler runs for a Truncate; the others met the same source
-_SHARE: Final = """
-INSERT INTO replication_mirror_source
-SELECT topic, n, source, generation
-  FROM replication_mirror_source, generate_series(0, %(partitions)s - 1) AS n
- WHERE topic = %(topic)s AND partition = %(partition)s AND generation =
-       (SELECT max(generation) FROM replication_mirror_source
-         WHERE topic = %(topic)s AND partition = %(partition)s)
-ON CONFLICT DO NOTHING
+_LOCK_MARKS: Final = """
+SELECT CASE WHEN alone
+         THEN pg_advisory_xact_lock(hashtext('replication_mirror'), number)
+         ELSE pg_advisory_xact_lock_shared(hashtext('replication_mirror'), number) END
+  FROM (SELECT hashtext(relation), alone
+          FROM unnest(%s::text[], %s::bool[]) AS wanted (relation, alone)
+         ORDER BY 1, 2 DESC) AS wanted (number, alone)
 """
-_SOURCE_HEADER: Final = "walstream-source"
+# a marker's key is no JSON
+_FORGET: Final = """
+DELETE FROM replication_mirror_row WHERE relation = %s AND key LIKE '[%%'
+"""
+_LAYOUT_HEADER: Final = "walstream-layout"
 
 
 def prepare(connection: Connection) -> None:
@@ -72,27 +67,29 @@ def prepare(connection: Connection) -> None:
         connection.execute(_TABLES)
 
 
-def note_source(connection: Connection, op: Op) -> None:
-    """Keep the source that this record names for its partition, if it names one.
+def marks(connection: Connection, relations: Mapping[str, bool]) -> set[str]:
+    """Tell which of these tables' ops all keep positions, and leave it so.
 
-    A Truncate stands for all partitions it went to: their records of it are passed
-    over, with the source that these may be the first to name.
+    Locked until the transaction ends: nobody marks one meanwhile or, where True, looks.
     """
-    for name, text in op.record.headers:
-        if name == _SOURCE_HEADER and text is not None:
-            connection.execute(_SOURCE, {**_place(op), "source": text.decode()})
-    if op.partitions:
-        connection.execute(_SHARE, {**_place(op), "partitions": op.partitions})
+    names = sorted(relations)
+    alone = [relations[name] for name in names]
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        cursor.execute(_LOCK_MARKS, (names, alone), prepare=True)
+        # a statement of its own sees what was committed before the locks were had
+        found = cursor.execute(_MARKED, (names,), prepare=True).fetchall()
+    return {name for (name,) in found}
 
 
-def marked(connection: Connection, relation: str) -> bool:
-    """Tell whether all ops of this table are to keep positions."""
-    return connection.execute(_MARKED, (relation,)).rowcount > 0
+def mark(connection: Connection, relation: str) -> bool:
+    """Have all ops of this table keep positions, those of other instances too.
 
-
-def mark(connection: Connection, relation: str) -> None:
-    """Have all ops of this table keep positions, those of other instances too."""
+    Waits for who writes it without. False where it was marked.
+    """
+    if relation in marks(connection, {relation: True}):
+        return False
     connection.execute(_MARK, (relation,))
+    return True
 
 
 def key_texts(store: Store, relation: str, key: Key) -> tuple[str | None, ...]:
@@ -107,8 +104,10 @@ def note(connection: Connection, store: Store, op: Op, key: Key) -> bool:
     Holds the row's position locked until the transaction ends.
     """
     record = op.record
-    where = (*key_texts(store, op.table.full_name, key), record.topic, record.partition)
-    done = connection.execute(store.note(), (*where, op.lsn, op.seq_id), prepare=True)
+    texts = key_texts(store, op.table.full_name, key)
+    place = (op.lsn, record.topic, record.partition)
+    values = (*texts, *place, op.lsn, op.seq_id)
+    done = connection.execute(store.note(), values, prepare=True)
     return done.rowcount > 0
 
 
@@ -134,7 +133,7 @@ def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
     name as key, and one partition, too.
     """
     raw = op.record.key
-    if raw is None:
+    if raw is None or keys_moved(op):
         return Decides.NO
     texts, name = list(key.values()), op.table.full_name
     try:
@@ -161,5 +160,6 @@ def _others(op: Op, key: Key) -> Iterator[str | None]:
                 yield text
 
 
-def _place(op: Op) -> dict[str, object]:
-    return {"topic": op.record.topic, "partition": op.record.partition}
+def keys_moved(op: Op) -> bool:
+    """Tell that the topic's keys went to other partitions before: see walstream."""
+    return any(name == _LAYOUT_HEADER for name, _ in op.record.headers)

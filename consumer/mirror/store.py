@@ -17,10 +17,10 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import tuple_row
 
+from consumer.mirror.generation import GENERATION, LOCK
+
 Connection = psycopg.Connection[Any]
 
-# one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
-LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_mirror_row'))"
 _COLUMNS: Final = """
 SELECT format_type(a.atttypid, a.atttypmod),
        coalesce(
@@ -55,7 +55,7 @@ class Store:
     types: tuple[KeyType, ...]
 
     def note(self) -> str:
-        """Move one position, unless it is newer; of key, topic, partition, position."""
+        """Move one position, unless it is newer; of key, `GENERATION`'s, position."""
         columns = ", ".join(self.columns)
         values = ", ".join(["%s"] * len(self.columns))
         return (
@@ -120,11 +120,6 @@ class Store:
         )
 
 
-# of the sources that a topic had; parameters: topic, partition
-GENERATION: Final = (
-    "SELECT coalesce(max(generation), 0) FROM replication_mirror_source"
-    " WHERE topic = %s AND partition = %s"
-)
 GENERAL: Final = Store(
     "replication_mirror_row", ("relation", "key"), (KeyType("text"), KeyType("text"))
 )

@@ -11,6 +11,7 @@ WITHOUT = {
     "consumer/group.py": _SERVERS,
     "consumer/idempotent.py": _SERVERS,
     "consumer/metrics.py": "constants",
+    "consumer/mirror/generation.py": _SERVERS,
     "consumer/mirror/held.py": _SERVERS,
     "consumer/mirror/mirror.py": _SERVERS,
     "consumer/mirror/order.py": _SERVERS,

@@ -50,9 +50,7 @@ def laid_out(found: Document, keys: str, before: Document | None) -> Document:
     return {**found, "keys": keys, "layout": layout}
 
 
-def keys_text(
-    partitioner: str, form: str, columns: Mapping[str, Sequence[str]]
-) -> str:
+def keys_text(partitioner: str, form: str, columns: Mapping[str, Sequence[str]]) -> str:
     """Spell what decides a record's partition; `columns` are partition keys."""
     return json.dumps([partitioner, form, dict(columns)], sort_keys=True)
 

@@ -1,0 +1,125 @@
+"""Which of a topic's sources an op is of, as a number that grows from one to the next.
+
+The header `walstream-source` names a source; another one's LSNs may start lower. One
+that returns is another generation of it: what it sends is newer than what came between.
+A partition to which nobody else wrote meanwhile does not see it return, and tells by
+the LSN from which it did elsewhere.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from consumer.op import Op
+from consumer.reading import source_of
+
+Connection = psycopg.Connection[Any]
+
+# one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_mirror_row'))"
+
+# A source's row of a later generation is named with that number behind it, since the
+# table's key, an earlier version's, has one for each source.
+_ERA: Final = """
+SELECT s.generation, r.generation AS later, r.lsn AS since
+  FROM (SELECT * FROM replication_mirror_source
+         WHERE topic = %s AND partition = %s ORDER BY generation DESC LIMIT 1) AS s
+  LEFT JOIN replication_mirror_row AS r
+    ON r.relation = s.topic
+   AND r.key = 'since ' || regexp_replace(s.source, ' [0-9]+$', '')
+"""
+# parameters: LSN, topic, partition
+GENERATION: Final = (
+    "SELECT coalesce("  # noqa: S608 - constants
+    "max(greatest(generation, CASE WHEN since <= %s THEN later END)), 0)"
+    f" FROM ({_ERA}) AS era"
+)
+_CURRENT: Final = """
+SELECT source, generation FROM replication_mirror_source
+ WHERE topic = %(topic)s AND partition = %(partition)s
+ ORDER BY generation DESC LIMIT 1
+"""
+# the partitions of a topic meet the same source one after the other
+_KNOWN: Final = """
+SELECT coalesce(
+         min(generation) FILTER (WHERE source IN (%(source)s, %(source)s || ' '
+                                                   || generation)
+                                   AND generation > %(after)s),
+         max(generation) + 1, 1),
+       count(*) FILTER (WHERE source = %(source)s AND generation <= %(after)s) > 0
+  FROM replication_mirror_source WHERE topic = %(topic)s
+"""
+_KEEP: Final = """
+INSERT INTO replication_mirror_source
+VALUES (%(topic)s, %(partition)s, %(name)s, %(generation)s) ON CONFLICT DO NOTHING
+"""
+_SINCE: Final = """
+INSERT INTO replication_mirror_row AS r
+VALUES (%(topic)s, 'since ' || %(source)s, %(generation)s, %(lsn)s, 0)
+ON CONFLICT (relation, key) DO UPDATE
+   SET generation = EXCLUDED.generation, lsn = EXCLUDED.lsn
+ WHERE r.generation < EXCLUDED.generation
+    OR (r.generation = EXCLUDED.generation AND r.lsn > EXCLUDED.lsn)
+"""
+# only one partition's handler runs for a Truncate; the others met the same source
+_SHARE: Final = """
+INSERT INTO replication_mirror_source
+SELECT topic, n, source, generation
+  FROM replication_mirror_source, generate_series(0, %(partitions)s - 1) AS n
+ WHERE topic = %(topic)s AND partition = %(partition)s AND generation =
+       (SELECT max(generation) FROM replication_mirror_source
+         WHERE topic = %(topic)s AND partition = %(partition)s)
+ON CONFLICT DO NOTHING
+"""
+
+
+def note_source(connection: Connection, op: Op) -> bool:
+    """Keep the source that this record names for its partition, if it names one.
+
+    A Truncate stands for all partitions it went to: their records of it are passed
+    over, with the source that these may be the first to name.
+    """
+    place = {"topic": op.record.topic, "partition": op.record.partition}
+    named = source_of(op.record)
+    if named is not None:
+        _note(connection, op, {**place, "source": named})
+    if op.partitions:
+        connection.execute(_SHARE, {**place, "partitions": op.partitions})
+    return named is not None or op.partitions > 0
+
+
+def _note(connection: Connection, op: Op, named: dict[str, Any]) -> None:
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        source, after = cursor.execute(_CURRENT, named).fetchone() or ("", 0)
+        if source in {named["source"], f"{named['source']} {after}"}:
+            return
+        cursor.execute(LOCK)
+        found = cursor.execute(_KNOWN, {**named, "after": after}).fetchone()
+    generation, returns = found or (1, False)
+    name = f"{named['source']} {generation}" if returns else named["source"]
+    kept = {**named, "name": name, "generation": generation, "lsn": op.lsn}
+    connection.execute(_KEEP, kept)
+    if returns:
+        connection.execute(_SINCE, kept)
+
+
+class Era(NamedTuple):
+    """What tells the generation of a partition's next ops."""
+
+    generation: int = 0  # none was ever named
+    later: int | None = None  # the same source's, where it returned elsewhere
+    since: int | None = None  # an LSN
+
+    def of(self, op: Op) -> int:
+        if self.later is None or self.since is None or op.lsn < self.since:
+            return self.generation
+        return max(self.generation, self.later)
+
+
+def era(connection: Connection, op: Op) -> Era:
+    """Look up what an op's partition is at."""
+    place = (op.record.topic, op.record.partition)
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        found = cursor.execute(_ERA, place, prepare=True).fetchone()
+    return Era(*found) if found else Era()
