@@ -7,6 +7,9 @@
 Added after it was handled, so that a crash in between repeats a message and loses none;
 with SeenInPostgres both commit together, which is exactly once. Each filter forgets:
 what comes again after its bound is taken for new.
+
+Age is time that passed, not what the clock shows: one that is set forward would empty
+a filter. Of the time in which no process had it open a part of its bound is believed.
 """
 
 import time
@@ -23,6 +26,7 @@ from consumer.message import RowMessage
 _DAY_S: Final = 86_400.0
 _WEEK_S: Final = 7 * _DAY_S
 _STAMP_BYTES: Final = 8
+_BELIEVED: Final = 7  # this part of a filter's age
 
 
 class Seen(Protocol):
@@ -78,17 +82,39 @@ class SeenInLmdb:
         max_age_s: float = _WEEK_S,
         limit: int = 10_000_000,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         import lmdb  # noqa: PLC0415 - an application without this filter needs none
 
         self._max_age_s = max_age_s
         self._limit = limit
         self._clock = clock
+        self._steady = steady
         # room for both copies of each entry, and for the pages that are being freed
         size = max(1 << 24, limit * 400)
-        self._environment = lmdb.open(str(folder), map_size=size, max_dbs=2)
+        self._environment = lmdb.open(str(folder), map_size=size, max_dbs=3)
         self._stamps = self._environment.open_db(b"stamps")  # digest -> when
         self._order = self._environment.open_db(b"order")  # when + digest
+        self._time = self._environment.open_db(b"time")  # the clock's -> the filter's
+        self._opened_at = self._then() - steady()  # of the filter's time
+
+    def _then(self) -> float:
+        """Tell the filter's time when it was opened."""
+        wall = self._clock()
+        with self._environment.begin() as transaction:
+            with transaction.cursor(self._time) as cursor:
+                found = cursor.item() if cursor.last() else None
+            with transaction.cursor(self._order) as cursor:
+                last = cursor.key()[:_STAMP_BYTES] if cursor.last() else None
+        # an earlier version's stamps were the clock's
+        kept = found or ((last, last) if last is not None else None)
+        if kept is None:
+            return wall
+        shown, now = (_seconds(text) for text in kept)
+        return now + min(max(0.0, wall - shown), self._max_age_s / _BELIEVED)
+
+    def _now(self) -> float:
+        return self._opened_at + self._steady()
 
     def __contains__(self, message: RowMessage) -> bool:
         with self._environment.begin(db=self._stamps) as transaction:
@@ -97,7 +123,7 @@ class SeenInLmdb:
 
     def add(self, *messages: RowMessage) -> None:
         """Keep these; on disk when it returns."""
-        stamp = self._stamp(self._clock())
+        stamp = self._stamp(self._now())
         with self._environment.begin(write=True) as transaction:
             for message in messages:
                 digest = message.digest
@@ -107,6 +133,8 @@ class SeenInLmdb:
                 transaction.put(digest, stamp, db=self._stamps)
                 transaction.put(stamp + digest, b"", db=self._order)
             self._forget(transaction)
+            transaction.drop(self._time, delete=False)
+            transaction.put(self._stamp(self._clock()), stamp, db=self._time)
 
     def _forget(self, transaction: Any) -> None:
         surplus = transaction.stat(self._order)["entries"] - self._limit
@@ -121,7 +149,7 @@ class SeenInLmdb:
                 transaction.delete(key[_STAMP_BYTES:], db=self._stamps)
 
     def _oldest(self) -> bytes:
-        return self._stamp(max(0.0, self._clock() - self._max_age_s))
+        return self._stamp(max(0.0, self._now() - self._max_age_s))
 
     @staticmethod
     def _stamp(seconds: float) -> bytes:
@@ -147,30 +175,52 @@ class SeenInLmdb:
         self.close()
 
 
+def _seconds(stamp: bytes) -> float:
+    return int.from_bytes(stamp, "big") / 1_000_000
+
+
 # one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_consumer_seen'))"
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS replication_consumer_seen (
   digest bytea PRIMARY KEY, seen_at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE INDEX IF NOT EXISTS replication_consumer_seen_at
-  ON replication_consumer_seen (seen_at)
+  ON replication_consumer_seen (seen_at);
+CREATE TABLE IF NOT EXISTS replication_consumer_seen_time (
+  one bool PRIMARY KEY DEFAULT true CHECK (one),
+  shown timestamptz NOT NULL, now timestamptz NOT NULL);
+INSERT INTO replication_consumer_seen_time (shown, now)
+SELECT at, at FROM (
+  SELECT coalesce(max(seen_at), clock_timestamp()) FROM replication_consumer_seen
+) AS found (at) ON CONFLICT DO NOTHING
 """
-_CONTAINS: Final = """
+# the filter's time: no more passed since it was kept than the process believes
+_NOW: Final = """(
+  SELECT now + least(greatest(clock_timestamp() - shown, '0'),
+                     make_interval(secs => %s)) FROM replication_consumer_seen_time)
+"""
+_CONTAINS: Final = f"""
 SELECT FROM replication_consumer_seen
- WHERE digest = %s AND seen_at >= clock_timestamp() - make_interval(secs => %s)
+ WHERE digest = %s AND seen_at >= {_NOW} - make_interval(secs => %s)
 """
+# who keeps it at the same time keeps the same
+_KEEP_TIME: Final = f"""
+UPDATE replication_consumer_seen_time SET now = {_NOW}, shown = clock_timestamp()
+ WHERE one = (SELECT one FROM replication_consumer_seen_time FOR UPDATE SKIP LOCKED)
+"""  # noqa: S608 - constants
 # of READ COMMITTED, only a statement after the lock sees what its last holder did
 _LOCK_DIGEST: Final = "SELECT pg_advisory_xact_lock(%s)"
 _LOCK_BYTES: Final = 8
-_ADD: Final = """
-INSERT INTO replication_consumer_seen (digest) VALUES (%s)
+_ADD: Final = f"""
+INSERT INTO replication_consumer_seen (digest, seen_at) VALUES (%s, {_NOW})
 ON CONFLICT (digest) DO UPDATE SET seen_at = EXCLUDED.seen_at
-"""
-_FORGET: Final = """
+"""  # noqa: S608 - constants
+_FORGET: Final = f"""
 DELETE FROM replication_consumer_seen
- WHERE seen_at < clock_timestamp() - make_interval(secs => %s)
-"""
+ WHERE seen_at < {_NOW} - make_interval(secs => %s)
+"""  # noqa: S608 - constants
 _ADDS_BETWEEN_FORGETTING: Final = 1000
+_TIME_KEPT_S: Final = 60.0
 
 
 class SeenInPostgres:
@@ -184,29 +234,50 @@ class SeenInPostgres:
     """
 
     def __init__(
-        self, connection: psycopg.Connection[Any], *, max_age_s: float = _WEEK_S
+        self,
+        connection: psycopg.Connection[Any],
+        *,
+        max_age_s: float = _WEEK_S,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = connection
         self._max_age_s = max_age_s
+        self._steady = steady
+        self._kept_at: float | None = None  # the filter's time, by us
         self._adds = 0
         with connection.transaction():
             connection.execute(_LOCK)
             connection.execute(_TABLE)
+            self._keep_time()
+
+    def _believed(self) -> float:
+        """Tell how much time may have passed since the filter's was kept."""
+        if self._kept_at is None:
+            return self._max_age_s / _BELIEVED
+        return self._steady() - self._kept_at
+
+    def _keep_time(self) -> None:
+        now = self._steady()
+        if self._connection.execute(_KEEP_TIME, (self._believed(),)).rowcount > 0:
+            self._kept_at = now
 
     def __contains__(self, message: RowMessage) -> bool:
         number = int.from_bytes(message.digest[:_LOCK_BYTES], "big", signed=True)
         self._connection.execute(_LOCK_DIGEST, (number,))
-        parameters = (message.digest, self._max_age_s)
+        parameters = (message.digest, self._believed(), self._max_age_s)
         return self._connection.execute(_CONTAINS, parameters).rowcount > 0
 
     def add(self, *messages: RowMessage) -> None:
         """Keep these, when the caller's transaction commits."""
         for message in messages:
-            self._connection.execute(_ADD, (message.digest,))
+            self._connection.execute(_ADD, (message.digest, self._believed()))
             self._adds += 1
             if self._adds % _ADDS_BETWEEN_FORGETTING == 0:
                 self.forget()
+        if self._believed() > _TIME_KEPT_S:
+            self._keep_time()
 
     def forget(self) -> int:
         """Delete what is too old; tell how many that were."""
-        return self._connection.execute(_FORGET, (self._max_age_s,)).rowcount
+        parameters = (self._believed(), self._max_age_s)
+        return self._connection.execute(_FORGET, parameters).rowcount

@@ -41,6 +41,38 @@ def test_postgres_keeps_marks_with_the_transaction_and_forgets_by_age(
             assert seen.forget() == 1
 
 
+def test_postgres_forgets_nothing_when_the_clock_is_set(
+    newest_postgres: PostgresServer,
+) -> None:
+    """Instead of the server's clock what it showed is set, the other way."""
+    day, passed = 86_400, [0.0]
+    set_clock = (
+        "UPDATE replication_consumer_seen_time"
+        " SET shown = shown - make_interval(days => %s)"
+    )
+    with (
+        temporary_database(newest_postgres) as database,
+        psycopg.connect(database.dsn, autocommit=True) as connection,
+    ):
+        seen = SeenInPostgres(connection, steady=lambda: passed[0])
+        seen.add(message(1))
+        for days in (8, -17, 30):
+            connection.execute(set_clock, (days,))
+            assert message(1) in seen
+            passed[0] += 61
+            seen.add(message(2))
+            assert seen.forget() == 0
+        connection.execute(set_clock, (30,))
+        again = SeenInPostgres(connection, steady=lambda: passed[0])
+        assert message(1) in again
+        for _ in range(7):
+            connection.execute(set_clock, (1,))
+            passed[0] += day
+            again.add(message(3))
+        assert message(1) not in again
+        assert again.forget() == 2
+
+
 def test_of_two_transactions_that_ask_at_once_one_handles_the_message(
     newest_postgres: PostgresServer,
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from consumer.message import RowMessage
@@ -52,7 +53,8 @@ def test_memory_refuses_to_hold_nothing() -> None:
 
 def test_lmdb_outlives_its_process_and_forgets_by_age(tmp_path: Path) -> None:
     now = [1_000.0]
-    options: dict[str, Any] = {"max_age_s": 100, "clock": lambda: now[0]}
+    passed = lambda: now[0]  # noqa: E731 - a clock
+    options: dict[str, Any] = {"max_age_s": 100, "clock": passed, "steady": passed}
     with SeenInLmdb(tmp_path, **options) as seen:
         seen.add(message(1))
         now[0] += 60
@@ -64,6 +66,40 @@ def test_lmdb_outlives_its_process_and_forgets_by_age(tmp_path: Path) -> None:
         assert message(2) in seen
         seen.add(message(3))
         assert len(seen) == 2  # the first is gone from the disk, too
+
+
+def test_lmdb_forgets_nothing_when_the_clock_is_set(tmp_path: Path) -> None:
+    wall, passed = [10.0 * 86_400], [0.0]
+    clocks: dict[str, Any] = {"clock": lambda: wall[0], "steady": lambda: passed[0]}
+    with SeenInLmdb(tmp_path, **clocks) as seen:
+        seen.add(message(1))
+        for days in (8, -17, 30):
+            wall[0] += days * 86_400
+            assert message(1) in seen
+            seen.add(message(2))
+            assert message(1) in seen
+    wall[0] += 30 * 86_400
+    with SeenInLmdb(tmp_path, **clocks) as seen:
+        assert message(1) in seen
+        passed[0] += 7 * 86_400
+        assert message(1) not in seen
+
+
+def test_lmdb_goes_on_with_an_earlier_versions_stamps(tmp_path: Path) -> None:
+    wall, passed = [10.0 * 86_400], [0.0]
+    clocks: dict[str, Any] = {"clock": lambda: wall[0], "steady": lambda: passed[0]}
+    with SeenInLmdb(tmp_path, **clocks) as seen:
+        seen.add(message(1))
+    with lmdb.open(str(tmp_path), max_dbs=3) as environment:
+        time = environment.open_db(b"time")
+        with environment.begin(write=True) as transaction:
+            transaction.drop(time)
+    wall[0] += 86_400 / 2
+    with SeenInLmdb(tmp_path, **clocks) as seen:
+        passed[0] += 6 * 86_400
+        assert message(1) in seen
+        passed[0] += 86_400
+        assert message(1) not in seen
 
 
 def test_lmdb_forgets_the_oldest_beyond_its_limit(tmp_path: Path) -> None:
