@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from consumer.basic import BasicConsumer
 from consumer.connection import refusal
@@ -26,9 +27,9 @@ _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
 _EPILOG: Final = """
 Kafka's properties are librdkafka's, -X name=value each; a file of such lines
 (--kafka-file) keeps passwords out of the process list. Both verbs run until SIGINT or
-SIGTERM. Exit codes: 0 stopped as asked, 1 an op that could not be handled, 2 usage, 3
-another source or topic (an operator decides), 4 a right is missing, 5 a server that
-does not answer.
+SIGTERM; a target that does not answer is waited for. Exit codes: 0 stopped as asked,
+1 an op that could not be handled, 2 usage, 3 another source or topic (an operator
+decides), 4 a right is missing, 5 a server that does not answer.
 """
 
 
@@ -85,13 +86,13 @@ def _tail(options: argparse.Namespace) -> None:
 def _mirror(options: argparse.Namespace) -> None:
     if not options.target:
         raise ConfigError("no target", hint=f"--target DSN, or {_DSN_VARIABLE}")
+    conninfo_to_dict(options.target)  # raises ProgrammingError
     mirror = PostgresMirror(
         options.target,
         tables=options.table or ["*"],
         patience_s=options.patience,
         row_positions=options.row_positions or None,
     )
-    mirror.start()
     IdempotentConsumer(
         mirror,
         options.target,

@@ -70,6 +70,15 @@ def batch_hooks(app: object) -> BatchHooks | None:
     return BatchHooks(begin, end) if callable(begin) and callable(end) else None
 
 
+def beginning(app: object) -> Callable[[], object]:
+    """Give what an application does before its first op: `begin_consuming()`.
+
+    A psycopg.OperationalError of it is waited out, like a database that is away.
+    """
+    begin = getattr(app, "begin_consuming", None)
+    return begin if callable(begin) else lambda: None
+
+
 def basic_handler(app: BasicApplication | BasicHandler) -> BasicHandler:
     """Give the function to call, of either kind of application."""
     method = getattr(app, "handle_message", app)

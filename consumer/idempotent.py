@@ -19,6 +19,7 @@ from consumer.handler import (
     IdempotentApplication,
     IdempotentHandler,
     batch_hooks,
+    beginning,
     idempotent_handler,
 )
 from consumer.lane import Lane
@@ -86,6 +87,7 @@ class IdempotentConsumer(Member):
         if batch < 1:
             raise ValueError("batch is at least 1")
         self._dsn = dsn
+        self._begin = beginning(app)
         self._connections = Connections(dsn, group)
         self._options = WorkOptions(
             handler=idempotent_handler(app),
@@ -111,6 +113,7 @@ class IdempotentConsumer(Member):
         while not self._wish.is_set():
             try:
                 self._tables = self._make_tables()
+                self._begin()
             except OperationalError as error:
                 _log.warning(
                     "the database of group %s cannot be reached, trying again: %s",

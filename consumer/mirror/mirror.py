@@ -79,7 +79,7 @@ class PostgresMirror:
     def start(self) -> None:
         """Look at the target, and name what of it may refuse or double changes.
 
-        The first op does it, too.
+        A consumer does it when it runs, and the first op.
         """
         with self._starting:
             if self._started is not None:
@@ -89,6 +89,10 @@ class PostgresMirror:
                 refuse_cascades(connection, self._wanted)
                 warn(connection, self._wanted)
                 self._started = connection.execute(_SAME).fetchone()
+
+    def begin_consuming(self) -> None:
+        """Be started by a consumer, which waits while the target is away."""
+        self.start()
 
     def handle_message(self, tx: Transaction, op: Op, /) -> None:
         """Apply one op."""

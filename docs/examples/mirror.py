@@ -14,7 +14,6 @@ def main() -> None:
     logging.basicConfig()  # the start names what in the target may refuse a change
     kafka, topic, target = sys.argv[1:]
     mirror = PostgresMirror(target, tables=["public.*"])
-    mirror.start()
     consumer = IdempotentConsumer(
         mirror,
         target,

@@ -1,5 +1,8 @@
 """The command line of the consumer library; its verbs run in tests/integration."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,7 +51,6 @@ def test_a_property_that_breaks_the_promise_is_refused(
         ("host=here secret", 2),
         ("prot=secret", 2),
         ("host=127.0.0.1 connect_timeout=secret", 2),
-        ("postgresql://u:se@secret@127.0.0.1:1/db", 5),
     ],
 )
 def test_a_dsn_that_cannot_be_used_is_told_without_its_text(
@@ -61,13 +63,27 @@ def test_a_dsn_that_cannot_be_used_is_told_without_its_text(
     assert "secret" not in text
 
 
-def test_a_target_that_does_not_answer_is_told(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "host=127.0.0.1 port=1 password=secret",
+        "postgresql://u:se@secret@127.0.0.1:1/db",
+    ],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_target_that_does_not_answer_is_told_and_waited_for(
+    dsn: str, number: signal.Signals
 ) -> None:
-    dsn = "host=127.0.0.1 port=1 password=secret"
-    assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 5
-    text = capsys.readouterr().err
-    assert "does not answer" in text
+    mirror = ("-m", "consumer", "mirror", "t", "--group", "g", "--target", dsn)
+    with subprocess.Popen(
+        [sys.executable, *mirror], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        told = [process.stderr.readline() for _ in range(2)]
+        process.send_signal(number)
+        text = "".join([*told, process.stderr.read()])
+        assert process.wait(30) == 0, text
+    assert "cannot be reached, trying again" in told[0]
     assert "secret" not in text
 
 
