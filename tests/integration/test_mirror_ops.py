@@ -15,6 +15,7 @@ from consumer import __main__ as command
 from consumer.handler import Fatal, Retry
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op
+from consumer.schema import make_tables
 from tests.fix_postgres import Database
 from tests.ops import Texts, make
 from walstream.op import Kind
@@ -468,6 +469,11 @@ def test_the_command_tells_a_right_that_the_role_lacks(
     )
     try:
         dsn = make_conninfo(database.dsn, user=name)
+        assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4
+        text = capsys.readouterr().err
+        assert "may not make its tables replication_consumer_*" in text
+        with psycopg.connect(database.dsn, autocommit=True) as connection:
+            make_tables(connection)
         assert command.main(["mirror", "t", "--group", "g", "--target", dsn]) == 4
         text = capsys.readouterr().err
         assert text == (
