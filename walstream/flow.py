@@ -1,10 +1,12 @@
 """One stream from a slot into sinks: opened from a position, run, closed in order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from walstream.config import PostgresSource
+from walstream.errors import WalstreamError
 from walstream.gauge import Gauge
 from walstream.keeping import Confirming
 from walstream.lsn import NEVER, Lsn
@@ -17,6 +19,7 @@ from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.key_book import Keys
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
+from walstream.reach import Given, Reach, document
 from walstream.stop import Stop
 
 _CLOSE_WAIT_S: Final = 1.0
@@ -35,6 +38,9 @@ class Course:
     capture: Capture
     keys: Keys
     sinks: Sequence[Sink]
+    given: Given | None  # to sinks, as far as is known
+    keep: Callable[[Mapping[str, Any]], None]  # documents, with fsync
+    accepts: bool  # an operator says that what is known of `given` is all
     heartbeat: float = 0.0  # seconds; 0: it writes none
 
 
@@ -57,21 +63,24 @@ class Flow:
         """`keeper` stores the positions."""
         self._gauge = gauge
         self._stop = stop
+        self._keeper = keeper
+        self._keep = course.keep
         wake = stop.waker.wake
         timelines = [course.position.timeline]
+        given = course.given
         self.source = open_stream(
             course.source.dsn,
             course.server,
             course.position,
             source=course.name,
             publications=sorted(course.capture.remembered),
+            given=given.believed() if given and course.accepts else given,
             report=timelines.append,
         )
+        self._reach = Reach(given, timelines[-1])
         position = replace(course.position, timeline=timelines[-1])
         self._writer = PositionWriter(
-            lambda reached: keeper.store(reached, {"figures": gauge.kept()}),
-            wake,
-            keeper.note,
+            self._store, wake, keeper.note, self._reach.admits
         )
         dsn, beat_s = course.source.dsn, course.heartbeat
         self._companion = SessionCompanion(
@@ -95,6 +104,12 @@ class Flow:
         )
         self.pipeline.measure(gauge.meter)
 
+    def _store(self, reached: Position) -> None:
+        given = self._reach.ahead(reached.resume)
+        beside = {"figures": self._gauge.kept(), **document(given)}
+        self._keeper.store(reached, beside)
+        self._reach.keep(given)
+
     def run(self, until: Lsn = NEVER) -> bool:
         """Stream until a stop, or `until`; False: a deadline cut the drain short."""
         self._gauge.attach(self.pipeline, self.source)
@@ -106,5 +121,7 @@ class Flow:
             self.source.close(wait_s=wait_s)
             self._companion.close()
             self._writer.close()
+            with suppress(WalstreamError):  # what is kept is ahead of it
+                self._keep(document(self._reach.exact()))
             self._gauge.detach()
         return drained

@@ -19,9 +19,16 @@ from walstream.ports import Beside
 class Inset:
     """What one pipeline lets in; without `beside`, nothing."""
 
-    def __init__(self, lanes: Lanes, beside: Beside | None) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        beside: Beside | None,
+        admits: Callable[[Lsn], bool] = lambda _lsn: True,
+    ) -> None:
+        """`admits` tells whether sinks may be given what was committed by then."""
         self._lanes = lanes
         self._beside = beside
+        self._admits = admits
         self._ops: deque[ReplicationOp] = deque()
         self._transaction: Shares | None = None
         self._place: Lsn = 0
@@ -61,6 +68,8 @@ class Inset:
             now = int((time.time() - EPOCH_S) * 1_000_000)
             self._transaction = self._lanes.begin(place - 1, now)
             self._place = place
+        if not self._admits(self._place - 1):
+            return False
         self.moved = True
         return self._send(beside, self._transaction)
 

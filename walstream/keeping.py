@@ -55,6 +55,15 @@ class Keeping:
         """Confirm what was stored: the slot may not have heard of it before a crash."""
         self._confirm(self._confirming.position.resume)
 
+    def admits(self, lsn: Lsn) -> bool:
+        """Tell whether sinks may be given a commit; else what allows it is stored."""
+        writer = self._writer
+        if writer.admits(lsn):
+            return True
+        if not writer.busy and writer.error is None:
+            self._submit(self._submitted, time.monotonic())
+        return False
+
     def hurry(self) -> None:
         """Store the next at once: nothing more will share its fsync."""
         self._stored_at = 0.0

@@ -14,6 +14,7 @@ class Options:
     adopt_slot: bool = False
     take_over: bool = False
     accept_partitions: bool = False
+    accept_timeline: bool = False  # nothing was sent but what is known of
     driver: str = ""  # the address of who runs Spark; the supervisor's word
     poll_once: bool = False  # poll each table once, and end
     sink: str = ""  # stream to this one alone: it is detached from its source

@@ -33,13 +33,7 @@ from walstream.pgoutput import (
 )
 from walstream.pgoutput import large as large_frames
 from walstream.pgoutput.large import HEAD_SIZE
-from walstream.ports import (
-    Beside,
-    Companion,
-    Membership,
-    Sink,
-    Source,
-)
+from walstream.ports import Beside, Companion, Membership, Sink, Source
 from walstream.position_writer import PositionWriter
 from walstream.stop import Stop, Waker
 
@@ -204,7 +198,7 @@ class Pipeline:
         if self._beside is not None and self._lanes.whole != self._inset.open:
             self._inset.abandon()
             beside = self._beside() if self._lanes.whole else None
-            self._inset = Inset(self._lanes, beside)
+            self._inset = Inset(self._lanes, beside, self._keeping.admits)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process what is there, as far as the sinks have room; tell if any was."""
@@ -213,7 +207,7 @@ class Pipeline:
         inset = self._inset
         inset.begin_turn(closed=until_commit)
         if self._transaction is None and not inset.let_in(self._place):
-            return True
+            return inset.moved
         worked = inset.moved
         if self._done >= len(self._frames):
             self._done = 0
@@ -256,6 +250,8 @@ class Pipeline:
             case Begin():
                 if message.final_lsn >= self._until:
                     self.reached = True
+                    return False
+                if not self._keeping.admits(message.final_lsn):
                     return False
                 self._assembler.begin(message)
                 self._began = time.perf_counter()

@@ -16,9 +16,15 @@ class PositionWriter:
         store: Callable[[Position], None],
         wake: Callable[[], None],
         note: Callable[[Lsn, int], None] = lambda _lsn, _time: None,
+        admits: Callable[[Lsn], bool] = lambda _lsn: True,
     ) -> None:
-        """`note` hears of each transaction that begins: its LSN and commit time."""
+        """`note` hears of each transaction that begins: its LSN and commit time.
+
+        `admits` tells whether sinks may be given this commit; else not before the next
+        position is stored.
+        """
         self.note = note
+        self.admits = admits
         self._store = store
         self._wake = wake
         self._wanted: Position | None = None

@@ -108,7 +108,7 @@ def _look(
     decide(name, stored, slot, server, adopt=False)
     if position is None or slot is None:
         raise _nothing(name)
-    timeline.check(source.dsn, name, position, server)
+    timeline.check(source.dsn, name, position, stored.given, server)
     found = window(positions, position, slot)
     if found is None:
         raise ConfigError(

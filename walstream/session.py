@@ -87,6 +87,7 @@ class Session:
         self._stop = stop
         self._gauge = gauge
         self._only = options.end_backfilled
+        self._accepts = options.accept_timeline
         self._site = Site(
             config,
             name,
@@ -319,6 +320,9 @@ class Session:
             self._capture,
             stage.keys,
             stage.sinks,
+            stored.given_of(self._positions),
+            self._positions.write,
+            self._accepts,
             self._source.heartbeat,
         )
         flow = Flow(course, self._times, self._gauge, self._stop)

@@ -11,6 +11,7 @@ from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Stored
+from walstream.reach import GIVEN, Given
 from walstream.shown import ShownLsn
 from walstream.times import DOCUMENTS, TimeIndex
 
@@ -49,7 +50,13 @@ def stored_of(positions: LmdbPositions, slot: str) -> Stored:
         position=positions.position(),
         intent=intent is not None and intent["slot"] == slot,
         consistent_point=(intent or {}).get("consistent_point"),
+        given=given_of(positions),
     )
+
+
+def given_of(positions: LmdbPositions) -> Given | None:
+    """Tell how far sinks were given commits, as far as is known."""
+    return Given.of(positions.read(GIVEN))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`check` finds what a server is set to, and what its slots hold; its repairs work."""
 
 import time
+from functools import partial
 
 import psycopg
 import pytest
@@ -300,6 +301,32 @@ def test_failover_is_noted_where_the_server_has_none(postgres: PostgresServer) -
     else:
         assert not of(found, "failover")
     assert not of(look(postgres.dsn()), "failover")
+
+
+def test_a_failover_that_may_lack_what_was_sent_is_named(
+    own_postgres: OwnPostgres,
+) -> None:
+    database = Database(own_postgres(18))
+    look_on = partial(look, database.dsn)
+    assert not of(look_on(), "standby-slots")
+    bare = one(look_on(failover=True), "standby-slots", Severity.WARNING)
+    assert "primary_slot_name" in bare.repair.then
+    database.fetch("SELECT pg_create_physical_replication_slot('other')")
+    named = one(look_on(failover=True), "standby-slots", Severity.WARNING)
+    repair(database, named.repair)
+    shown = "SHOW synchronized_standby_slots"
+    wait_until(lambda: database.fetch(shown) == [("other",)], 10, "it is reloaded")
+    assert not of(look_on(failover=True), "standby-slots")
+    # nothing would be sent: the named slot is gone
+    database.fetch("SELECT pg_drop_replication_slot('other')")
+    gone = one(look_on(failover=True), "standby-slots", Severity.WARNING)
+    assert "names other" in gone.what
+    # the slot has it, though the source does not ask for it (any more)
+    database.fetch(
+        "SELECT pg_create_logical_replication_slot(%s, 'pgoutput', failover => true)",
+        SLOT,
+    )
+    assert of(look_on(), "standby-slots")
 
 
 def test_a_question_that_is_refused_leaves_the_others(

@@ -129,3 +129,20 @@ def test_without_anything_beside_there_is_always_room() -> None:
     assert turn(inset, 200)
     assert inset.note is None
     inset.abandon()
+
+
+def test_rows_wait_until_what_they_saw_may_be_given() -> None:
+    given = Given(1)
+    sink = MemorySink()
+    asked: list[int] = []
+
+    def admits(lsn: int) -> bool:
+        asked.append(lsn)
+        return len(asked) > 1
+
+    inset = Inset(Lanes([sink], 100), given, admits)
+    assert not turn(inset, 200)
+    assert (inset.waiting, inset.moved, sink.sent) == (True, False, [])
+    assert turn(inset, 300)
+    assert asked == [199, 199]
+    assert [record.lsn for record in sink.sent] == [199]

@@ -27,6 +27,7 @@ from walstream.pgoutput import (
 from walstream.pipeline import Pipeline
 from walstream.ports import Position
 from walstream.position_writer import PositionWriter
+from walstream.reach import Given, Reach
 from walstream.row import UNCHANGED
 from walstream.stop import Stop, Waker
 from walstream.testing import (
@@ -69,11 +70,15 @@ class Running:
         sink: MemorySink,
         positions: MemoryPositions | None = None,
         patience: int = 0,
+        reach: Reach | None = None,
         **confirming: Any,
     ) -> None:
         self.positions = positions or MemoryPositions()
         self.stop = Stop(Waker(), 10.0)
-        self.writer = PositionWriter(self.positions.store, self.stop.waker.wake)
+        self.reach = reach or Reach(Given(1, 0, NEVER), 1)
+        self.writer = PositionWriter(
+            self._store, self.stop.waker.wake, admits=self.reach.admits
+        )
         self.source = source
         self.sink = sink
         self.companion = MemoryCompanion(patience=patience, wake=self.stop.waker.wake)
@@ -95,6 +100,11 @@ class Running:
             self.drained = self.pipeline.run(self.stop, self.limit)
         except Exception as error:  # noqa: BLE001 - shown by who waits
             self.error = error
+
+    def _store(self, position: Position) -> None:
+        given = self.reach.ahead(position.resume)
+        self.positions.store(position)
+        self.reach.keep(given)
 
     def start(self) -> None:
         self._thread.start()
@@ -153,6 +163,19 @@ def test_nothing_is_confirmed_before_it_is_stored() -> None:
         assert live.confirmed == [START]
         hold.released.set()
         live.until(lambda: live.confirmed == [START, 2048], "it is confirmed")
+
+
+def test_a_commit_is_given_when_it_is_on_disk_that_it_may_have_been() -> None:
+    hold, full = HoldResponse(), Reject(Transient("disk full"))
+    positions = faulty(MemoryPositions(), store=[full, hold])
+    frames = [*rows(2000, "1"), *rows(3000, "2")]
+    with running(frames, positions=positions, reach=Reach(None, 1)) as live:
+        assert hold.done.wait(10)
+        sent = list(live.sink.sent)
+        hold.released.set()
+        assert sent == []
+        live.until(lambda: live.confirmed[-1] == 3048, "both are given")
+        assert live.reach.exact() == Given(1, 3000, 3001)
 
 
 def test_position_found_in_the_state_is_confirmed_again() -> None:

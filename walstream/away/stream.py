@@ -42,7 +42,7 @@ from walstream.postgres.start import Step, decide
 from walstream.root_keys import Place, RootKeys
 from walstream.sinks import SinkSet
 from walstream.stop import Stop
-from walstream.stored import PUBLICATIONS, stored_of
+from walstream.stored import PUBLICATIONS, given_of, stored_of
 
 Found = TypeVar("Found")
 _LOOK_EVERY_S: Final = 0.2
@@ -175,6 +175,7 @@ class AwaySink:
         """`positions` are the sink's own; `options` name it."""
         self._source = source = config.postgres_source(name)
         self._sink = options.sink
+        self._accepts = options.accept_timeline
         self._folder = Path(config.state) / name
         self._state = SourceState(self._folder)
         self._positions = positions
@@ -276,6 +277,9 @@ class AwaySink:
             capture,
             BorrowedKeys(self._state),
             sinks,
+            given_of(self._positions),
+            self._positions.write,
+            self._accepts,
         )
         flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)
         self._pipeline = pipeline = flow.pipeline

@@ -11,7 +11,7 @@ from walstream.options import Options
 from walstream.run import run as run_all
 
 
-def run(
+def run(  # noqa: PLR0913 - an option each
     file: ConfigFile = None,
     *,
     verbose: Annotated[
@@ -37,6 +37,13 @@ def run(
             "--accept-partitions", help="Go on with topics that have other partitions."
         ),
     ] = False,
+    accept_timeline: Annotated[
+        bool,
+        typer.Option(
+            "--accept-timeline",
+            help="After a failover: Kafka has no change that the new primary lacks.",
+        ),
+    ] = False,
 ) -> None:
     """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
 
@@ -52,5 +59,6 @@ def run(
         adopt_slot=adopt_slot,
         take_over=take_over,
         accept_partitions=accept_partitions,
+        accept_timeline=accept_timeline,
     )
     raise typer.Exit(run_all(config, options))

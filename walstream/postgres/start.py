@@ -3,6 +3,7 @@
 Pure. Every row that would lose or mix changes stops with both LSNs and the repair.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -12,6 +13,7 @@ from walstream.lsn import Lsn, parse, show
 from walstream.ports import Position
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
+from walstream.reach import Given
 
 
 class Step(Enum):
@@ -30,6 +32,7 @@ class Stored:
     position: Position | None = None
     intent: bool = False  # noted before publication and slot were created
     consistent_point: Lsn | None = None  # of the slot that the intent led to
+    given: Given | None = None  # to sinks, as far as is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,29 +189,84 @@ def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
 
 
 def check_timeline(
-    source: str, position: Position, server: Server, history: str
+    source: str,
+    position: Position,
+    server: Server,
+    history: str,
+    given: Given | None = None,
 ) -> None:
-    """Refuse a timeline that branched off below the position.
+    """Refuse a timeline that branched off below the position, or below what was given.
 
     `history` is the timeline history file of the server's timeline: a line for each
     older timeline, its number and the LSN at which it was left.
     """
-    for line in history.splitlines():
-        fields = line.split("\t")
-        if len(fields) < 2 or not fields[0].strip().isdigit():  # noqa: PLR2004 - number, LSN
-            continue
-        if int(fields[0]) == position.timeline:
-            left = _parse(fields[1])
-            if left >= position.resume:
-                return
-            raise HistoryError(
-                f"timeline {position.timeline} was left at {show(left)}, below the"
-                f" position {show(position.resume)}: the server's history changed",
-                hint=_GAP,
-                repair=RESET.of_source(source),
-            )
+    left = _left(history)
+    _check_position(source, position, server, left)
+    if given is not None and given.timeline != server.timeline:
+        _check_given(source, given, server, left)
+
+
+def _check_position(
+    source: str, position: Position, server: Server, left: Mapping[int, Lsn]
+) -> None:
+    if position.timeline == server.timeline:
+        return
+    at = _left_at(source, position.timeline, server, left)
+    if at < position.resume:
+        raise HistoryError(
+            f"timeline {position.timeline} was left at {show(at)}, below the"
+            f" position {show(position.resume)}: the server's history changed",
+            hint=_GAP,
+            repair=RESET.of_source(source),
+        )
+
+
+def _check_given(
+    source: str, given: Given, server: Server, left: Mapping[int, Lsn]
+) -> None:
+    """Refuse where readers have commits that this server has not.
+
+    Its own next commits have lower LSNs, which readers may take for repeats.
+    """
+    at = _left_at(source, given.timeline, server, left)
+    if given.lsn >= at:
+        raise HistoryError(
+            f"timeline {given.timeline} was left at {show(at)}, but commits up to"
+            f" {show(given.lsn)} were sent: readers have what this server lost",
+            hint="after the reset the rows are sent again; behind them,"
+            " walstream backfill 'TABLES' --replace has readers empty the tables, too",
+            repair=RESET.of_source(source),
+        )
+    if given.below > at:
+        raise HistoryError(
+            f"timeline {given.timeline} was left at {show(at)}; walstream was killed"
+            f" before it noted how far it sent commits: up to {show(given.lsn)} for"
+            f" sure, and none from {show(given.below)} on",
+            hint="the command names the last change in Kafka. Where that is below"
+            f" {show(at)}, readers have nothing that this server lost, and walstream"
+            " run --accept-timeline goes on; else: walstream positions reset"
+            f" {source}",
+            repair=Repair(command=f"walstream positions show {source}"),
+        )
+
+
+def _left(history: str) -> dict[int, Lsn]:
+    """Read where each older timeline was left."""
+    lines = [line.split("\t") for line in history.splitlines()]
+    return {
+        int(fields[0]): _parse(fields[1])
+        for fields in lines
+        if len(fields) > 1 and fields[0].strip().isdigit()
+    }
+
+
+def _left_at(
+    source: str, timeline: int, server: Server, left: Mapping[int, Lsn]
+) -> Lsn:
+    if timeline in left:
+        return left[timeline]
     raise HistoryError(
-        f"the position is on timeline {position.timeline}, which is not in the history"
+        f"the position is on timeline {timeline}, which is not in the history"
         f" of the server's timeline {server.timeline}",
         hint=_GAP,
         repair=RESET.of_source(source),

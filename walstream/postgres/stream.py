@@ -31,6 +31,7 @@ from walstream.postgres.connection import (
 from walstream.postgres.server import Server
 from walstream.postgres.slot import quoted
 from walstream.postgres.start import check_timeline
+from walstream.reach import Given
 
 _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
@@ -241,11 +242,13 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
     *,
     source: str,
     publications: Sequence[str],
+    given: Given | None = None,
     report: Callable[[int], None] = lambda _timeline: None,
 ) -> SlotSource:
     """Connect and start replication at the position; raise where history changed.
 
-    `report` is told the server's timeline, once it is known to contain the position.
+    `given` is how far sinks were given commits. `report` is told the server's timeline,
+    once it is known to contain both.
     """
     connection = connect(dsn, replication=True)
     try:
@@ -258,9 +261,9 @@ def open_stream(  # noqa: PLR0913 - what START_REPLICATION needs, and who is tol
                 hint="correct the dsn: it leads to different servers",
             )
         timeline = int(row[1])
-        if timeline != position.timeline:
+        if timelines.differ(timeline, position, given):
             history = timelines.read(connection, timeline)
-            check_timeline(source, position, server, history)
+            check_timeline(source, position, server, history, given)
         report(timeline)
         start = min(position.resume, parse(row[2]))
         connection.execute(

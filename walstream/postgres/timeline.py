@@ -3,16 +3,23 @@
 A plain session may not read the history files.
 """
 
+from typing import Final
+
 import psycopg
 
 from walstream.ports import Position
 from walstream.postgres.connection import Connection, connect, translate
 from walstream.postgres.server import Server
 from walstream.postgres.start import check_timeline
+from walstream.reach import Given
+
+_FIRST: Final = 1
 
 
 def read(replication: Connection, timeline: int) -> str:
     """Read a timeline's history file over a replication connection."""
+    if timeline == _FIRST:
+        return ""  # it has none
     row = replication.execute(f"TIMELINE_HISTORY {timeline}").fetchone()
     content = row[1] if row else b""
     return content.decode() if isinstance(content, bytes) else str(content)
@@ -29,10 +36,18 @@ def history(dsn: str, timeline: int) -> str:
         replication.close()
 
 
-def check(dsn: str, source: str, position: Position, server: Server) -> None:
-    """Refuse a server whose history left the position's below it.
+def differ(timeline: int, position: Position, given: Given | None) -> bool:
+    """Tell whether a server's timeline is not the one of what we have."""
+    return timeline != position.timeline or bool(given and given.timeline != timeline)
+
+
+def check(
+    dsn: str, source: str, position: Position, given: Given | None, server: Server
+) -> None:
+    """Refuse a server whose history left the position's below it, or what was given.
 
     Takes a walsender for a moment, where the two timelines are not the same.
     """
-    if server.timeline != position.timeline:
-        check_timeline(source, position, server, history(dsn, server.timeline))
+    if differ(server.timeline, position, given):
+        found = history(dsn, server.timeline)
+        check_timeline(source, position, server, found, given)

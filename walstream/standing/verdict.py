@@ -77,7 +77,8 @@ def _decide(seen: Seen) -> Decision:
     )
     decision = decide(seen.name, seen.stored, seen.slot, seen.server, adopt=False)
     if position is not None:
-        timeline.check(seen.source.dsn, seen.name, position, seen.server)
+        given = seen.stored.given
+        timeline.check(seen.source.dsn, seen.name, position, given, seen.server)
     return decision
 
 

@@ -9,6 +9,7 @@ from walstream.ports import Position
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Decision, Step, Stored, check_timeline, decide
+from walstream.reach import Given
 
 SERVER = Server(
     system_identifier=7,
@@ -242,3 +243,39 @@ def test_timeline_that_is_not_in_the_history_stops() -> None:
 def test_history_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(WalstreamError, match="is no LSN"):
         check_timeline("app", POSITION, PROMOTED, "1\tnowhere\t\n")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        Given(1, 0x2F0, 0x2F1),
+        Given(1, 0x2FF, 0x300),
+        Given(2, 0x350, 0x400),
+        Given(3, 0x900, 0x1000),  # of the server's own timeline
+    ],
+)
+def test_promotion_behind_all_that_was_sent_goes_on(given: Given | None) -> None:
+    check_timeline("app", POSITION, PROMOTED, HISTORY, given)
+
+
+@pytest.mark.parametrize("given", [Given(1, 0x300, 0x301), Given(2, 0x450, 0x1000)])
+def test_promotion_below_what_was_sent_stops(given: Given) -> None:
+    with pytest.raises(HistoryError, match="readers have what this server") as stopped:
+        check_timeline("app", POSITION, PROMOTED, HISTORY, given)
+    assert stopped.value.repair.command == "walstream positions reset app"
+    assert "--replace" in stopped.value.hint
+
+
+def test_promotion_below_what_may_have_been_sent_asks_for_a_look() -> None:
+    given = Given(1, 0x2F0, 0x301)
+    with pytest.raises(HistoryError, match="up to 0/2F0 for sure") as stopped:
+        check_timeline("app", POSITION, PROMOTED, HISTORY, given)
+    assert stopped.value.repair.command == "walstream positions show app"
+    assert "--accept-timeline" in stopped.value.hint
+    check_timeline("app", POSITION, PROMOTED, HISTORY, given.believed())
+
+
+def test_what_was_sent_on_a_timeline_that_the_server_left_stops() -> None:
+    with pytest.raises(HistoryError, match="timeline 2, which is not in the history"):
+        check_timeline("app", POSITION, SERVER, "", Given(2, 0x100, 0x101))

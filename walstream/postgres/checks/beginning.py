@@ -99,11 +99,12 @@ def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:
 
 
 def _timeline(seen: Seen) -> Iterator[Finding]:
-    position = seen.wanted.stored.position
+    position, given = seen.wanted.stored.position, seen.wanted.stored.given
     if seen.step is not Step.STREAM or position is None:
         return
     try:
-        timeline.check(seen.source.dsn, seen.wanted.name, position, seen.server)
+        name = seen.wanted.name
+        timeline.check(seen.source.dsn, name, position, given, seen.server)
     except WalstreamError as error:
         code = "connection" if error.retryable else "history"
         yield Finding.of(error, code, f"slot {position.slot}")

@@ -19,6 +19,7 @@ from walstream.postgres.checks import (
     published,
     reading,
     setting,
+    standby,
     table,
 )
 from walstream.postgres.checks.wanted import Inspection, Seen, Wanted
@@ -31,6 +32,7 @@ _WAITS: Final = "run would wait for it; changes stay in PostgreSQL's WAL meanwhi
 _PARTS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
     beginning.look,
     setting.look,
+    standby.look,
     clock.look,
     holding.look,
     blocker.look,

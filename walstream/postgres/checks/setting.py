@@ -11,7 +11,6 @@ from walstream.postgres.phrase import size
 
 _MIB: Final = 1 << 20
 _ROOMY: Final = 5  # times `alarm_retained_wal`: the alarm comes long before
-_HAS_FAILOVER: Final = 170000
 _RELOAD: Final = "SELECT pg_reload_conf();"
 
 _SETTINGS: Final = """
@@ -33,15 +32,6 @@ def look(seen: Seen) -> Iterator[Finding]:
     yield from of_limit(limit * _MIB, seen.source.alarm_retained_wal, held)
     yield from of_idleness(settings.get("idle_replication_slot_timeout", 0))
     yield from bug.look(seen.server.version)
-    if seen.source.failover and seen.server.version < _HAS_FAILOVER:
-        yield note(
-            "failover",
-            "server",
-            f"PostgreSQL {seen.server.version // 10000} keeps no slot on its standbys",
-            "`failover` has no effect: after a promotion the slot is gone, which is a"
-            " gap",
-            Repair(then="upgrade to PostgreSQL 17, or remove `failover`"),
-        )
 
 
 def of_limit(limit: int, alarm: int, held: int) -> Iterator[Finding]:

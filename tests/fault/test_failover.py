@@ -1,0 +1,131 @@
+"""A standby is promoted: what it lacks of what was sent is told, never mixed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fix_kafka import OwnKafka
+from tests.fix_postgres import Database, OwnPostgres
+from tests.fix_walstream import Runs
+from tests.reading import Reader
+from tests.running import Walstream
+from tests.standby import Standby
+from tests.waiting import wait_until
+from walstream.local import LocalPostgres
+
+RECEIVED = """
+SELECT FROM pg_stat_replication
+WHERE application_name = 'walstream' AND write_lsn >= %s::pg_lsn
+"""
+
+
+@pytest.fixture
+def primary(own_postgres: OwnPostgres) -> LocalPostgres:
+    return own_postgres(18)
+
+
+@pytest.fixture
+def database(primary: LocalPostgres) -> Database:
+    made = Database(primary)
+    made.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    return made
+
+
+@pytest.fixture
+def standby(primary: LocalPostgres) -> Iterator[Standby]:
+    with Standby(primary) as made:
+        yield made
+
+
+def begun(walstream: Walstream, database: Database, reader: Reader) -> Walstream:
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (1)")
+    reader.count(1)
+    return walstream
+
+
+def follow(database: Database) -> None:
+    """Wait until the standby has all that the primary has."""
+    ((end,),) = database.fetch("SELECT pg_current_wal_insert_lsn()::text")
+    behind = "SELECT FROM pg_stat_replication WHERE replay_lsn >= %s::pg_lsn"
+    behind += " AND application_name = 'walreceiver'"
+    wait_until(lambda: database.fetch(behind, end), 30, "the standby follows")
+
+
+def fail_over(primary: LocalPostgres, standby: Standby, walstream: Walstream) -> None:
+    primary.kill()
+    standby.start()
+    standby.promote()
+    walstream.dsn = standby.dsn()
+
+
+def test_a_row_that_was_sent_and_that_the_new_primary_lost_stops_the_source(
+    primary: LocalPostgres,
+    database: Database,
+    standby: Standby,
+    own_kafka: OwnKafka,
+    runs: Runs,
+) -> None:
+    kafka = own_kafka()
+    walstream = runs(
+        primary.dsn(), bootstrap=kafka.bootstrap, source={"failover": True}
+    )
+    with Reader(kafka.bootstrap, runs.prefix) as reader:
+        begun(walstream, database, reader)
+        standby.sync(walstream.slot)
+        standby.stop()
+        kafka.freeze()  # sent, but not acknowledged: the position stays below
+        database.execute("INSERT INTO t VALUES (2)")
+        ((end,),) = database.fetch("SELECT pg_current_wal_flush_lsn()::text")
+        wait_until(lambda: database.fetch(RECEIVED, end), 30, "it is given out")
+        fail_over(primary, standby, walstream)
+        kafka.thaw()
+        reader.count(2)
+        walstream.until("server closed the connection")
+        assert walstream.terminate() == 0
+    walstream.start().ends_with(
+        3, "readers have what this server lost", "walstream positions reset app"
+    )
+
+
+@pytest.mark.fault_long
+def test_all_that_was_sent_is_on_the_new_primary_and_it_goes_on(
+    primary: LocalPostgres,
+    database: Database,
+    standby: Standby,
+    runs: Runs,
+    reader: Reader,
+) -> None:
+    walstream = begun(runs(primary.dsn(), source={"failover": True}), database, reader)
+    standby.sync(walstream.slot)
+    follow(database)
+    assert walstream.terminate() == 0
+    fail_over(primary, standby, walstream)
+    walstream.start().streaming()
+    Database(standby).execute("INSERT INTO t VALUES (2)")
+    reader.count(2)
+    # what it is on now is kept before anything of it is given out
+    walstream.kill()
+    walstream.start().streaming()
+
+
+def test_after_a_kill_an_operator_says_that_nothing_was_lost(
+    primary: LocalPostgres,
+    database: Database,
+    standby: Standby,
+    runs: Runs,
+    reader: Reader,
+) -> None:
+    walstream = begun(runs(primary.dsn(), source={"failover": True}), database, reader)
+    standby.sync(walstream.slot)
+    follow(database)
+    walstream.kill()
+    fail_over(primary, standby, walstream)
+    walstream.start().ends_with(
+        3, "before it noted how far", "walstream positions show app"
+    )
+    walstream.start("--accept-timeline").streaming()
+    Database(standby).execute("INSERT INTO t VALUES (2)")
+    reader.count(2)
+    assert walstream.terminate() == 0
+    walstream.start().streaming()

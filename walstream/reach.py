@@ -1,0 +1,86 @@
+"""How far sinks were given commits: kept, since a failover may leave out the last.
+
+A commit is given to a sink before a standby need have it, and before the position is
+behind it. So a bound is kept ahead of what is given, in coarse steps that ride with the
+positions, and exactly when a stream ends.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from walstream.lsn import Lsn
+
+GIVEN: Final = "given"
+"""The document of it."""
+
+_STEP: Final = 16 << 20  # bytes of WAL: so far the bound is ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a state folder says of it."""
+
+    timeline: int
+    lsn: Lsn  # of the highest commit that was given to a sink, as far as is known
+    below: Lsn  # none from here on was
+
+    @classmethod
+    def of(cls, document: Mapping[str, int] | None) -> Self | None:
+        return cls(**document) if document else None
+
+    @property
+    def sure(self) -> bool:
+        """Tell whether nothing beyond `lsn` was given."""
+        return self.below <= self.lsn + 1
+
+    def believed(self) -> Self:
+        """Take what is known for all there was, on an operator's word."""
+        return replace(self, below=self.lsn + 1)
+
+
+class Reach:
+    """That of one stream: `admits` in the loop, the others where positions are stored.
+
+    What a stream before it may have given counts on, until this one has passed it.
+    """
+
+    def __init__(self, known: Given | None, timeline: int) -> None:
+        self._timeline = timeline
+        self._given = known.lsn if known else 0
+        self._unsure: Lsn = 0  # a commit below it may have been given, unknown to us
+        self._below: Lsn = 0  # as it is on disk, of this timeline
+        if known and known.timeline == timeline:
+            self._below = known.below
+            self._unsure = 0 if known.sure else known.below
+        self._wanted = self._given  # what is to be given next
+
+    def admits(self, lsn: Lsn) -> bool:
+        """Count a commit as given; False: not before `ahead` is on disk."""
+        self._wanted = lsn
+        if lsn >= self._below:
+            return False
+        self._given = max(self._given, lsn)
+        return True
+
+    def ahead(self, resume: Lsn) -> Given:
+        """Give what is to be kept with this position."""
+        if resume >= self._unsure:
+            self._unsure = 0  # all that was below came again
+        given, wanted = self._given, self._wanted
+        below = max(given, wanted) + 1 + _STEP
+        return Given(self._timeline, given, max(below, self._below))
+
+    def keep(self, given: Given) -> None:
+        """Hear that it is on disk."""
+        self._below = given.below
+
+    def exact(self) -> Given:
+        """Give what is to be kept when nothing will be given any more."""
+        below = max(self._given + 1, self._unsure)
+        return Given(self._timeline, self._given, below)
+
+
+def document(given: Given) -> dict[str, Any]:
+    """Make the document of it."""
+    return {GIVEN: asdict(given)}
