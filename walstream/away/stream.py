@@ -79,11 +79,9 @@ class BorrowedKeys:
     def history(self, full_name: str) -> KeyHistory | None:
         return self._histories.get(full_name)
 
-    def learn(
-        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
-    ) -> None:
+    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
         """Read what the source knows of these tables."""
-        del flush_lsn, oldest
+        del end, oldest
         for full_name, table in facts.items():
             self._borrow(full_name, table.oid)
 

@@ -75,7 +75,7 @@ class Alteration:
         after, added = done
         self.watch.remember(self.connection, after, own=True)
         for table in added:
-            lsn = show(catalog.flush_lsn(self.connection))
+            lsn = show(catalog.end_lsn(self.connection))
             said = {TABLE: table.full_name, LSN: lsn}
             _log.info("table added to the publication", **said)
 

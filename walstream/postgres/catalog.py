@@ -156,9 +156,12 @@ def tables(
     return {table.full_name: table for table in facts}
 
 
-def flush_lsn(connection: Connection) -> Lsn:
-    """How far the server's WAL is on disk: no transaction was streamed beyond it."""
-    row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+def end_lsn(connection: Connection) -> Lsn:
+    """How far the server's WAL is written: all that anybody saw committed lies below.
+
+    Not how far it is on disk: with synchronous_commit = off a commit is seen before.
+    """
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     return parse(row[0]) if row else 0
 
 
@@ -167,7 +170,7 @@ def tables_and_end(
 ) -> tuple[dict[str, TableFacts], Lsn]:
     """Look at tables, and then at the WAL's end: what was found lies below it."""
     found = tables(connection, oid=oid)
-    return found, flush_lsn(connection)
+    return found, end_lsn(connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,8 @@ class Keys(Protocol):
     def history(self, full_name: str) -> KeyHistory | None:
         """Give a table's; None: it was not learned yet."""
 
-    def learn(
-        self, facts: Mapping[str, TableFacts], flush_lsn: Lsn, oldest: Lsn
-    ) -> None:
-        """Take what was found of these tables; `flush_lsn` was read behind that."""
+    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
+        """Take what was found of these tables; `end` was read behind that."""
 
     def knows(self, relation: Relation, place: Place) -> bool:
         """Tell whether nothing is to be learned from this description."""
@@ -68,22 +66,22 @@ class KeyBook:
     def learn(
         self,
         facts: Mapping[str, TableFacts],
-        flush_lsn: Lsn,
+        end: Lsn,
         oldest: Lsn,
         unsent: Lsn = NEVER,
     ) -> None:
         """Take what was found of these tables; store what is new.
 
-        It counts from `flush_lsn` on, which was read behind that: a change that was
+        It counts from `end` on, which was read behind that: a change that was
         found lies below, and what was committed before the change is not read under it.
         What counted below `oldest`, where no replay can begin, may be forgotten.
         Nothing was sent from `unsent` on, if that is known.
         """
-        self._unsent = min(flush_lsn, unsent)
+        self._unsent = min(end, unsent)
         changed: dict[str, Any] = {}
         for full_name, table in facts.items():
             history, is_new = self._find(full_name, oldest)
-            now = self._set_of(table, full_name, 0 if is_new else flush_lsn)
+            now = self._set_of(table, full_name, 0 if is_new else end)
             if is_new:
                 history = KeyHistory([now])
             if is_new or history.change(now):
@@ -93,7 +91,7 @@ class KeyBook:
             if table.kind == "p":
                 root = self._root(table.oid)
                 root.forget_below(oldest)
-                if root.look(roots.key_of(table), flush_lsn):
+                if root.look(roots.key_of(table), end):
                     changed[f"{ROOTS}{table.oid}"] = root.to_json()
         if changed:
             self._positions.write(changed)

@@ -15,7 +15,7 @@ class Busy:
 
     def execute(self, query: str, _parameters: object = None) -> "Busy":
         self.end += 1
-        if "flush_lsn" in query:
+        if "insert_lsn" in query:
             self.rows = [(f"0/{self.end:X}",)]
         else:
             self.tables_at, self.rows = self.end, []
