@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.backfilling import SPARK, held, reading, settled
 from tests.fix_postgres import Database, PostgresServer, temporary_database
@@ -135,3 +137,57 @@ def test_rewritten_meanwhile_it_has_no_row_twice(
     wait_until(lambda: walstream.said("meanwhile"), 60, "the table is begun anew")
     walstream.until("backfill ended", 120)
     agree(database, settled(database, walstream, reader))
+
+
+# row 20000 of the foreign leaf waits for who holds the lock; that is not pushed down
+FOREIGN = """
+CREATE TABLE small (id int PRIMARY KEY, v text);
+INSERT INTO small VALUES (1, '');
+CREATE TABLE bare (v int, note text) PARTITION BY RANGE (v);
+CREATE TABLE bare_here PARTITION OF bare FOR VALUES FROM (0) TO (10001);
+CREATE SCHEMA far;
+CREATE TABLE far.stored (v int, note text);
+INSERT INTO far.stored
+SELECT i, repeat('x', 200) FROM generate_series(10001, 30000) AS i;
+CREATE VIEW far.bare AS SELECT v, note FROM far.stored
+ WHERE v <> 20000 OR pg_advisory_xact_lock_shared(7) IS NOT NULL;
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER there FOREIGN DATA WRAPPER postgres_fdw
+OPTIONS (host '{host}', port '{port}', dbname '{dbname}');
+CREATE USER MAPPING FOR CURRENT_USER SERVER there OPTIONS (user '{user}');
+CREATE FOREIGN TABLE bare_there PARTITION OF bare FOR VALUES FROM (10001) TO (30001)
+SERVER there OPTIONS (schema_name 'far', table_name 'bare');
+INSERT INTO bare SELECT i, 'here' FROM generate_series(1, 10000) AS i;
+"""
+
+
+def test_a_foreign_leaf_that_is_read_again_has_no_row_twice(
+    newest_postgres: PostgresServer, runs: Runs, reader: Reader
+) -> None:
+    """Its server's session ends amid its rows; the root's other leaf is there once."""
+    with temporary_database(newest_postgres) as database:
+        database.execute(FOREIGN.format(**conninfo_to_dict(database.dsn)))
+        walstream = runs(
+            database.dsn,
+            source={"backfill": "initial", "tables": ["public.bare", "public.small"]},
+            sink={"topic_partitions": 3},
+            top={"spark": {**SPARK, "master": "local[2]"}},
+        )
+        with psycopg.connect(database.dsn) as session:
+            session.execute("SELECT pg_advisory_lock(7)")
+            walstream.start()
+            reader.until(
+                lambda records: any(
+                    _bare(one) and int(one.new["v"]) > 10000 for one in records
+                ),
+                120,
+            )
+            ended = session.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE query LIKE 'COPY (%bare_there%'"
+            )
+            assert ended.rowcount == 1
+        walstream.until("backfill ended", 120)
+        records = settled(database, walstream, reader)
+        agree(database, records)
+        assert any(one.kind is Kind.TRUNCATE for one in records if _bare(one))

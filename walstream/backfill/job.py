@@ -109,7 +109,12 @@ class Job:
         self._put_back = 0  # chunks of this drive
         self._deaths: Counter[int] = Counter()  # of workers, by chunk number
         self._driven = False
-        self._alone = {name for name, count in self._of.items() if count == 1}
+        # of tables without a key, what would come in another order: by table
+        self._unsure: dict[str, list[Chunk]] = {}
+        for one in order.chunks:
+            if not one.repeats and not one.relation.table.key:
+                self._unsure.setdefault(_table(one), []).append(one)
+        self._rows_unsure: dict[int, int] = {}  # delivered, by chunk number
 
     def run(self, stop: Stop) -> bool:
         """Run until all is done; False: a stop came first.
@@ -141,7 +146,7 @@ class Job:
             self._renumber()
         self._driven = True
         with closing(Driver(self._driver)) as driver:
-            driver.order(replace(self._order, chunks=list(self._left.values())))
+            driver.order(replace(self._order, chunks=self._due()))
             while not stop.requested:
                 self._look()
                 match driver.hear(_LOOK_EVERY_S):
@@ -157,18 +162,39 @@ class Job:
                         pass
         return None
 
+    def _due(self) -> list[Chunk]:
+        """Give what is left, but hold back what an emptying would take away."""
+        unsure = {_table(one) for one in self._left.values() if not one.repeats}
+        unsure &= self._unsure.keys()
+        left = self._left.values()
+        return [one for one in left if not (one.repeats and _table(one) in unsure)]
+
     def _renumber(self) -> None:
         """Give new numbers to chunks that would be read in another order.
 
-        A table without a key would have the rows of both attempts: it is emptied.
+        A table without a key would have the rows of both attempts: it is emptied, and
+        what of it was delivered, such chunks too, comes again.
         """
-        for number, chunk in self._left.items():
-            if chunk.repeats:
-                continue
-            table = chunk.relation.table
-            if not table.key and table.full_name in self._alone:
+        for name, chunks in self._unsure.items():
+            if any(one.number in self._left for one in chunks):
+                table = chunks[0].relation.table
                 self._empty(table, self._order.snapshot.lsn, self._take_number())
-            self._left[number] = replace(chunk, sent_as=self._take_number())
+                for one in chunks:
+                    self._uncount(name, one)
+        for number, chunk in self._left.items():
+            if not chunk.repeats:
+                self._left[number] = replace(chunk, sent_as=self._take_number())
+
+    def _uncount(self, name: str, chunk: Chunk) -> None:
+        rows = self._rows_unsure.pop(chunk.number, None)
+        if rows is None:
+            return
+        self._left[chunk.number] = chunk
+        self._rows[name] -= rows
+        self._of[name] += 1
+        self.progress.chunks_done -= 1
+        self.progress.rows -= rows
+        self.progress.size_done -= chunk.size
 
     def _take_number(self) -> int:
         self._next_number += 1
@@ -194,6 +220,8 @@ class Job:
         progress.bytes += done.bytes
         progress.size_done += chunk.size
         table = _table(chunk)
+        if not chunk.repeats:
+            self._rows_unsure[chunk.number] = done.rows
         self._rows[table] += done.rows
         self._of[table] -= 1
         if not self._of[table]:

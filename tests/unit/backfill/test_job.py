@@ -19,6 +19,7 @@ from walstream.spark.chunk import (
     ChunkFailed,
     ChunkPostponed,
     Keys,
+    Pages,
     Relation,
     Span,
 )
@@ -165,6 +166,28 @@ def test_rows_that_come_in_no_order_have_new_numbers_at_each_attempt(
     assert [name for name, _ in emptied] == ["view", "view"]
     for (_, number), order in zip(emptied, numbers[1:], strict=True):
         assert number < order[2]
+
+
+def test_a_root_without_a_key_begins_anew_with_its_foreign_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What repeats waits for them, so that no emptying takes it away."""
+    driver = Telling(
+        [ChunkDone(1, 3, 9), put_back(3)],
+        [ChunkDone(1, 4, 9), ChunkDone(3, 5, 9), ChunkDone(4, 1, 9)],
+        [put_back(2)],
+        [ChunkDone(2, 6, 9)],
+    )
+    one, heap, other = chunk(1, "root"), chunk(2, "root", Pages(0, 9)), chunk(3, "root")
+    keyed = chunk(4, "view", None, 0)
+    heard, emptied, job = ran(monkeypatch, driver, one, heap, other, keyed)
+    orders = [[one.number for one in order] for order in driver.orders]
+    assert orders == [[1, 3, 4], [3, 4, 1], [2], [2]]
+    assert emptied == [("root", 5)]
+    numbers = [[one.sent_as or one.number for one in order] for order in driver.orders]
+    assert numbers == [[1, 3, 4], [6, 7, 8], [2], [2]]
+    assert heard.ended == [("public.view", 1), ("public.root", 15)]
+    assert (job.progress.rows, job.progress.chunks_done) == (16, 4)
 
 
 def test_a_chunk_whose_workers_die_each_time_costs_its_table(
