@@ -87,6 +87,7 @@ class Batch:
         """Note what took effect: chunks of a snapshot, a Truncate of one too."""
         if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
             raise Moved
+        self.state.clean(tx, outcome.kept.position)
         self.move(tx, xid, known.row, outcome.kept)
 
     def lock(self, tx: Transaction) -> str:

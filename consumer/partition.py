@@ -123,7 +123,12 @@ class IdempotentWork:
         session = self._session
         now = session.known.now
         plan = Planner(
-            self._lane.place, now.position, now.source, session.index_of, self._alone
+            self._lane.place,
+            now.position,
+            now.source,
+            session.index_of,
+            self._alone,
+            self._batch.state.reach,
         ).plan(messages, 0, self._options.batch)
         if plan.foreign is not None:
             session.meet_source(plan.foreign, _offset(messages[0]))

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 
 from consumer.lane import Place
 from consumer.op import Op, Record
-from consumer.position import Chunk, place_in_snapshot
+from consumer.position import Chunk, bygone, place_in_snapshot
 from consumer.reading import record_of, source_of
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
@@ -46,6 +46,7 @@ class Planner:
     source: str | None
     index_of: Callable[[Chunk], int]  # the last row of this chunk that took effect
     alone: range = range(0)  # offsets
+    reach: int = 0  # the LSN of the newest snapshot that came
     _chunks: dict[Chunk, int] = field(default_factory=dict)
 
     def plan(self, messages: Sequence[Message], start: int, limit: int) -> Plan:
@@ -100,6 +101,8 @@ class Planner:
                 return True
             self.position = position
             return False
+        if op.lsn < bygone(max(self.position[0], self.reach)):
+            return True
         chunk, index = place_in_snapshot(op.lsn, op.seq_id)
         if chunk not in self._chunks:
             self._chunks[chunk] = self.index_of(chunk)

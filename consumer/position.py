@@ -2,12 +2,16 @@
 
 A streamed op took effect when its `(lsn, seq_id)` is no greater than the position. A
 snapshot row is no part of that order: its number is a chunk and an index in it, and
-chunks mix freely, so each chunk has a position of its own.
+chunks mix freely, so each chunk has a position of its own. It is kept until the
+partition is far beyond the snapshot: rows of it stand before all that is newer.
 """
 
 from typing import Final, NamedTuple
 
 _INDEX_BITS: Final = 32
+# of WAL: what commits while a synchronous standby does not answer is streamed before a
+# snapshot sees it, so a place is not exact to the byte
+_FAR: Final = 1 << 30
 
 
 class Position(NamedTuple):
@@ -25,6 +29,11 @@ class Chunk(NamedTuple):
 
     lsn: int
     number: int  # over all tables of the snapshot, from 1
+
+
+def bygone(reach: int) -> int:
+    """Give the LSN below which no snapshot's row takes effect any more."""
+    return reach - _FAR
 
 
 def place_in_snapshot(lsn: int, seq_id: int) -> tuple[Chunk, int]:

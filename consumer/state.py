@@ -14,7 +14,7 @@ import psycopg
 
 from consumer.lane import Place
 from consumer.lock import lock_key
-from consumer.position import NOTHING, Chunk, Position
+from consumer.position import NOTHING, Chunk, Position, bygone
 from consumer.schema import Tables
 
 _LOCK: Final = (
@@ -50,6 +50,13 @@ _MOVE_CHUNK: Final = (
     f"UPDATE {{snapshot}} SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
     " AND lsn = %s AND chunk = %s AND idx = %s"
 )
+_REACH: Final = f"SELECT max(lsn::numeric) FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+_CLEAN: Final = (
+    "DELETE FROM {snapshot} WHERE ctid = ANY(ARRAY(SELECT ctid"  # noqa: S608 - constants
+    f" FROM {{snapshot}} WHERE {_KEY} AND lsn::numeric < %s LIMIT %s))"
+)
+_CLEANED_AT_ONCE: Final = 10_000
+_CLEANED_EVERY: Final = 1 << 28  # bytes of WAL
 _FORGET_CHUNKS: Final = f"DELETE FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
 _HOLDERS: Final = (
     "SELECT a.pid, a.state LIKE 'idle in transaction%%'"
@@ -102,6 +109,8 @@ class PartitionState:
         self.place = place
         self._key = (group, place.topic, place.partition)
         self._lock = lock_key(group, place.topic, place.partition)
+        self.reach = 0  # the LSN of the newest snapshot that came
+        self._clean_from = 0  # an LSN
 
     def lock(self, tx: psycopg.Connection[Any]) -> str | None:
         """Lock the partition till the transaction's end; give its id, None: taken."""
@@ -121,6 +130,9 @@ class PartitionState:
             found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
             raise psycopg.errors.SerializationFailure("the state row was deleted")
+        newest = self.tables.execute(tx, _REACH, self._key).fetchone()
+        self.reach = int(newest[0] or 0) if newest else 0
+        self._clean_from = 0
         identity, lsn, seq_id, next_offset, topic_id, source = found
         position = Position(int(lsn), int(seq_id))
         return Kept(identity, position, next_offset, topic_id, source)
@@ -165,6 +177,7 @@ class PartitionState:
     ) -> bool:
         """Move each chunk's index, unless one is no longer as it was read."""
         for chunk, index in after.items():
+            self.reach = max(self.reach, chunk.lsn)
             number = (*self._key, str(chunk.lsn), chunk.number)
             if before[chunk] == NEVER:
                 moved = self.tables.execute(tx, _INSERT_CHUNK, (*number, index))
@@ -176,7 +189,17 @@ class PartitionState:
                 return False
         return True
 
+    def clean(self, tx: psycopg.Connection[Any], position: Position) -> None:
+        """Forget chunks that are long past, now and then."""
+        reach = max(position.lsn, self.reach)
+        if reach < self._clean_from:
+            return
+        asked = (*self._key, bygone(reach), _CLEANED_AT_ONCE)
+        if self.tables.execute(tx, _CLEAN, asked).rowcount < _CLEANED_AT_ONCE:
+            self._clean_from = reach + _CLEANED_EVERY
+
     def forget_chunks(self, tx: psycopg.Connection[Any]) -> None:
+        self.reach = 0
         self.tables.execute(tx, _FORGET_CHUNKS, self._key)
 
     def end_frozen_holders(

@@ -229,6 +229,34 @@ def test_a_handler_that_ends_its_transaction_is_told(
     )
 
 
+def test_chunks_of_snapshots_that_are_long_past_are_forgotten(setting: Setting) -> None:
+    """By a snapshot that is far newer, or by streamed ops; nothing comes twice."""
+    feed, far = setting.make(), 1 << 31
+    kept = "SELECT lsn, chunk FROM replication_consumer_snapshot ORDER BY 1, 2"
+    for chunk in range(1, 4):
+        feed.send(backfilled(900, chunk, 0, [str(chunk), "1"]))
+    feed.flush()
+    with setting.running():
+        setting.until(3)
+        assert len(setting.database.fetch(kept)) == 3
+        feed.send(backfilled(far, 1, 0, ["4", "1"]))
+        feed.flush()
+        setting.until(4)
+        assert setting.database.fetch(kept) == [(str(far), 1)]
+        feed.send(insert(2 * far, 0, ["5", "1"]))
+        feed.flush()
+        setting.until(5)
+        assert setting.database.fetch(kept) == []
+    setting.database.execute("UPDATE replication_consumer_state SET next_offset = 0")
+    TopicAdmin(setting.kafka.bootstrap).forget_group(setting.group)
+    feed.send(backfilled(900, 2, 1, ["6", "1"]))  # of a task that was cut off
+    feed.send(insert(2 * far, 1, ["7", "1"]))
+    feed.flush()
+    with setting.running() as running:
+        running.until_read(1)
+    assert setting.count() == 6
+
+
 def test_a_handler_may_change_the_rows_and_the_search_path(setting: Setting) -> None:
     feed = setting.make(partitions=2)
     feed.insert(0, source="1/db/0")

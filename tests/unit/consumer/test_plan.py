@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +103,18 @@ def test_batches_take_what_a_model_would_take(
         assert plan.next_offset == start
     assert taken == expected
     assert skipped == len(ops) - len(expected)
+
+
+@pytest.mark.parametrize("newer", [row(2 << 30), backfilled(2 << 30, 9, 0, ["1", "1"])])
+def test_rows_of_a_snapshot_that_is_long_past_come_again_in_vain(
+    newer: ReplicationOp,
+) -> None:
+    old, late = (backfilled(5, chunk, 0, ["1", "1"]) for chunk in (1, 2))
+    near = backfilled((1 << 30) + 1, 3, 0, ["1", "1"])
+    found = planner()
+    found.reach = newer.lsn if newer.snapshot else 0
+    taken = seqs(found.plan(messages([newer, old, near, late]), 0, 9))
+    assert taken == [(one.lsn, one.seq_id) for one in (newer, near)]
 
 
 def test_a_truncate_is_a_batch_of_its_own() -> None:
