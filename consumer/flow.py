@@ -130,7 +130,7 @@ class Flow:
         if starved and not ready and now >= self._next_shed:
             self._next_shed = now + _STARVED_S
             self._make_room()
-            if self._budget.free < self._budget.most // _TIGHT:
+            if self._budget.free < part:
                 ready = starved[:1]  # all is in hand: let it have one message
                 self._forced.update(ready)
         self._fetch_again(ready)

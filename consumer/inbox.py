@@ -94,6 +94,12 @@ class Inbox:
                 del taken[count:]
             return taken
 
+    def put_back(self, messages: Sequence[Message]) -> None:
+        """Have what was taken and not handled come first again."""
+        with self._lock:
+            if not self._closed:
+                self._messages.extendleft(reversed(messages))
+
     def release(self, messages: Iterable[Message]) -> None:
         """Count what was taken no longer."""
         with self._lock:

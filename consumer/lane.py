@@ -86,7 +86,6 @@ class Lane:
         self._wake = wake
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        self._hand: list[Message] = []
         self._begun = self._seeks = False
         self._after: Lane | None = None  # while it has not ended
         self._waits_since: float | None = None  # for the one before
@@ -168,7 +167,6 @@ class Lane:
         try:
             after = self._turn()
         except Pause as pause:
-            self._drop(pause.done)
             after = After(pause.seconds, deaf=True)
         except Exception as error:  # noqa: BLE001 - the fetcher raises it
             self._fail(error)
@@ -181,7 +179,6 @@ class Lane:
             after = None
         if self._seeks and after is not None:
             self._seeks = False
-            self._drop(len(self._hand))
             after = _TILL_URGED
         if after is None:
             self._finish()
@@ -198,14 +195,28 @@ class Lane:
             self._work.begin()
             self._begun = True
             return AGAIN
-        hand, wanted = self._hand, self._work.wanted
-        if len(hand) < wanted:
-            hand += self.inbox.take(wanted - len(hand))
+        if self.wanted_offset is not None:
+            return _TILL_URGED  # by somebody else: what is in the inbox is void
+        hand = self.inbox.take(self._work.wanted)
         if not hand:
             seconds = self._work.rest()
             return After(math.inf if seconds is None else seconds)
-        self._drop(self._work.handle(hand))
+        self._handle(hand)
         return AGAIN
+
+    def _handle(self, hand: list[Message]) -> None:
+        """Hold nothing between turns: others may need the room meanwhile."""
+        done = 0
+        try:
+            done = self._work.handle(hand)
+        except Pause as pause:
+            done = pause.done
+            raise
+        finally:
+            if self._seeks:
+                done = len(hand)
+            self.inbox.release(hand[:done])
+            self.inbox.put_back(hand[done:])
 
     def _former_ended(self, former: "Lane") -> bool:
         if former.ended:
@@ -219,11 +230,6 @@ class Lane:
             _log.warning("%s waits for its former handler to return", self.place)
         return False
 
-    def _drop(self, count: int) -> None:
-        if count:
-            self.inbox.release(self._hand[:count])
-            del self._hand[:count]
-
     def _fail(self, error: Exception) -> None:
         self.error = error
         if self._begun:
@@ -233,7 +239,6 @@ class Lane:
                 _log.warning("%s ended with %s", self.place, type(later).__name__)
 
     def _finish(self) -> None:
-        self._hand = []
         self.inbox.close()
         self._ended.set()
         self._wake()

@@ -166,6 +166,24 @@ def test_what_all_have_in_hand_does_not_keep_one_from_its_first_message() -> Non
     stage.close()
 
 
+@pytest.mark.parametrize("mib", range(11, 17))
+def test_no_room_is_too_little_for_a_first_message(mib: int) -> None:
+    """Whatever is in hand: also where it is neither tight nor enough to go on."""
+    stage = Stage(2, _MIB - 512)
+    for _ in range(mib):
+        assert stage.lane(0).put(stage.log.read(0, 1), force=True) == 1
+        stage.lane(0).inbox.take(1)
+    stage.flow.put(stage.lane(1), stage.log.read(1, 30))
+    stage.handle(1, 30)
+    before = stage.next[1]
+    for _ in range(100):
+        stage.now += 0.05
+        stage.round(1)
+        stage.handle(1, 1)
+    assert stage.next[1] > before
+    stage.close()
+
+
 def test_a_seek_that_fails_is_tried_again() -> None:
     stage = Stage(1, 9 * _MIB)
     stage.flow.put(stage.lane(0), stage.log.read(0, 3))

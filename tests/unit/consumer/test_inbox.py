@@ -47,6 +47,19 @@ def test_what_is_in_hand_counts_until_it_is_released() -> None:
     assert drained == [1]
 
 
+def test_what_was_put_back_comes_first_and_can_be_shed() -> None:
+    budget = Budget()
+    inbox = Inbox(budget)
+    inbox.put(some(6))
+    held = budget.held
+    hand = inbox.take(4)
+    inbox.release(hand[:1])
+    inbox.put_back(hand[1:])
+    assert budget.held == held // 6 * 5
+    assert offsets(inbox.take(2)) == [1, 2]
+    assert inbox.shed(0) == 3
+
+
 def test_each_partition_leaves_room_for_the_others() -> None:
     budget = Budget(most=16 * _MIB)
     inboxes = [Inbox(budget) for _ in range(3)]
@@ -85,6 +98,7 @@ def test_a_closed_one_holds_nothing() -> None:
     inbox.close()
     assert budget.held == 0
     assert inbox.put(some(2)) == 2
+    inbox.put_back(taken)
     inbox.release(taken)
     assert inbox.empty
     assert budget.held == inbox.bytes == 0

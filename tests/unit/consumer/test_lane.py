@@ -122,6 +122,21 @@ def test_a_pause_holds_no_thread_and_goes_on_with_what_is_not_done() -> None:
     pool.close()
 
 
+def test_what_waits_keeps_nothing_that_others_may_need() -> None:
+    """As at a barrier, where it asks again and again."""
+
+    def pause() -> None:
+        raise Pause(0)
+
+    lane = lane_of()
+    lane.start(Noting(pause), Pool(0))  # turns are the test's
+    value = b"x" * 300_000
+    assert lane.put([Message(offset=n, value=value) for n in range(20)]) == 20
+    for _ in range(8):
+        lane.turn()
+    assert lane.inbox.shed(700_000) == 2
+
+
 def test_a_stop_ends_a_pause(pool: Pool) -> None:
     def pause() -> None:
         raise Pause(1000)
@@ -192,6 +207,31 @@ def test_a_lane_waits_through_one_that_was_stopped_while_it_waited(pool: Pool) -
     assert passed_over.seen == []
     third.stop()
     assert third.join(10)
+
+
+def test_one_that_seeks_handles_nothing_when_it_is_urged() -> None:
+    """A barrier that was run urges all lanes that wait there."""
+    lane = lane_of()
+
+    class Seeking(Noting):
+        def handle(self, messages: list[Message]) -> int:
+            self.seen.append(str([message.offset() for message in messages]))
+            if self.seen[-1] == "[1]":
+                lane.seek(7)
+            return 0
+
+    work = Seeking()
+    work.wanted = 1
+    lane.start(work, Pool(0))  # turns are the test's
+    lane.put([*one(1), *one(2)])
+    for _ in range(3):
+        lane.turn()
+    assert work.seen == ["begin", "[1]"]
+    lane.inbox.clear()
+    lane.sought()
+    lane.put(one(7))
+    lane.turn()
+    assert work.seen == ["begin", "[1]", "[7]"]
 
 
 def test_a_seek_drops_what_is_in_hand_and_waits_for_the_fetcher(pool: Pool) -> None:
