@@ -13,6 +13,8 @@ _DEFAULTS: Final = {
     "keepalives_idle": 20,
     "keepalives_interval": 10,
     "keepalives_count": 4,
+    # the same where data is under way: keepalives are sent only when there is none
+    "tcp_user_timeout": 30_000,
 }
 _PASSING: Final = {
     "40001",  # serialization_failure

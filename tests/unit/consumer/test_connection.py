@@ -43,6 +43,24 @@ def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
     assert passes(wrapped, _OPEN)
 
 
+@pytest.mark.parametrize(
+    ("dsn", "added"),
+    [
+        ("host=h", 30_000),
+        ("host=h tcp_user_timeout=1", None),
+        ("postgresql://h/db?tcp_user_timeout=1", None),
+    ],
+)
+def test_a_server_that_vanished_with_data_under_way_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, added: int | None
+) -> None:
+    """No keepalive is sent while the kernel sends that data again, for 15 minutes."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(psycopg, "connect", lambda _, **fields: given.update(fields))
+    connect(dsn, "g")
+    assert given.get("tcp_user_timeout") == added
+
+
 @pytest.mark.parametrize("dsn", ["hunter2", "password='hunter2", "hunter2=x"])
 def test_a_dsn_that_cannot_be_read_is_not_shown(dsn: str) -> None:
     with pytest.raises(ConfigError) as refused:
