@@ -227,10 +227,10 @@ class Fetcher:
             place = Place(one.topic, one.partition)
             lane = Lane(place, self.wake, self._budget)
             lane.stored = one.offset if one.offset >= 0 else None
-            self._lanes[place] = lane
             _log.info("assigned %s", place)
             former = self._former.pop(place, None)
             lane.start(self._make_work(lane), self._pool, former)
+            self._lanes[place] = lane  # from here on another thread may stop it
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         lanes = self._let_go(partitions)

@@ -1,0 +1,63 @@
+"""A membership of a group, with a broker of librdkafka's own."""
+
+import threading
+
+from confluent_kafka import Message
+
+from consumer.fetcher import Fetcher
+from consumer.lane import Lane
+from consumer.settings import consumer_settings
+from tests.mocked import Mocked
+
+
+class Nothing:
+    """A work that handles all, and does nothing."""
+
+    wanted = 10
+    holds = False
+
+    def begin(self) -> None:
+        """Nothing is prepared."""
+
+    def handle(self, messages: list[Message]) -> int:
+        return len(messages)
+
+    def rest(self) -> float | None:
+        return None
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
+def test_a_stop_may_come_while_partitions_are_assigned() -> None:
+    """From any thread, at any line: here between two steps of the assignment."""
+    kafka, wish = Mocked(), threading.Event()
+    kafka.write("t", 1)
+    stopped: list[BaseException | None] = []
+
+    def stop() -> None:
+        wish.set()
+        try:
+            fetcher.stop()
+        except AttributeError as error:
+            stopped.append(error)
+        else:
+            stopped.append(None)
+
+    def make_work(_: Lane) -> Nothing:
+        thread = threading.Thread(target=stop)
+        thread.start()
+        thread.join(20)
+        return Nothing()
+
+    fetcher = Fetcher(
+        consumer_settings("g", {"bootstrap.servers": kafka.bootstrap}),
+        ["t"],
+        make_work,
+        wish,
+        stop_timeout_s=20,
+        threads=1,
+    )
+    fetcher.run()
+    assert stopped
+    assert set(stopped) == {None}
