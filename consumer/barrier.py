@@ -8,6 +8,7 @@ partition that meets it again, or for the first time after a crash, passes.
 import threading
 from enum import Enum, auto
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import psycopg
 
@@ -127,17 +128,20 @@ class Crossings:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, ...], set[Lane]] = {}
+        # weak: one that is revoked meanwhile may never pass
+        self._waiting: WeakKeyDictionary[Lane, tuple[str, ...]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def wait(self, name: tuple[str, ...], lane: Lane) -> None:
         with self._lock:
-            self._waiting.setdefault(name, set()).add(lane)
+            self._waiting[lane] = name
 
     def run(self, name: tuple[str, ...], lane: Lane) -> None:
         """Say that it was run, after its transaction."""
         with self._lock:
-            lanes = self._waiting.pop(name, set())
-        lanes.discard(lane)
+            lanes = [one for one, where in self._waiting.items() if where == name]
+            for one in lanes:
+                del self._waiting[one]
         for other in lanes:
-            other.urge()
+            if other is not lane:
+                other.urge()
