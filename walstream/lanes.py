@@ -154,6 +154,14 @@ class Lanes:
             resume = min(resume, held)
         return resume
 
+    @property
+    def leaving(self) -> bool:
+        """Tell whether the position waits for a sink that is on its way out.
+
+        The others may have been sent more.
+        """
+        return bool(self._leaving)
+
     # what the sinks do
 
     def ready(self) -> bool:

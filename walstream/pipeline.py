@@ -102,6 +102,11 @@ class Pipeline:
         return self._lanes.delivered_ops
 
     @property
+    def leaving(self) -> bool:
+        """Tell whether some sinks may have been sent more than the position says."""
+        return self._lanes.leaving
+
+    @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest transaction under way was committed; None: none is."""
         return self._lanes.oldest_commit_time

@@ -2,10 +2,10 @@
 
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from walstream import state_file
 from walstream.away import copied
@@ -14,6 +14,7 @@ from walstream.away.note import notes_of
 from walstream.config import Config, PostgresSource
 from walstream.control import lent
 from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
+from walstream.kafka import kept
 from walstream.lock import FolderLock
 from walstream.lsn import show
 from walstream.positions import LmdbPositions, discard
@@ -37,6 +38,7 @@ class _Known:
     slot: str | None = None  # that it is about
     epoch: int | None = None  # None: lost with the state
     away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
+    topics: Mapping[str, Any] = field(default_factory=dict)  # their documents
 
     def other_slot(self, source: PostgresSource) -> str | None:
         """Name the slot that the state is about, where the source names another.
@@ -138,7 +140,8 @@ def _replace(
     anew = folder / _ANEW
     discard(anew)  # what a crash left
     with LmdbPositions(anew) as positions:
-        positions.write({"epoch": {"number": epoch}})
+        # older records stay in their partitions: a reader meets them with those to come
+        positions.write({"epoch": {"number": epoch}, **known.topics})
     if drops:
         slots.drop(connection, source.slot)
         copied.drop_all(Home(name, source.dsn, source.slot, folder), known.away)
@@ -188,4 +191,5 @@ def _known(positions: LmdbPositions, source: PostgresSource) -> _Known:
         slot=position.slot if position else intent.get("slot"),
         epoch=(positions.read("epoch") or {}).get("number", 0),
         away=frozenset(notes_of(positions)),
+        topics={name: positions.read(name) for name in positions.names(kept.TOPICS)},
     )

@@ -10,13 +10,16 @@ one says.
 import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from walstream.lsn import Lsn
 from walstream.pgoutput.messages import Relation
 
 Place = tuple[Lsn, int]
 """A transaction's commit LSN, and how many numbers it has taken."""
+
+ROOTS: Final = "roots/"
+"""Before an oid: the document of a partition root's keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class _Since:
     full: bool
     schema: str = ""
     table: str = ""
+    later: bool = False  # there was an earlier one, which is forgotten
 
     @property
     def place(self) -> Place:
@@ -140,14 +144,23 @@ class RootKeys:
         fresh = _Since(*place, columns, key.full, key.schema, key.table)
         at = self._index(place)
         if at >= 0 and self._known[at].place == place:
-            self._known[at] = fresh
+            self._known[at] = replace(fresh, later=self._known[at].later)
         else:
             self._known.insert(at + 1, fresh)
 
     def forget_below(self, oldest: Lsn) -> None:
         """Drop what no replay can need: none begins below `oldest`."""
         at = self._index((oldest, 0))
-        self._known = self._known[max(at, 0) :]
+        if at > 0:
+            self._known = self._known[at:]
+            self._known[0] = replace(self._known[0], later=True)
+
+    @property
+    def known_from(self) -> Lsn:
+        """From which LSN on `at` is right; 0: from the first on."""
+        if not self._known or not self._known[0].later:
+            return 0
+        return self._known[0].lsn + bool(self._known[0].seq_id)
 
     def boundaries(self) -> Iterable[Lsn]:
         """List from which transactions on another one counts."""

@@ -265,7 +265,10 @@ class Session:
                 header=self._sinks.header(stage.server.origin),
                 empty=partial(self._empty, stage.sinks),
             )
-            return self._backfill.run(holder, around)
+            places = self._backfill.places
+            whole = self._backfill.run(holder, around)
+            self._sinks.written(stage.sinks, places)
+            return whole
 
     def _came_late(self, stage: _Stage) -> bool:
         """Tell whether a table is to be read of which this session does not know."""

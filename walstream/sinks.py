@@ -192,6 +192,21 @@ class SinkSet:
             sink = VerboseSink(sink, {SINK: sink.name})
         return sink
 
+    def written(
+        self, sinks: Iterable[NamedSink], tables: Iterable[tuple[str, str]]
+    ) -> None:
+        """Hear that Spark sent rows of these tables.
+
+        A topic that is deleted behind that is a loss, and not of a table that is gone.
+        """
+        tables = list(tables)
+        for sink in sinks:
+            router, topics = self._routers[sink.name], sink.topics
+            for schema, table in tables:
+                topic = topics.get(router.topic(schema, table) or "")
+                if topic is not None:
+                    topic.written()
+
     def topics(self, sink: str) -> Topics:
         """Make what finds, or creates, and accepts a sink's topics."""
         config = self._routers.configs[sink]

@@ -12,6 +12,7 @@ from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Stored
 from walstream.reach import GIVEN, Given
+from walstream.root_keys import ROOTS, RootKeys
 from walstream.shown import ShownLsn
 from walstream.times import DOCUMENTS, TimeIndex
 
@@ -88,6 +89,9 @@ def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window |
     for name in positions.names("keys/"):
         history = KeyHistory.from_json(positions.read(name) or [])
         oldest = max(oldest, history.known_from)
+    for name in positions.names(ROOTS):
+        root = RootKeys.from_json(positions.read(name) or [])
+        oldest = max(oldest, root.known_from)
     newest = position.resume
     if oldest > newest:
         return None

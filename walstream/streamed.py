@@ -65,7 +65,9 @@ class StreamedSource:
             seen_topics=self._seen_topics,
         )
         drained = self._session.run()
-        if drained:
+        pipeline = self._session.pipeline
+        # one that ended before its stream began says nothing of those before
+        if drained and pipeline is not None and not pipeline.leaving:
             stored.drained(self._positions)
         return drained
 

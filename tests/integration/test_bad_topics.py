@@ -9,7 +9,8 @@ from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream
+from tests.running import SOURCE, Walstream
+from tests.verbs import verb
 from tests.waiting import wait_until
 from walstream.lsn import show
 
@@ -91,6 +92,20 @@ def test_other_partitions_have_to_be_accepted(
     walstream.start().streaming()  # accepted once, for good
     insert(database, 50)
     assert dict(reader.count(51)[-1].headers)["walstream-layout"] == b"2"
+
+
+def test_a_reset_does_not_forget_how_keys_were_spread(
+    database: Database, runs: Runs, admin: TopicAdmin, topic: str
+) -> None:
+    admin.create(topic, 2)
+    walstream = runs(database.dsn).start().streaming()
+    assert walstream.terminate() == 0
+    admin.grow(topic, 5)
+    done = verb(walstream.configuration, "positions", "reset", SOURCE, "--yes")
+    assert done.returncode == 0, done.stderr
+
+    walstream.start().ends_with(3, topic, "5 partitions, it had 2")
+    walstream.start("--accept-partitions").streaming()
 
 
 def test_partitions_that_grow_while_streaming_change_nothing_until_accepted(

@@ -114,7 +114,6 @@ WITHOUT = {
     "walstream/session.py": _SERVERS,
     "walstream/sink_checks.py": _SERVERS,
     "walstream/sink_rules.py": "tests/unit/test_dry_sink.py",
-    "walstream/sinks.py": _SERVERS,
     "walstream/slots.py": _SERVERS,
     "walstream/spark/__init__.py": "a docstring",
     "walstream/spark/chunks.py": _SERVERS,

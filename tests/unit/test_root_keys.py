@@ -114,6 +114,17 @@ def test_what_no_replay_needs_is_forgotten() -> None:
     assert made.at((25, 0)) == CODE
 
 
+def test_it_is_right_from_what_is_left_on() -> None:
+    made = described((BY_ID, 10), (BY_CODE, 20))
+    assert made.known_from == 0  # below, what the stream says counts
+    made.forget_below(15)
+    assert made.known_from == 0
+    made.forget_below(25)
+    made.describe(BY_ID, (20, 0), 0)  # it takes the place of the first
+    again = RootKeys.from_json(orjson.loads(orjson.dumps(made.to_json())))
+    assert (made.known_from, again.known_from) == (20, 20)
+
+
 @pytest.mark.parametrize("relation", [BY_ID, root("id", "code", identity="f")])
 def test_it_is_kept(relation: Relation) -> None:
     made = described((relation, 10))

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from walstream.keys import KeyHistory, KeySet
+from walstream.pgoutput import Column, Relation
 from walstream.ports import Position
 from walstream.positions import LmdbPositions
 from walstream.postgres.slot import Slot
+from walstream.root_keys import ROOTS, RootKeys
 from walstream.stored import drained, stored_of, take_unsent, window
 
 POSITION = Position(500, 7, 1, "shop", "s")
@@ -90,6 +92,24 @@ def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) ->
     assert found is not None
     assert found.oldest == 200
     assert window(positions, replace(POSITION, resume=150), SLOT) is None
+
+
+def test_it_does_not_reach_where_keys_of_a_root_are_forgotten(
+    positions: LmdbPositions,
+) -> None:
+    root = RootKeys()
+    for lsn, column in ((50, "a"), (200, "b")):
+        columns = [Column(name == column, name, 25, -1) for name in "ab"]
+        root.describe(Relation(1, "s", "root", "d", columns), (lsn, 0), lsn)
+    positions.write({f"{ROOTS}1": root.to_json()})
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    assert found.oldest == 100
+    root.forget_below(250)
+    positions.write({f"{ROOTS}1": root.to_json()})
+    found = window(positions, POSITION, SLOT)
+    assert found is not None
+    assert found.oldest == 200
 
 
 def test_commit_times_that_lead_there_are_told(positions: LmdbPositions) -> None:

@@ -23,8 +23,7 @@ from tests.walking.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
 from walstream.positions import LmdbPositions
 from walstream.postgres import roots
-from walstream.postgres.key_book import ROOTS
-from walstream.root_keys import RootKeys
+from walstream.root_keys import ROOTS, RootKeys
 from walstream.stored import PUBLICATIONS
 
 _WATCH_S: Final = 1.0

@@ -35,11 +35,10 @@ from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection, session
-from walstream.postgres.key_book import ROOTS
 from walstream.postgres.mending import Mending
 from walstream.postgres.server import Server
 from walstream.postgres.start import Step, decide
-from walstream.root_keys import Place, RootKeys
+from walstream.root_keys import ROOTS, Place, RootKeys
 from walstream.sinks import SinkSet
 from walstream.stop import Stop
 from walstream.stored import PUBLICATIONS, given_of, stored_of

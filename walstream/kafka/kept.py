@@ -18,6 +18,9 @@ Document = Mapping[str, Any]
 this version on.
 """
 
+TOPICS: Final = "topics/"
+"""Before a sink's and a topic's name: such a document."""
+
 ACCEPT: Final = Repair(command="walstream run --accept-partitions")
 ACCEPT_HINT: Final = (
     "walstream run --accept-partitions, when readers can bear that a key's older"
@@ -32,7 +35,7 @@ CREATED_AGAIN: Final = "was created again: what was delivered before is gone"
 
 def document_name(sink: str, topic: str) -> str:
     """Name the document of a topic."""
-    return f"topics/{sink}/{topic}"
+    return f"{TOPICS}{sink}/{topic}"
 
 
 def document(partitions: int, identity: str) -> Document:

@@ -10,6 +10,7 @@ from walstream.op import EPOCH_S, ReplicationOp
 from walstream.too_large import TooLarge
 
 _NEVER: Final = -(1 << 62)  # no commit time
+_ELSEWHERE: Final = _NEVER + 1  # of no record of this producer
 _LAYOUT: Final = "walstream-layout"
 
 
@@ -89,6 +90,10 @@ class Topic:
         stamped = self.stamped != _NEVER
         self.stamped = _NEVER  # the next record's time is found anew
         return stamped
+
+    def written(self) -> None:
+        """Hear that records were sent to it by another producer of this source."""
+        self.stamped = _ELSEWHERE
 
     def lay_out(self, layout: int) -> None:
         """Have each record tell the layout, where keys moved before."""

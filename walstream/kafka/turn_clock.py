@@ -1,24 +1,70 @@
 """The clock of a producer's turns: it shows a process that was stopped meanwhile."""
 
+import threading
 import time
+from functools import cache
+from typing import Final
 
 from walstream.errors import Restart
 
+_BEAT_S: Final = 0.25
+_STILL_MS: Final = 1000  # less is a busy machine's
 
-class TurnClock:
-    """Reads the wall clock once a turn.
 
-    The wall clock, which a suspended machine's monotonic one may not follow. When it
+class Pulse:
+    """How long this process stood still, in all: beats that came late say so.
+
+    By the wall clock, which a suspended machine's monotonic one may not follow. When it
     is set forward the stream begins again for nothing.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.last_ms = 0  # 0: it did not beat yet
+        self._still_ms = 0
+
+    def beat(self) -> tuple[int, int]:
+        """Give the time, and for how long it stood still until now (milliseconds)."""
+        with self._lock:
+            now_ms = int(time.time() * 1000)
+            late_ms = now_ms - (self.last_ms or now_ms)
+            if late_ms > _STILL_MS:
+                self._still_ms += late_ms
+            self.last_ms = now_ms
+            return now_ms, self._still_ms
+
+    def go_on(self) -> None:
+        """Beat for as long as the process lives."""
+        while True:
+            self.beat()
+            time.sleep(_BEAT_S)
+
+
+@cache
+def process_pulse() -> Pulse:
+    """Give that of this process.
+
+    It beats in a thread of its own: a handler that waits for long does not stand still,
+    nor do librdkafka's threads meanwhile.
+    """
+    pulse = Pulse()
+    threading.Thread(target=pulse.go_on, name="pulse", daemon=True).start()
+    return pulse
+
+
+class TurnClock:
+    """Reads the wall clock once a turn."""
+
+    def __init__(self, pulse: Pulse | None = None) -> None:
+        self._pulse = pulse or process_pulse()
         self.now_ms = 0  # of this turn; 0: before the first
+        self._still_ms = self._pulse.beat()[1]
 
     def turn(self) -> int:
-        """Give how long the last turn is ago, in milliseconds; 0 at the first."""
-        before_ms, self.now_ms = self.now_ms, int(time.time() * 1000)
-        return self.now_ms - (before_ms or self.now_ms)
+        """Give how long the process stood still since the last turn (milliseconds)."""
+        before_ms = self._still_ms
+        self.now_ms, self._still_ms = self._pulse.beat()
+        return self._still_ms - before_ms
 
 
 def stood_still(still_ms: int) -> Restart:

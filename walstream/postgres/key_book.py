@@ -1,7 +1,7 @@
 """What decides the keys of a source's tables: learned from the catalog, and kept."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from walstream.errors import Restart
 from walstream.keys import KeyHistory, KeySet
@@ -11,10 +11,7 @@ from walstream.ports import Positions
 from walstream.postgres import roots
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection
-from walstream.root_keys import Place, RootKeys
-
-ROOTS: Final = "roots/"
-"""Before an oid: the document of a partition root's keys."""
+from walstream.root_keys import ROOTS, Place, RootKeys
 
 PartitionKeys = Callable[[str, str], tuple[str, ...]]
 """(schema, table) -> the partition key columns of all sinks"""

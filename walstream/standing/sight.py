@@ -6,6 +6,7 @@ from pathlib import Path
 
 from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource
 from walstream.errors import WalstreamError
+from walstream.kafka import kept
 from walstream.kafka.last import TopicEnd, highest, topic_ends
 from walstream.kafka.producer import client_properties
 from walstream.lock import holder
@@ -148,7 +149,7 @@ def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
         with LmdbPositions.beside(folder) as positions:
             if positions is None:
                 return {}, ""
-            for name in positions.names("topics/"):
+            for name in positions.names(kept.TOPICS):
                 _, sink, topic = name.split("/", 2)
                 found.setdefault(sink, []).append(topic)
             position = positions.position()
@@ -179,7 +180,7 @@ def _state_facts(positions: LmdbPositions, folder: Path) -> StateFacts:
         slot=position.slot if position else None,
         epoch=_epoch(positions),
         key_tables=len(positions.names("keys/")),
-        topics=len(positions.names("topics/")),
+        topics=len(positions.names(kept.TOPICS)),
         intent=Intent(intent["slot"], intent.get("consistent_point"))
         if intent
         else None,

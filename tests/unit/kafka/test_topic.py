@@ -91,3 +91,12 @@ def test_it_tells_once_that_records_were_sent_to_it() -> None:
         assert not topic.was_stamped()
         assert topic.timestamp_ms(commit_time, NOW_MS) == stamp
         topic.was_stamped()
+
+
+def test_it_tells_once_that_another_producer_wrote() -> None:
+    topic = Topic("t", "id", 2, 1000)
+    topic.written()
+    assert topic.was_stamped()
+    assert not topic.was_stamped()
+    topic.written()
+    assert topic.timestamp_ms(0, NOW_MS) == EPOCH_S * 1000
