@@ -174,7 +174,8 @@ class Order:
         if batch is not None and name in batch.marked:
             return True
         if position.marks(tx, {name: False}):
-            shape.keyed_otherwise = True
+            # without a batch the mark may be this very transaction's
+            shape.keyed_otherwise = batch is not None
             return True
         if batch is not None:
             batch.unmarked.add(name)

@@ -86,6 +86,18 @@ def test_one_that_was_rolled_back_is_done_again(pair: Pair) -> None:
     assert pair.rows() == [(7, 30)]
 
 
+def test_one_that_was_rolled_back_is_done_again_without_batches(pair: Pair) -> None:
+    """As by a handler of one's own, which calls the mirror's."""
+    tx, mirror = pair.sessions[1], pair.mirrors[1]
+    for rolled_back in (True, False):
+        with tx.transaction(force_rollback=rolled_back):
+            for lsn in (30, 31):
+                op = insert(lsn, partition=1, headers=_LAYOUT)
+                mirror.handle_message(tx, op)
+    pair.apply(0, insert(20))
+    assert pair.rows() == [(7, 31)]
+
+
 def test_it_waits_for_who_writes_without_positions(pair: Pair) -> None:
     pair.sessions[1].execute("SET lock_timeout = 1")
     pair.sessions[1].commit()
