@@ -163,6 +163,8 @@ class PostgresMirror:
         shape = self._shape(tx, op)
         if shape.deferred:  # else it refuses where nobody can tell which op it was
             tx.execute(_NOW)
+        if not shape.key:
+            self._order.see_keyless(shape, op)
         return Rows(tx, shape)
 
     def _shape(self, tx: Transaction, op: Op) -> Shape:

@@ -36,6 +36,7 @@ class Order:
     def __init__(self, *, wanted: bool | None) -> None:
         self._wanted = wanted
         self._batches: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
+        self._keyless: set[str] = set()  # tables, told as such
 
     @property
     def off(self) -> bool:
@@ -57,6 +58,25 @@ class Order:
         batch = self._batches.get(tx)
         if note_source(tx, op) and batch is not None and batch.held is not None:
             batch.held.source_changed()
+
+    def see_keyless(self, shape: Shape, op: Op) -> None:
+        """Say once of a table without a key that its ops may come out of order.
+
+        Nothing here can be compared. What cures it comes in the same partition: it
+        goes on, so that it gets there.
+        """
+        name = shape.full_name
+        if name in self._keyless or not position.keys_moved(op):
+            return
+        self._keyless.add(name)
+        _log.warning(
+            "%s has no key, and keys of %s went to other partitions before: rows that"
+            " changed about then may be there twice, or too few. Where it was not read"
+            " anew since, on the source: walstream backfill %s --replace",
+            name,
+            op.record.topic,
+            name,
+        )
 
     def begin(self, tx: Transaction) -> None:
         """Begin a transaction: nothing of a former one counts, rolled back or not."""

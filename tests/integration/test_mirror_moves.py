@@ -78,6 +78,29 @@ def test_a_key_that_moved_and_came_back_is_followed(pair: Pair) -> None:
     assert pair.rows() == [(7, 30), (8, 10)]
 
 
+def test_a_table_without_a_key_is_named_with_its_cure(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its older ops cannot be told: the Truncate of a backfill comes behind them."""
+    pair.database.execute("CREATE TABLE k (a text)")
+
+    def write(kind: Kind, lsn: int, **fields: Any) -> Op:
+        return make(kind, "public.k", key=["public.k"], lsn=lsn, **fields)
+
+    moved = {"partition": 1, "headers": _LAYOUT}
+    row = {"a": "x"}
+    pair.apply(0, write(Kind.DELETE, 20, old=row, **moved))
+    pair.apply(0, write(Kind.INSERT, 10, new=row))
+    assert pair.database.fetch("SELECT a FROM k") == [("x",)]
+    pair.apply(0, write(Kind.INSERT, 30, new=row, **moved))
+    (told,) = [one.message for one in caplog.records if "no key" in one.message]
+    assert "public.k has no key" in told
+    assert "walstream backfill public.k --replace" in told
+    pair.apply(0, write(Kind.TRUNCATE, 40, partitions=2, **moved))
+    pair.apply(0, write(Kind.INSERT, 41, new=row, **moved))
+    assert pair.database.fetch("SELECT a FROM k") == [("x",)]
+
+
 def test_one_that_was_rolled_back_is_done_again(pair: Pair) -> None:
     with pair.sessions[1].transaction(force_rollback=True):
         pair.apply(1, insert(30, key="50", partition=1))
