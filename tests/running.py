@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -101,16 +101,19 @@ class Walstream:
         self.configuration.write_text(toml(self.document()), "utf-8")
         self.starts += 1
         self._close_log()
+        self._process = self._launch(["run", "-c", str(self.configuration), *flags])
+        return self
+
+    def _launch(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         self._stderr = self.log_path.open("wb")
-        self._process = subprocess.Popen(
-            [_COMMAND, "run", "-c", self.configuration, *flags],
+        return subprocess.Popen(
+            [_COMMAND, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
             stderr=self._stderr,
             env={**os.environ, **self.environment},
             start_new_session=True,
         )
-        return self
 
     def streaming(self) -> Self:
         """Wait until it streams; fail with its log when it ends instead."""

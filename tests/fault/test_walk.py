@@ -69,9 +69,11 @@ def _walk(
         budget = Budget(
             float("inf") if seed else until, left - steps, shrink_s, without
         )
-        steps += walk(
+        walked = walk(
             server, kafka, folder / one, seed=one, budget=budget, counters=done
         )
+        steps += walked
+        print(f"PostgreSQL {server.version}: {one}: {walked} steps", file=sys.stderr)  # noqa: T201
         if seed:
             break
     spent = time.monotonic() - began

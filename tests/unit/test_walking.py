@@ -1,6 +1,7 @@
 """The walk's oracle finds what it is for, and its steps depend on the seed alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -119,6 +120,42 @@ def test_a_table_without_a_key_is_known_again_when_it_is_told() -> None:
     fold.know(_sight(("5", "e"))[9])
     assert fold.differences(_sight(("1", "a")))
     assert fold.differences(_sight(("5", "e"))) == []
+
+
+def test_a_root_goes_by_its_former_name_until_it_is_looked_at() -> None:
+    fold, was, now = Fold(), _sight(("1", "a")), _sight(("1", "a"))
+    was[9].partitioned = now[9].partitioned = True
+    now[9].name = "public.u"
+    fold.restart(10, was)
+    fold.change(Change(15, was, now))
+    by_new = replace(_TABLE, name="u")
+    fold.take([_record(Kind.UPDATE, 20, None, ["1", "b"])])
+    now[9].rows = [{1: "1", 2: "c"}]
+    fold.take(
+        [
+            _record(Kind.UPDATE, 20, None, ["1", "b"]),
+            _record(Kind.UPDATE, 30, None, ["1", "c"], table=by_new),
+        ]
+    )
+    assert fold.differences(now) == []
+    fold.looked()
+    fold.take([*[_record(Kind.UPDATE, 20)] * 2, _record(Kind.DELETE, 40, ["1", "c"])])
+    assert fold.differences(now)
+
+
+def test_what_is_done_to_a_leaf_while_it_is_out_has_to_be_told() -> None:
+    fold, whole, without = Fold(), _sight(("1", "a"), ("2", "b")), _sight(("1", "a"))
+    changed, other = _sight(("1", "a"), ("2", "c")), _sight(("5", "e"))
+    other[8] = other.pop(9)
+    other[8].name = "public.other"
+    for sight in (whole, without, changed):
+        sight[9].partitioned = True
+    for end, fits in ((whole, True), (changed, False)):
+        fold.restart(10, {**other, **whole})
+        fold.change(Change(20, whole, without, detached="leaf"))
+        fold.change(Change(30, {**other, **without}, {**other, **end}, attached="leaf"))
+        fold.take([])
+        assert (fold.differences({**other, **end}) == []) is fits
 
 
 def test_order_in_a_partition_goes_on_or_back_and_repeats() -> None:

@@ -15,6 +15,8 @@ class Kind(enum.Enum):
     START = "start"
     STOP = "stop"
     KILL = "kill"
+    FREEZE = "freeze"  # it lags behind then, and has not ended
+    THAW = "thaw"
     CHECK = "check"  # the topics against the tables
 
 

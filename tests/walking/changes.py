@@ -169,10 +169,13 @@ class Changes:
 
         Between the two the table has no key, so no row is written then.
         """
+        yield self.another_key(table)
+
+    def another_key(self, table: Table) -> Act:
         wide = self.choose.random() < 0.5
         region = ["region"] if table.partitioned else []
         columns = ", ".join([table.key, *region, *(["code"] if wide else [])])
-        yield ddl(table, _primary_key(table.at, columns))
+        return ddl(table, _primary_key(table.at, columns))
 
     def _make_anew(self, _: Table) -> Iterator[Act]:
         """Drop a table and make one of the same name with another key."""
@@ -254,7 +257,8 @@ class Changes:
         if table.young:
             # in, out and in again before a look found it: walstream cannot know
             return
-        out, back, names = self._edit(table)
+        yield Act(Kind.CHECK)  # what came before: a stop ends all comparison
+        out, back, names = self.edit(table)
         yield Act(Kind.PUBLICATION, out, names=names)
         # UNLOGGED and back cannot be told of tables that are not published by name
         hidden = "UNLOGGED" in out and not self.world.named
@@ -263,7 +267,8 @@ class Changes:
         if self.choose.random() < 0.9 or self.world.mode != "patterns":
             yield Act(Kind.PUBLICATION, back, names=names)
 
-    def _edit(self, table: Table) -> tuple[str, str, tuple[str, ...]]:
+    def edit(self, table: Table) -> tuple[str, str, tuple[str, ...]]:
+        """Draw an edit, what undoes it, and what a stop because of it may name."""
         p = f"ALTER PUBLICATION {PUBLICATION}"
         every = ", ".join(f"ONLY {at}" for at in self.world.members())
         others = every.replace(f", ONLY {table.at}", "")
@@ -314,19 +319,24 @@ class Changes:
         return out, back, both
 
     def harmless(self) -> Iterator[Act]:
-        """Edit the publication in ways that lose nothing."""
+        """Edit the publication in ways that lose nothing.
+
+        What is undone between two looks stops walstream all the same, on purpose.
+        """
         p = f"ALTER PUBLICATION {PUBLICATION}"
         owner = f"{self.world.role}_owner"
-        other = self.choose.choice(
+        there, back = self.choose.choice(
             [
-                [f"{p} RENAME TO o; ALTER PUBLICATION o RENAME TO {PUBLICATION}"],
-                [f"{p} OWNER TO CURRENT_USER", f"{p} OWNER TO {owner}"],
-                [f"COMMENT ON PUBLICATION {PUBLICATION} IS 'ours'"],
-                ["CREATE PUBLICATION theirs", "DROP PUBLICATION theirs"],
+                ("", f"{p} RENAME TO o; ALTER PUBLICATION o RENAME TO {PUBLICATION}"),
+                (f"{p} OWNER TO CURRENT_USER", f"{p} OWNER TO {owner}"),
+                (f"COMMENT ON PUBLICATION {PUBLICATION} IS 'ours'", ""),
+                ("CREATE PUBLICATION theirs; DROP PUBLICATION theirs", ""),
             ]
         )
-        for sql in other:
-            yield Act(Kind.OPERATOR, sql)
+        if there:
+            yield Act(Kind.OPERATOR, there)
+        if back:
+            yield Act(Kind.OPERATOR, back, names=(PUBLICATION,))
 
     def rights(self) -> Iterator[Act]:
         """Hide rows or a table from walstream, or give it back; or take connections."""

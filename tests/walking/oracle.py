@@ -132,6 +132,8 @@ class Change:
     before: Sight
     after: Sight
     tick: str | None = None  # inside a transaction: the row's id
+    detached: str = ""  # the leaf, if walstream knows it as one
+    attached: str = ""
 
     def is_due(self, record: Record) -> bool:
         if record.op.table.name == "ticks" and record.new.get("id") == self.tick:
@@ -149,7 +151,15 @@ class Fold:
     unknown: set[str] = field(default_factory=set)
     # as it was with its former keys, and is now
     rekeyed: dict[str, tuple[list[Seen], Seen]] = field(default_factory=dict)
-    _met: set[str] = field(default_factory=set)  # of those: with rows since
+    # partition roots: by a name that one had until walstream looks, its name of now
+    former_names: dict[str, str] = field(default_factory=dict)
+    # with other columns, or another name, since walstream last looked: then it cannot
+    # know whether a key is younger than a row
+    recolumned: set[str] = field(default_factory=set)
+    _met: set[str] = field(default_factory=set)  # of both: with rows since
+    # the rows that leaves had when they were detached: what is done to them until they
+    # are attached again is in no stream, and has to be told
+    _aside: dict[str, list[Row]] = field(default_factory=dict)
     _since: int = 0  # what lies below was before the baseline
     _taken: dict[Name, tuple[bytes, bytes]] = field(default_factory=dict)
     _highest: Name = (0, 0)
@@ -162,13 +172,25 @@ class Fold:
         self.complaints.clear()
         self._changes.clear()
         self.rekeyed.clear()
+        self.former_names.clear()
+        self.recolumned.clear()
+        self._aside.clear()
         self.unknown = {seen.name for seen in sight.values() if not seen.key}
         self._since = lsn
 
     def know(self, table: Seen) -> None:
         """Take a table that is captured whole again as it is now."""
         self.unknown.discard(table.name)
+        self.rekeyed.pop(table.name, None)
         self.state[table.name] = table.folded()
+
+    def looked(self) -> None:
+        """Take it that walstream knows the roots as they are now."""
+        self.former_names.clear()
+        for name, (former, after) in list(self.rekeyed.items()):
+            same = all(one.primary == after.primary for one in former)
+            if after.partitioned and same:
+                del self.rekeyed[name]
 
     def change(self, change: Change) -> None:
         self._changes.append(change)
@@ -194,6 +216,7 @@ class Fold:
         self._changes.clear()
         for name in self._met:
             self.rekeyed.pop(name, None)
+        self.recolumned -= self._met
         self._met.clear()
 
     def differences(self, sight: Sight) -> list[tuple[str, str]]:
@@ -217,13 +240,22 @@ class Fold:
             (op.table.full_name, f"{at} under {record.key.decode()}: {what}")
         )
 
+    def _name(self, record: Record) -> str:
+        """Name its table as it is now: a root's rows go by its former name for a while.
+
+        Once one came by the name of now, no later one comes by another.
+        """
+        said = record.op.table.full_name
+        for former in [k for k, now in self.former_names.items() if now == said]:
+            del self.former_names[former]
+        return self.former_names.get(said, said)
+
     def _apply(self, record: Record) -> None:
-        if record.op.table.full_name in self.unknown or _ASIDE.match(
-            record.op.table.name
-        ):
+        name = self._name(record)
+        if name in self.unknown or _ASIDE.match(record.op.table.name):
             return
-        table = self.state.setdefault(record.op.table.full_name, {})
-        key, new_key = self._former(record)
+        table = self.state.setdefault(name, {})
+        key, new_key = self._former(record, name)
         before = table.get(key)
         if record.kind is Kind.TRUNCATE:
             table.clear()
@@ -248,7 +280,7 @@ class Fold:
             for name, value in record.new.items()
         }
 
-    def _former(self, record: Record) -> tuple[bytes, bytes]:
+    def _former(self, record: Record, name: str) -> tuple[bytes, bytes]:
         """Give the keys of a record's row before and behind it.
 
         Under FULL nobody can know which of two keys over the same columns a row of a
@@ -257,12 +289,13 @@ class Fold:
         its columns then, once: what comes after the next comparison has the right key.
         So it is with a partition root's identity, until walstream has looked at it.
         """
-        name = record.op.table.full_name
         if record.kind is Kind.TRUNCATE:
             return record.key, record.key
-        found = [(after, before) for before, after in self._rekeying(name)]
+        self._met.add(name)
+        found: list[tuple[Seen, Seen]] = []
+        if name in self.recolumned:
+            found = [(after, before) for before, after in self._rekeying(name)]
         if name in self.rekeyed:
-            self._met.add(name)
             former, after = self.rekeyed[name]
             found += [(one, after) for one in former]
         row = record.new or record.old
@@ -296,20 +329,40 @@ class Fold:
         }
         for oid, after in change.after.items():
             before = change.before.get(oid)
+            if before is None or before.columns != after.columns:
+                self._recolumn(after.name)
             if before is None:
                 self.state[after.name] = after.folded()
                 continue
+            if before.name != after.name:
+                self._recolumn(after.name)
             rows = renamed[oid]
             if before.name in self.rekeyed:
                 self.rekeyed[after.name] = self.rekeyed.pop(before.name)
+            if after.partitioned and before.name != after.name:
+                self._rename_root(before.name, after.name)
             if before.name in self.unknown or not after.key:
                 self.unknown.add(after.name)
                 continue
-            _change_rows(rows, before, after)
+            leaf = change.attached if after.partitioned else ""
+            gone = _change_rows(rows, before, after, self._aside.pop(leaf, None))
+            if after.partitioned and change.detached:
+                self._aside[change.detached] = gone
             if _rekeys(before, after):
                 former, _ = self.rekeyed.get(after.name, ([], after))
                 self.rekeyed[after.name] = ([*former, before], after)
+                self._met.discard(after.name)
             self.state[after.name] = {after.key_of(row): row for row in rows.values()}
+
+    def _recolumn(self, name: str) -> None:
+        self.recolumned.add(name)
+        self._met.discard(name)
+
+    def _rename_root(self, before: str, after: str) -> None:
+        for former, now in self.former_names.items():
+            if now == before:
+                self.former_names[former] = after
+        self.former_names[before] = after
 
 
 def _rekeys(before: Seen, after: Seen) -> bool:
@@ -317,23 +370,33 @@ def _rekeys(before: Seen, after: Seen) -> bool:
     return root or before.primary != after.primary
 
 
-def _change_rows(rows: dict[bytes, RowOf], before: Seen, after: Seen) -> None:
-    """Do to the reader's rows what the change did to the table's."""
+def _change_rows(
+    rows: dict[bytes, RowOf], before: Seen, after: Seen, aside: list[Row] | None
+) -> list[Row]:
+    """Do to the reader's rows what the change did to the table's; give what went.
+
+    `aside` are the rows of an attached leaf as the reader had them.
+    """
     key = before.key if set(before.key) <= after.columns.keys() else after.key
     was, became = before.by(key), after.by(key)
     held = {at: before.key_of(before.named(row)) for at, row in was.items()}
-    for at in was.keys() - became.keys():
-        rows.pop(held[at], None)
+    gone = [rows.pop(held[at], None) for at in was.keys() - became.keys()]
     for row in rows.values():
         _rename_columns(row, before, after)
-    for at, now_has in became.items():
-        if at not in was:
-            named = after.named(now_has)
-            rows[orjson.dumps([named])] = named  # who asked gives it its key
-        elif (reader_has := rows.get(held[at])) is not None:
-            for number, value in now_has.items():
+    came = [row for at, row in became.items() if at not in was]
+    for now_has in came if aside is None else aside:
+        named = after.named(now_has)
+        rows[orjson.dumps([named])] = named  # who asked gives it its key
+    for at in was.keys() & became.keys():
+        if (reader_has := rows.get(held[at])) is not None:
+            for number, value in became[at].items():
                 if number not in was[at] or was[at][number] != value:
                     reader_has[after.columns[number]] = value
+    return [
+        {number: row.get(name) for number, name in before.columns.items()}
+        for row in gone
+        if row is not None
+    ]
 
 
 def _rename_columns(row: RowOf, before: Seen, after: Seen) -> None:

@@ -1,10 +1,10 @@
 """Does a walk's acts on a real database under walstream, and looks at the topics."""
 
+import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -15,10 +15,12 @@ from psycopg.conninfo import make_conninfo
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.reading import Reader
-from tests.running import _COMMAND, SOURCE, Walstream
+from tests.running import SOURCE
 from tests.walking.act import Act, Kind
 from tests.walking.changes import ELSEWHERE, PUBLICATION, ROLE, creation, mended
+from tests.walking.forked import ForkedWalstream, ForkServer
 from tests.walking.oracle import Change, Fold, Order, Sight, look, now
+from tests.walking.patching import WATCH_S, sitecustomize
 from tests.walking.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
 from walstream.positions import LmdbPositions
@@ -26,56 +28,42 @@ from walstream.postgres import roots
 from walstream.root_keys import ROOTS, RootKeys
 from walstream.stored import PUBLICATIONS
 
-_WATCH_S: Final = 1.0
 _NOTICED_S: Final = 12.0  # six of these looks, and a slow machine
 _PATIENCE_S: Final = 120.0  # with a start, or with all that waits to be sent
-# what the product does every 10 s is done every second: a walk would wait for it else
-_HASTY: Final = f"""
-import importlib.abc, importlib.util, sys
 
-class Hasty(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "walstream.postgres.companion":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        run = spec.loader.exec_module
-        def hastily(module):
-            run(module)
-            assert hasattr(module, "_WATCH_EVERY_S"), "where is the watch?"
-            module._WATCH_EVERY_S = {_WATCH_S}
-        spec.loader.exec_module = hastily
-        return spec
-
-sys.meta_path.insert(0, Hasty())
-"""
+Leaf = tuple[str, str, str]
+"""The oids of root and leaf, and the leaf's name."""
 
 
 class WalkFailed(AssertionError):
     """The promise does not hold: `what` sorts it, for shrinking."""
 
-    def __init__(self, what: str, told: str) -> None:
+    def __init__(self, what: str, told: str, steps: int = 0) -> None:
         super().__init__(f"{what}: {told}")
         self.what = what
+        self.steps = steps
 
 
 class Runner:
     """One database, its walstream and its topics, from the first act to the last."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a walk is done on
         self,
         server: PostgresServer,
         kafka: KafkaServer,
         folder: Path,
         mode: str,
         setup: Iterable[str],
+        *,
+        hole: str = "",
     ) -> None:
         self._server, self._kafka, self._folder = server, kafka, folder
-        self._mode, self._setup = mode, setup
+        self._mode, self._setup, self._hole = mode, setup, hole
         self._stack = ExitStack()
         self._fold, self._order = Fold(), Order()
         self._up = False  # as far as the walk knows
         self._suspects: dict[str, float] = {}
+        self._leaves: set[Leaf] = set()  # that walstream has seen
         self.counters: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -102,15 +90,17 @@ class Runner:
             psycopg.connect(self._database.dsn, autocommit=True, prepare_threshold=None)
         )
         # acts that were taken out by shrinking may leave a transaction open
-        self._eye.execute("SET lock_timeout = '60s'")
+        for one in (*self._sessions, self._eye):
+            one.execute("SET lock_timeout = '20s'")
         for sql in self._setup:
             self._eye.execute(sql.replace(ROLE, self.role).encode())
         prefix = f"walk_{self._database.name}."
         self._reader = enter(Reader(self._kafka.bootstrap, prefix))
-        hasty = self._folder / "hasty"
-        hasty.mkdir(parents=True, exist_ok=True)
-        (hasty / "sitecustomize.py").write_text(_HASTY, "utf-8")
-        self._walstream = Walstream(
+        patches = self._folder / "patches"
+        patches.mkdir(parents=True, exist_ok=True)
+        (patches / "sitecustomize.py").write_text(sitecustomize(self._hole), "utf-8")
+        self._forks = enter(ForkServer({"PYTHONPATH": str(patches)}))
+        self._walstream = ForkedWalstream(
             make_conninfo(self._database.dsn, user=self.role),
             self._kafka.bootstrap,
             self._folder / self._database.name,
@@ -126,8 +116,8 @@ class Runner:
                     }
                 },
             },
-            environment={"PYTHONPATH": str(hasty)},
         )
+        self._walstream.server = self._forks
         self._stack.callback(self._walstream.close)
         self._begin()
 
@@ -137,6 +127,7 @@ class Runner:
         self._restart_oracle()
 
     def _restart_oracle(self) -> None:
+        self._leaves = self._attached()
         self._fold.restart(now(self._eye), look(self._eye))
         self._order.restart()
         self._suspects.clear()
@@ -158,16 +149,31 @@ class Runner:
                     self._up = True
             case Kind.STOP | Kind.KILL:
                 self._end(kill=act.kind is Kind.KILL)
+            case Kind.FREEZE | Kind.THAW:
+                self._freeze(thaw=act.kind is Kind.THAW)
             case Kind.CHECK:
                 self._check()
             case Kind.SCHEMA:
-                before = look(self._eye)
-                self._execute(act)
-                self._fold.change(Change(now(self._eye), before, look(self._eye)))
+                self._change(act)
             case Kind.MIGRATION:
                 self._migrate(act)
             case _:
                 self._execute(act)
+
+    def _freeze(self, *, thaw: bool = False) -> None:
+        if self._up and self._walstream.running:
+            number = signal.SIGCONT if thaw else signal.SIGSTOP
+            with suppress(ProcessLookupError):  # it just ended
+                os.killpg(self._walstream.pid, number)
+
+    def _change(self, act: Act) -> None:
+        before, there = look(self._eye), self._attached()
+        self._execute(act)
+        change = Change(now(self._eye), before, look(self._eye))
+        for root, leaf, name in self._leaves & (there ^ self._attached()):
+            attached = (root, leaf, name) not in there
+            change.attached, change.detached = (name, "") if attached else ("", name)
+        self._fold.change(change)
 
     def _migrate(self, act: Act) -> None:
         """Write rows and change the schema in one transaction, or in none."""
@@ -223,6 +229,7 @@ class Runner:
             return
         if not self._walstream.running:
             self._judge([])
+        self._freeze(thaw=True)
         if kill:
             self._walstream.kill()
         elif self._walstream.terminate(_PATIENCE_S) not in (
@@ -238,12 +245,14 @@ class Runner:
         """Wait until all is sent, and compare; or judge the stop."""
         if not self._up:
             return
+        self._freeze(thaw=True)
         if not self._caught_up():
             self._judge([])
             return
         found = self._differences()
         if not found:
             self._await_look()
+            self._fold.looked()
             self._count("checks")
             self._forget_suspects()
             return
@@ -251,10 +260,10 @@ class Runner:
         while time.monotonic() < deadline and self._walstream.running:
             time.sleep(0.05)
         if self._walstream.running:
-            table, what = found[0]
+            some = "\n".join(f"{table}: {what}" for table, what in found[:4])
             raise WalkFailed(
                 "silence",
-                f"{table}: {what}\n({len(found)} differences in"
+                f"{some}\n({len(found)} differences in"
                 f" {sorted({one for one, _ in found})}); walstream streams on:\n"
                 f"{self._said()}",
             )
@@ -262,16 +271,40 @@ class Runner:
 
     def _await_look(self) -> None:
         """Wait until it has looked at the publications, if it runs on."""
-        folder, deadline = self._walstream.state, time.monotonic() + _NOTICED_S
+        folder, deadline = self._walstream.state, time.monotonic() + _PATIENCE_S
         wanted = self._members()
         while self._walstream.running and time.monotonic() < deadline:
             with LmdbPositions.beside(folder) as positions:
                 found = positions.read(PUBLICATIONS) if positions else None
                 told = positions is None or self._roots_told(positions)
-            known = {oid for one in (found or {}).values() for oid in one["tables"]}
-            if wanted <= known and told:
+            seen = (found or {}).values()
+            known = {oid for one in seen for oid in one["tables"]}
+            if wanted <= known and told and self._leaves_seen(seen):
                 return
             time.sleep(0.02)
+        if self._walstream.running:
+            raise WalkFailed(
+                "unseen",
+                f"published are {sorted(wanted)}, of which it has not seen"
+                f" {sorted(wanted - known)}; it knows all roots: {told}",
+            )
+
+    def _leaves_seen(self, seen: Iterable[Mapping[str, Any]]) -> bool:
+        """Tell whether it has seen all leaves of the roots that are published."""
+        known = {
+            root: set(leaves) for one in seen for root, leaves in one["leaves"].items()
+        }
+        attached = self._attached()
+        self._leaves |= attached
+        return all(leaf in known.get(root, {leaf}) for root, leaf, _ in attached)
+
+    def _attached(self) -> set[Leaf]:
+        rows = self._eye.execute(
+            "SELECT inhparent::text, inhrelid::text, c.relname::text"
+            " FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid"
+            " WHERE c.relkind = 'r'"
+        ).fetchall()
+        return set(rows)
 
     def _roots_told(self, positions: LmdbPositions) -> bool:
         """Tell whether the keys that it keeps of roots are the catalog's."""
@@ -288,7 +321,7 @@ class Runner:
 
     def _forget_suspects(self) -> None:
         """Drop what is long ago: since all agrees, it is no reason for a stop."""
-        old = time.monotonic() - 3 * _WATCH_S
+        old = time.monotonic() - 3 * WATCH_S
         self._suspects = {k: at for k, at in self._suspects.items() if at > old}
 
     def _caught_up(self) -> bool:
@@ -387,13 +420,10 @@ class Runner:
             ).fetchall()
             self._eye.execute(creation(self._mode, [one for (one,) in roots]).encode())
         configuration = str(self._walstream.configuration)
-        subprocess.run(
-            [_COMMAND, *("positions", "reset", SOURCE, "--yes", "-c", configuration)],
-            check=True,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_PATIENCE_S,
-        )
+        log = self._folder / "reset.log"
+        verb = ("positions", "reset", SOURCE, "--yes", "-c", configuration)
+        if self._forks.start(log, *verb).wait(_PATIENCE_S):
+            raise WalkFailed("reset", log.read_text("utf-8"))
         self._begin()
 
     def _repair(self, sql: str) -> None:

@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - SQL of constants
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,12 @@ BY_CODE: Final = "coded"
 """In the name of a table: its records go by `code`, which is in no primary key."""
 
 REGIONS: Final = ("east", "west", "north")
+
+
+_TOASTED: Final = (
+    "(SELECT string_agg(md5({} || i::text), '') FROM generate_series(1, 90) AS i)",
+)
+_NOTES: Final = (*_TOASTED, *_TOASTED, "NULL", "''", "'short'")
 
 
 def spelt(choose: random.Random, type_: str, number: int) -> str:
@@ -114,39 +120,79 @@ def write(choose: random.Random, table: Table, writer: int) -> str:
     return do(choose, table, writer)
 
 
+def churn(choose: random.Random, table: Table, region: str = "") -> Iterator[str]:
+    """Write a row and change it in ways that its key and its long value depend on.
+
+    In one region of a partitioned table, where there are such.
+    """
+    writer = choose.randrange(WRITERS)
+    first, second = choose.sample(range(_KEYS), 2)
+    one, other = first * WRITERS + writer, second * WRITERS + writer
+    where = [region or choose.choice(sorted(table.leaves) or ["none"])]
+    yield _insert_row(choose, table, writer, one, where, _TOASTED)
+    yield f"UPDATE {table.at} SET n = 7 WHERE {_is(choose, table, one)}"
+    yield _moved(choose, table, one, choose.choice([one, other, other]))
+    for _ in range(choose.randint(0, 3)):
+        number = choose.choice([one, other])
+        this = _is(choose, table, number)
+        yield choose.choice(
+            [
+                f"UPDATE {table.at} SET n = n + 1 WHERE {this}",
+                f"UPDATE {table.at} SET code = {_code(choose, writer)} WHERE {this}",
+                f"UPDATE {table.at} SET {table.note} = 'short' WHERE {this}",
+                _moved(choose, table, number, choose.choice([one, other])),
+                f"DELETE FROM {table.at} WHERE {this}",
+            ]
+        )
+
+
 def _number(choose: random.Random, writer: int) -> int:
     return choose.randrange(_KEYS) * WRITERS + writer
 
 
-def _note(choose: random.Random) -> str:
-    toasted = (
-        f"(SELECT string_agg(md5({choose.random()} || i::text), '')"
-        " FROM generate_series(1, 90) AS i)"
-    )
-    return choose.choice([toasted, toasted, "NULL", "''", "'short'"])
+def _note(choose: random.Random, kinds: Sequence[str] = _NOTES) -> str:
+    return choose.choice(kinds).format(choose.random())
 
 
 def _code(choose: random.Random, writer: int) -> str:
     return f"'{'abc'[writer]}{choose.randrange(10**9)}'"
 
 
-def _region(choose: random.Random, table: Table) -> str:
-    return f"'{choose.choice(REGIONS)}'" if table.partitioned else "'x'"
+def _region(
+    choose: random.Random, table: Table, regions: Sequence[str] = REGIONS
+) -> str:
+    return f"'{choose.choice(regions)}'" if table.partitioned else "'x'"
+
+
+def _is(choose: random.Random, table: Table, number: int) -> str:
+    return f"{table.key} = {spelt(choose, table.type, number)}"
 
 
 def _this(choose: random.Random, table: Table, writer: int) -> str:
-    return f"{table.key} = {spelt(choose, table.type, _number(choose, writer))}"
+    return _is(choose, table, _number(choose, writer))
 
 
 def _insert(choose: random.Random, table: Table, writer: int) -> str:
-    key = spelt(choose, table.type, _number(choose, writer))
+    number = _number(choose, writer)
+    return _insert_row(choose, table, writer, number, REGIONS, _NOTES)
+
+
+def _insert_row(  # noqa: PLR0913, PLR0917 - what a row is made of
+    choose: random.Random,
+    table: Table,
+    writer: int,
+    number: int,
+    regions: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    key = spelt(choose, table.type, number)
     names = ", ".join([table.key, "region", "code", "n", table.note, *table.added])
     values = [
         f"{key}::{table.type}",
-        _region(choose, table),
+        _region(choose, table, regions),
         _code(choose, writer),
         f"{choose.randrange(9)}",
-        _note(choose),
+        _note(choose, notes),
         *(f"{choose.randrange(100)}" for _ in table.added),
     ]
     return (
@@ -171,6 +217,10 @@ def _move(choose: random.Random, table: Table, writer: int) -> str:
     """Change a key: to another value, or to another spelling of the same."""
     number = _number(choose, writer)
     to = choose.choice([number, _number(choose, writer)])
+    return _moved(choose, table, number, to)
+
+
+def _moved(choose: random.Random, table: Table, number: int, to: int) -> str:
     this, that = (spelt(choose, table.type, one) for one in (number, to))
     free = f" AND NOT EXISTS (SELECT FROM {table.at} WHERE {table.key} = {that})"
     return (

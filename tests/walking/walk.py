@@ -33,6 +33,7 @@ class Budget:
     steps: int = 10**9
     shrink_s: float = 0.0  # what making a failure shorter may take
     without: frozenset[str] = frozenset()  # kinds of changes that are left out
+    hole: str = ""  # the mend that is taken out, of `patching`
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Draw:
         yield from self._end_all(choose.choice(["COMMIT", "ROLLBACK"]))
         kind = choose.choices(
             ("schema", "migration", "publication", "compound", "harmless", "rights"),
-            (13, 2, 2, 4, 2, 2),
+            (13, 2, 2, 12, 2, 2),
         )[0]
         if kind not in self.without:
             yield from getattr(changes, kind)()
@@ -167,7 +168,7 @@ def walk(  # noqa: PLR0913 - what a walk is made of
     draw = Draw(seed, budget.without)
     setup = list(draw.setup())  # now: what is drawn changes the tables it is made of
     steps: list[list[Act]] = []
-    runner = Runner(server, kafka, folder, draw.world.mode, setup)
+    runner = Runner(server, kafka, folder, draw.world.mode, setup, hole=budget.hole)
     failed = _play(runner, _within(draw.steps(), budget), steps)
     for what, count in runner.counters.items():
         counters[what] = counters.get(what, 0) + count
@@ -176,7 +177,8 @@ def walk(  # noqa: PLR0913 - what a walk is made of
 
     def again(some: list[list[Act]]) -> bool:
         number = sum(1 for _ in folder.glob("again*"))
-        made = Runner(server, kafka, folder / f"again{number}", draw.world.mode, setup)
+        where = folder / f"again{number}"
+        made = Runner(server, kafka, where, draw.world.mode, setup, hole=budget.hole)
         other = _play(made, iter(some), [])
         return other is not None and other.what == failed.what
 
@@ -188,7 +190,9 @@ def walk(  # noqa: PLR0913 - what a walk is made of
         f" {draw.world.mode}\n{failed}\nAll acts are in {script}, the short form of"
         " them:\n" + "\n".join(line[:240] for line in _lines(short)[-_SHOWN:])
     )
-    raise WalkFailed(failed.what, f"{told}\nAgain: WALSTREAM_TEST_WALK_SEED={seed}")
+    raise WalkFailed(
+        failed.what, f"{told}\nAgain: WALSTREAM_TEST_WALK_SEED={seed}", len(steps)
+    )
 
 
 def _within(steps: Iterator[list[Act]], budget: Budget) -> Iterator[list[Act]]:
