@@ -7,8 +7,9 @@ its own cure is done, and the walk goes on. `tests/walking` says how.
 
 A walk that fails prints its seed and the acts that are left when all others are taken
 away. In the environment, each behind WALSTREAM_TEST_WALK_: SEED repeats it, SECONDS and
-STEPS say how long it goes, SHRINK for how many seconds a failure is made shorter, and
-WITHOUT which kinds of changes are left out.
+STEPS say how long it goes, SHRINK for how many seconds a failure is made shorter,
+WITHOUT which kinds of changes are left out, and REREAD=1 that on_publication_change is
+"reread".
 """
 
 import os
@@ -67,7 +68,11 @@ def _walk(
         one = seed or next(seeds)
         print(f"PostgreSQL {server.version}: seed {one}", file=sys.stderr)  # noqa: T201
         budget = Budget(
-            float("inf") if seed else until, left - steps, shrink_s, without
+            float("inf") if seed else until,
+            left - steps,
+            shrink_s,
+            without,
+            reread=bool(_told("REREAD", "")),
         )
         walked = walk(
             server, kafka, folder / one, seed=one, budget=budget, counters=done

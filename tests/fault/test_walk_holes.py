@@ -20,7 +20,7 @@ from tests.walking.walk import Budget, walk
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 
-_STEPS: Final = int(os.environ.get("WALSTREAM_TEST_WALK_STEPS") or 900)
+_STEPS: Final = int(os.environ.get("WALSTREAM_TEST_WALK_STEPS") or 2000)
 
 
 @pytest.mark.parametrize("hole", HOLES)

@@ -26,8 +26,9 @@ def _record(  # noqa: PLR0913 - what a record has
     table: Table = _TABLE,
     key: str | None = None,
     partition: int = 0,
+    seq_id: int = 0,
 ) -> Record:
-    op = ReplicationOp(kind, table, lsn, 0)
+    op = ReplicationOp(kind, table, lsn, seq_id)
     op.old = None if old is None else list(old)
     op.new = None if new is None else list(new)
     named = (new or old or [table.full_name])[0] if key is None else key
@@ -141,6 +142,19 @@ def test_a_root_goes_by_its_former_name_until_it_is_looked_at() -> None:
     fold.looked()
     fold.take([*[_record(Kind.UPDATE, 20)] * 2, _record(Kind.DELETE, 40, ["1", "c"])])
     assert fold.differences(now)
+
+
+def test_what_a_key_change_could_not_read_is_null_until_the_row_goes() -> None:
+    moved = [
+        _record(Kind.DELETE, 20, ["1", OMITTED]),
+        _record(Kind.INSERT, 20, new=["2", None], seq_id=1),
+        _record(Kind.UPDATE, 30, ["2", "a"], ["2", "b"]),
+    ]
+    assert _fold(*moved).differences(_sight(("2", "b"))) == []
+    assert _fold(*moved[:2]).differences(_sight(("2", "a")))
+    moved[2].op.old = ["2", "x"]
+    moved[1].op.new = ["2", "c"]
+    assert _fold(*moved).differences(_sight(("2", "b")))
 
 
 def test_what_is_done_to_a_leaf_while_it_is_out_has_to_be_told() -> None:

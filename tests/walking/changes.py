@@ -40,6 +40,7 @@ class World:
     tables: list[Table] = field(default_factory=list)
     filtered: Table | None = None  # by row-level security
     closed: Table | None = None  # walstream may not read it
+    reread: bool = False  # on_publication_change = "reread"
 
     @property
     def named(self) -> bool:
@@ -341,6 +342,8 @@ class Changes:
     def rights(self) -> Iterator[Act]:
         """Hide rows or a table from walstream, or give it back; or take connections."""
         world, table = self.world, self.table()
+        if world.reread:
+            return  # what may not be read cannot be read anew either
         owner = f"{world.role}_owner"
         dice = self.choose.random()
         if world.filtered is not None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.walking.act import Act, Kind
 from tests.walking.changes import Changes, ddl, identity
-from tests.walking.tables import BY_CODE, Table, churn
+from tests.walking.tables import BY_CODE, Table, carry, churn
 
 KINDS: Final = (
     "root_alone",
@@ -122,7 +122,8 @@ class Compounds(Changes):
             yield ddl(table, identity(part, "DEFAULT"))
         begin, end = self._behind()
         yield from begin
-        yield from self._churn(table)
+        for sql in carry(self.choose, table):
+            yield Act(Kind.ROWS, sql)
         before = table.note
         yield self._rename_column(table, "note")
         if self.choose.random() < 0.5:  # another one takes its name

@@ -141,6 +141,14 @@ class Change:
         return self.lsn <= record.op.lsn
 
 
+class _Unread(RowOf):
+    """A row with nulls in place of what a key change left out.
+
+    walstream found no such row any more: its Delete is still to come. So nobody is to
+    have it at the next comparison, but old rows until then may say more.
+    """
+
+
 @dataclass
 class Fold:
     """The rows of who read everything, and what does not fit."""
@@ -149,6 +157,8 @@ class Fold:
     complaints: list[tuple[str, str]] = field(default_factory=list)  # table, what
     # without an identity: only its inserts are captured, and that is said
     unknown: set[str] = field(default_factory=set)
+    # read anew beside the stream, and not yet as the tables are
+    reread: set[str] = field(default_factory=set)
     # as it was with its former keys, and is now
     rekeyed: dict[str, tuple[list[Seen], Seen]] = field(default_factory=dict)
     # partition roots: by a name that one had until walstream looks, its name of now
@@ -161,6 +171,7 @@ class Fold:
     # are attached again is in no stream, and has to be told
     _aside: dict[str, list[Row]] = field(default_factory=dict)
     _since: int = 0  # what lies below was before the baseline
+    _deleted: tuple[Name, RowOf] = ((0, 0), {})  # last: half of a key change?
     _taken: dict[Name, tuple[bytes, bytes]] = field(default_factory=dict)
     _highest: Name = (0, 0)
     _changes: list[Change] = field(default_factory=list)
@@ -175,6 +186,7 @@ class Fold:
         self.former_names.clear()
         self.recolumned.clear()
         self._aside.clear()
+        self.reread.clear()
         self.unknown = {seen.name for seen in sight.values() if not seen.key}
         self._since = lsn
 
@@ -185,8 +197,9 @@ class Fold:
         self.state[table.name] = table.folded()
 
     def looked(self) -> None:
-        """Take it that walstream knows the roots as they are now."""
+        """Take it that walstream knows the roots as they are now, and all agrees."""
         self.former_names.clear()
+        self.reread.clear()
         for name, (former, after) in list(self.rekeyed.items()):
             same = all(one.primary == after.primary for one in former)
             if after.partitioned and same:
@@ -203,7 +216,9 @@ class Fold:
             if known is None:
                 self._taken[record.name] = (record.key, record.value)
                 fresh.append(record)
-            elif known != (record.key, record.value) and not _truncates(record):
+            elif record.op.snapshot or _truncates(record):
+                continue
+            elif known != (record.key, record.value):
                 self._complain(record, f"is sent again, but not alike: {known}")
         self._read = len(records)
         for record in sorted(fresh, key=lambda one: one.name):
@@ -235,6 +250,8 @@ class Fold:
 
     def _complain(self, record: Record, what: str) -> None:
         op = record.op
+        if op.table.full_name in self.reread:
+            return  # its rows are coming
         at = f"{op.kind.name} at ({show(op.lsn)}, {op.seq_id})"
         self.complaints.append(
             (op.table.full_name, f"{at} under {record.key.decode()}: {what}")
@@ -259,26 +276,44 @@ class Fold:
         before = table.get(key)
         if record.kind is Kind.TRUNCATE:
             table.clear()
+            if record.op.snapshot:
+                self.reread.add(name)
+                self.complaints = [one for one in self.complaints if one[0] != name]
             return
+        if record.op.snapshot:
+            self.reread.add(name)
         if (before is None) != (record.kind is Kind.INSERT):
             self._complain(record, f"the reader has {_short(before)}")
         for name, value in record.old.items():
             if isinstance(value, NotSent) or before is None or name not in before:
                 continue
-            if before[name] != value:
+            unread = isinstance(before, _Unread) and before[name] is None
+            if before[name] != value and not unread:
                 self._complain(
                     record, f"old {name} is {_cut(value)}, not {_cut(before[name])}"
                 )
         table.pop(key, None)
         if record.kind is Kind.DELETE:
+            self._deleted = record.name, before or {}
             return
         held = before or {}
-        table[new_key] = {
+        row = {
             name: held.get(name, "a value that nobody sent")
             if isinstance(value, NotSent)
             else value
             for name, value in record.new.items()
         }
+        table[new_key] = _Unread(row) if self._is_unread(record, before) else row
+
+    def _is_unread(self, record: Record, before: RowOf | None) -> bool:
+        """Tell whether a null may be a value that was to be read of a row that went."""
+        place, deleted = self._deleted
+        moved = place == (record.op.lsn, record.op.seq_id - 1)
+        had = deleted if moved and record.kind is Kind.INSERT else {}
+        return isinstance(before, _Unread) or any(
+            value is not None and record.new.get(name) is None
+            for name, value in had.items()
+        )
 
     def _former(self, record: Record, name: str) -> tuple[bytes, bytes]:
         """Give the keys of a record's row before and behind it.
@@ -442,6 +477,8 @@ class Order:
     def take(self, records: Sequence[Record]) -> Iterable[str]:
         """Say what is out of order among what came since."""
         for record in records[self._read :]:
+            if record.op.snapshot:
+                continue  # may come otherwise after a crash
             where = (record.topic, record.partition)
             order = self._place.setdefault(where, {})
             index, last = order.get(record.name), self._last.get(where, -1)

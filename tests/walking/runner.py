@@ -3,8 +3,9 @@
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -44,21 +45,24 @@ class WalkFailed(AssertionError):
         self.steps = steps
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a walk is done on."""
+
+    mode: str  # of the publication
+    setup: Sequence[str]
+    reread: bool = False  # on_publication_change = "reread"
+    hole: str = ""
+
+
 class Runner:
     """One database, its walstream and its topics, from the first act to the last."""
 
-    def __init__(  # noqa: PLR0913 - what a walk is done on
-        self,
-        server: PostgresServer,
-        kafka: KafkaServer,
-        folder: Path,
-        mode: str,
-        setup: Iterable[str],
-        *,
-        hole: str = "",
+    def __init__(
+        self, server: PostgresServer, kafka: KafkaServer, folder: Path, made: Made
     ) -> None:
         self._server, self._kafka, self._folder = server, kafka, folder
-        self._mode, self._setup, self._hole = mode, setup, hole
+        self._made, self._mode = made, made.mode
         self._stack = ExitStack()
         self._fold, self._order = Fold(), Order()
         self._up = False  # as far as the walk knows
@@ -92,20 +96,25 @@ class Runner:
         # acts that were taken out by shrinking may leave a transaction open
         for one in (*self._sessions, self._eye):
             one.execute("SET lock_timeout = '20s'")
-        for sql in self._setup:
+        for sql in self._made.setup:
             self._eye.execute(sql.replace(ROLE, self.role).encode())
         prefix = f"walk_{self._database.name}."
         self._reader = enter(Reader(self._kafka.bootstrap, prefix))
         patches = self._folder / "patches"
         patches.mkdir(parents=True, exist_ok=True)
-        (patches / "sitecustomize.py").write_text(sitecustomize(self._hole), "utf-8")
+        (patches / "sitecustomize.py").write_text(
+            sitecustomize(self._made.hole), "utf-8"
+        )
         self._forks = enter(ForkServer({"PYTHONPATH": str(patches)}))
         self._walstream = ForkedWalstream(
             make_conninfo(self._database.dsn, user=self.role),
             self._kafka.bootstrap,
             self._folder / self._database.name,
             prefix,
-            source={"tables": ["public.*"] if self._mode == "patterns" else []},
+            source={
+                "tables": ["public.*"] if self._mode == "patterns" else [],
+                "on_publication_change": "reread" if self._made.reread else "stop",
+            },
             sink={
                 "topic": f"{prefix}all",
                 "topic_partitions": 3,
@@ -251,14 +260,16 @@ class Runner:
             return
         found = self._differences()
         if not found:
-            self._await_look()
-            self._fold.looked()
-            self._count("checks")
-            self._forget_suspects()
+            self._agreed()
             return
-        deadline = time.monotonic() + _NOTICED_S
+        wait_s = _PATIENCE_S if self._made.reread else _NOTICED_S
+        deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline and self._walstream.running:
             time.sleep(0.05)
+            if self._made.reread and not (found := self._differences()):
+                self._count("rereads")
+                self._agreed()
+                return
         if self._walstream.running:
             some = "\n".join(f"{table}: {what}" for table, what in found[:4])
             raise WalkFailed(
@@ -268,6 +279,12 @@ class Runner:
                 f"{self._said()}",
             )
         self._judge(found)
+
+    def _agreed(self) -> None:
+        self._await_look()
+        self._fold.looked()
+        self._count("checks")
+        self._forget_suspects()
 
     def _await_look(self) -> None:
         """Wait until it has looked at the publications, if it runs on."""

@@ -120,19 +120,19 @@ def write(choose: random.Random, table: Table, writer: int) -> str:
     return do(choose, table, writer)
 
 
-def churn(choose: random.Random, table: Table, region: str = "") -> Iterator[str]:
-    """Write a row and change it in ways that its key and its long value depend on.
+def carry(choose: random.Random, table: Table, region: str = "") -> Iterator[str]:
+    """Write a row with a long value, and change its key.
 
     In one region of a partitioned table, where there are such.
     """
-    writer = choose.randrange(WRITERS)
-    first, second = choose.sample(range(_KEYS), 2)
-    one, other = first * WRITERS + writer, second * WRITERS + writer
-    where = [region or choose.choice(sorted(table.leaves) or ["none"])]
-    yield _insert_row(choose, table, writer, one, where, _TOASTED)
-    yield f"UPDATE {table.at} SET n = 7 WHERE {_is(choose, table, one)}"
-    yield _moved(choose, table, one, choose.choice([one, other, other]))
-    for _ in range(choose.randint(0, 3)):
+    yield from _carry(choose, table, region, *_two(choose))
+
+
+def churn(choose: random.Random, table: Table, region: str = "") -> Iterator[str]:
+    """Do that, and change the row in ways that its key and its long value depend on."""
+    writer, one, other = _two(choose)
+    yield from _carry(choose, table, region, writer, one, other)
+    for _ in range(choose.randint(0, 4)):
         number = choose.choice([one, other])
         this = _is(choose, table, number)
         yield choose.choice(
@@ -144,6 +144,29 @@ def churn(choose: random.Random, table: Table, region: str = "") -> Iterator[str
                 f"DELETE FROM {table.at} WHERE {this}",
             ]
         )
+
+
+def _two(choose: random.Random) -> tuple[int, int, int]:
+    """Choose a writer, and two of its keys."""
+    writer = choose.randrange(WRITERS)
+    first, second = choose.sample(range(_KEYS), 2)
+    return writer, first * WRITERS + writer, second * WRITERS + writer
+
+
+def _carry(  # noqa: PLR0913, PLR0917 - what is written
+    choose: random.Random,
+    table: Table,
+    region: str,
+    writer: int,
+    one: int,
+    other: int,
+) -> Iterator[str]:
+    where = [region or choose.choice(sorted(table.leaves) or ["none"])]
+    these = f"{_is(choose, table, one)} OR {_is(choose, table, other)}"
+    yield f"DELETE FROM {table.at} WHERE {these}"
+    yield _insert_row(choose, table, writer, one, where, _TOASTED)
+    yield f"UPDATE {table.at} SET n = 7 WHERE {_is(choose, table, one)}"
+    yield _moved(choose, table, one, choose.choice([one, other, other]))
 
 
 def _number(choose: random.Random, writer: int) -> int:

@@ -15,7 +15,7 @@ from tests.fix_postgres import PostgresServer
 from tests.walking.act import Act, Kind
 from tests.walking.changes import ROLE, World, creation
 from tests.walking.compounds import Compounds
-from tests.walking.runner import Runner, WalkFailed
+from tests.walking.runner import Made, Runner, WalkFailed
 from tests.walking.shrinking import shrunk
 from tests.walking.tables import BY_CODE, REGIONS, TYPES, WRITERS, Table, write
 
@@ -34,6 +34,7 @@ class Budget:
     shrink_s: float = 0.0  # what making a failure shorter may take
     without: frozenset[str] = frozenset()  # kinds of changes that are left out
     hole: str = ""  # the mend that is taken out, of `patching`
+    reread: bool = False  # on_publication_change = "reread"
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Draw:
 
     seed: str
     without: frozenset[str] = frozenset()  # kinds of changes that are left out
+    reread: bool = False  # on_publication_change = "reread"
     world: World = field(init=False)
     _open: set[int] = field(default_factory=set)
     _up: bool = True
@@ -54,6 +56,7 @@ class Draw:
             if name == "root":
                 table.leaves = {region: f"{region}_0" for region in REGIONS}
             self.world.tables.append(table)
+        self.world.reread = self.reread
 
     def setup(self) -> Iterator[str]:
         """Write what is there before walstream."""
@@ -165,10 +168,11 @@ def walk(  # noqa: PLR0913 - what a walk is made of
 
     A walk that fails is made short, as far as `budget.shrink_s` allows.
     """
-    draw = Draw(seed, budget.without)
+    draw = Draw(seed, budget.without, budget.reread)
     setup = list(draw.setup())  # now: what is drawn changes the tables it is made of
     steps: list[list[Act]] = []
-    runner = Runner(server, kafka, folder, draw.world.mode, setup, hole=budget.hole)
+    made = Made(draw.world.mode, setup, reread=draw.world.reread, hole=budget.hole)
+    runner = Runner(server, kafka, folder, made)
     failed = _play(runner, _within(draw.steps(), budget), steps)
     for what, count in runner.counters.items():
         counters[what] = counters.get(what, 0) + count
@@ -177,17 +181,18 @@ def walk(  # noqa: PLR0913 - what a walk is made of
 
     def again(some: list[list[Act]]) -> bool:
         number = sum(1 for _ in folder.glob("again*"))
-        where = folder / f"again{number}"
-        made = Runner(server, kafka, where, draw.world.mode, setup, hole=budget.hole)
-        other = _play(made, iter(some), [])
+        other = _play(
+            Runner(server, kafka, folder / f"again{number}", made), iter(some), []
+        )
         return other is not None and other.what == failed.what
 
     short = shrunk(steps, again, budget.shrink_s)
     script = folder / "acts.txt"
     script.write_text("\n".join(_lines(steps)) + "\n", "utf-8")
+    mode = f"{draw.world.mode}{', reread' * draw.world.reread}"
     told = (
         f"PostgreSQL {server.version}, seed {seed}, step {len(steps)}, publication"
-        f" {draw.world.mode}\n{failed}\nAll acts are in {script}, the short form of"
+        f" {mode}\n{failed}\nAll acts are in {script}, the short form of"
         " them:\n" + "\n".join(line[:240] for line in _lines(short)[-_SHOWN:])
     )
     raise WalkFailed(
