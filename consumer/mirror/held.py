@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from consumer.mirror.generation import Era, era
 from consumer.mirror.position import key_texts
-from consumer.mirror.store import Store
+from consumer.mirror.store import Store, array
 from consumer.op import Op
 
 Connection = psycopg.Connection[Any]
@@ -45,7 +45,7 @@ class Held:
         self._stores = sorted(wanted, key=lambda store: store.table)
         for store in self._stores:
             texts = list(dict.fromkeys(wanted[store]))
-            arrays = [list(column) for column in zip(*texts, strict=True)]
+            arrays = [array(column) for column in zip(*texts, strict=True)]
             with connection.cursor(row_factory=tuple_row) as cursor:
                 cursor.execute(store.add(), arrays, prepare=True)
                 found = cursor.execute(store.take(), arrays, prepare=True).fetchall()
@@ -101,5 +101,6 @@ class Held:
             positions = zip(
                 *(entry.position for _, entry in entries.values()), strict=True
             )
-            arrays = [list(column) for column in (*keys, *positions)]
+            arrays = [array(column) for column in keys]
+            arrays += [array(map(str, column)) for column in positions]
             connection.execute(store.write(), arrays, prepare=True)

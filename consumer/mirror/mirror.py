@@ -11,17 +11,18 @@ the op alone, so that a table backfilled again converges:
 """
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
+from consumer.mirror.choice import matcher, servers_own
+from consumer.mirror.later import Later
 from consumer.mirror.order import Order
 from consumer.mirror.rows import Row, Rows
 from consumer.mirror.shape import Shape, load
@@ -40,8 +41,6 @@ _NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
 # a row that a policy hides is an error, and not one that is gone; the handlers of
 # other consumers keep what their session has
 _EVERY_ROW: Final = "SELECT set_config('row_security', 'off', true)"
-_INFORMATION: Final = "information_schema"
-_OWN: Final = ("replication_consumer_", "replication_mirror_")
 
 
 class PostgresMirror:
@@ -66,7 +65,7 @@ class PostgresMirror:
         row_positions: bool | None = None,
     ) -> None:
         self._dsn = target_dsn
-        self._wanted = _matcher(tables)
+        self._wanted = matcher(tables)
         self._patience = Patience(patience_s)
         self._order = Order(wanted=row_positions)
         self._shapes: dict[str, Shape] = {}
@@ -74,6 +73,7 @@ class PostgresMirror:
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
         self._checked = False
+        self._later: WeakKeyDictionary[Transaction, Later] = WeakKeyDictionary()
         self._begun: WeakSet[Transaction] = WeakSet()  # batches that see every row
 
     def start(self) -> None:
@@ -118,9 +118,13 @@ class PostgresMirror:
         Without it each op locks its own, and two batches may wait for each other.
         """
         self._order.begin(tx)
+        self._later.pop(tx, None)
         tx.execute(_EVERY_ROW)
         self._begun.add(tx)
-        if self._order.off or len(ops) <= 1:
+        if len(ops) <= 1:
+            return
+        self._later[tx] = Later(self._insert_missing)
+        if self._order.off:
             return
         if not self._checked:
             self._check(tx)
@@ -133,6 +137,13 @@ class PostgresMirror:
     def end_batch(self, tx: Transaction) -> None:
         """Write the positions that the batch moved; its transaction is to commit."""
         self._begun.discard(tx)
+        later = self._later.pop(tx, None)
+        if later is not None:
+            try:
+                later.write_all(tx)
+            except psycopg.Error:
+                self._shapes.clear()  # what they know may have changed
+                raise
         self._order.end(tx)
 
     def _with_shapes(
@@ -140,7 +151,7 @@ class PostgresMirror:
     ) -> Iterator[tuple[Op, Shape]]:
         """Give the ops of tables that can be mirrored: the others stop on their own."""
         for op in ops:
-            if self._wanted(op.table.schema, op.table.name) and not _servers_own(op):
+            if self._wanted(op.table.schema, op.table.name) and not servers_own(op):
                 try:
                     yield op, self._shape(tx, op)
                 except Fatal:
@@ -158,7 +169,7 @@ class PostgresMirror:
         self._checked = True
 
     def _rows(self, tx: Transaction, op: Op) -> Rows:
-        if _servers_own(op):
+        if servers_own(op):
             raise stop(op, "the tables of the server itself are not mirrored")
         shape = self._shape(tx, op)
         if shape.deferred:  # else it refuses where nobody can tell which op it was
@@ -171,6 +182,8 @@ class PostgresMirror:
         name = op.table.full_name
         shape = self._shapes.get(name)
         if shape is None or shape.missing(op.table.columns):
+            if shape is not None:
+                self._write_now(Rows(tx, shape))
             shape = load(tx, op.table.schema, op.table.name)
             if shape is None:
                 raise stop(
@@ -197,8 +210,13 @@ class PostgresMirror:
                 f" or drop the row filter; then walstream backfill {table}",
             )
         row = dict(op.new.items())
-        if self._order.newest(rows, op, rows.shape.key_of(row)):
-            rows.upsert(row)
+        key = rows.shape.key_of(row)
+        if self._order.newest(rows, op, key):
+            later = self._later_of(rows)
+            if later is not None and key is not None:
+                later.upsert(rows, key, row)
+            else:
+                rows.upsert(row)
 
     def _update(self, rows: Rows, op: Op) -> None:
         if not rows.shape.key:
@@ -210,10 +228,18 @@ class PostgresMirror:
         if new is None:
             raise stop(op, *_KEYLESS)
         if old is None or self._order.same(rows, old, new):
-            if self._order.newest(rows, op, new) and not rows.update(new, row):
-                self._insert_missing(rows, op)
+            if self._order.newest(rows, op, new):
+                self._update_same(rows, op, new, row)
         else:
             self._move(rows, op, old, new)
+
+    def _update_same(self, rows: Rows, op: Op, key: Row, row: Row) -> None:
+        later = self._later_of(rows)
+        if later is not None and later.update(rows, key, row, op):
+            return
+        self._write_now(rows)
+        if not rows.update(key, row):
+            self._insert_missing(rows, op)
 
     def _update_alike(self, rows: Rows, op: Op) -> None:
         if not op.old:
@@ -224,6 +250,7 @@ class PostgresMirror:
 
     def _move(self, rows: Rows, op: Op, old: Row, new: Row) -> None:
         """Apply an Update that changed its key: a Delete and an Insert, at once."""
+        self._write_now(rows)
         self._order.key_moves(rows, op)
         was_newest = self._order.newest(rows, op, old)
         is_newest = self._order.newest(rows, op, new)
@@ -258,9 +285,14 @@ class PostgresMirror:
             return
         key = self._old_key(rows, op)
         if key is not None and self._order.newest(rows, op, key):
-            rows.delete(key)
+            later = self._later_of(rows)
+            if later is not None:
+                later.delete(rows, key)
+            else:
+                rows.delete(key)
 
     def _truncate(self, rows: Rows, _: Op) -> None:
+        self._write_now(rows)
         rows.empty()
         self._order.forget(rows)
 
@@ -269,7 +301,20 @@ class PostgresMirror:
         if not op.old:
             return None
         old = dict(op.old.items())
-        return rows.shape.key_of(old) or rows.key_alike(old)
+        if (key := rows.shape.key_of(old)) is not None:
+            return key
+        self._write_now(rows)
+        return rows.key_alike(old)
+
+    def _later_of(self, rows: Rows) -> Later | None:
+        """Give what collects a table's writes; None: they are not to wait."""
+        return self._later.get(rows.tx) if rows.shape.plain else None
+
+    def _write_now(self, rows: Rows) -> None:
+        """Write what waits of a table, since what comes next looks at its rows."""
+        later = self._later_of(rows)
+        if later is not None:
+            later.write(rows)
 
 
 _KEYLESS: Final = (
@@ -282,27 +327,6 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
     Kind.DELETE: PostgresMirror._delete,  # noqa: SLF001
     Kind.TRUNCATE: PostgresMirror._truncate,  # noqa: SLF001
 }
-
-
-def _servers_own(op: Op) -> bool:
-    return op.table.schema.startswith("pg_") or op.table.schema == _INFORMATION
-
-
-def _matcher(patterns: Iterable[str]) -> Callable[[str, str], bool]:
-    """Make the filter of `*` and `?` patterns, as the configuration knows them.
-
-    Tables in which consumers keep their own state are passed over.
-    """
-    if isinstance(patterns, str):
-        patterns = [patterns]
-    texts = [
-        re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-        for pattern in patterns
-    ]
-    matches = re.compile("|".join(texts) or "(?!)", re.DOTALL).fullmatch
-    return lambda schema, name: (
-        not name.startswith(_OWN) and bool(matches(f"{schema}.{name}"))
-    )
 
 
 def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:

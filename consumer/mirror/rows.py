@@ -22,14 +22,14 @@ class Rows:
 
     def upsert(self, row: Row) -> None:
         """Insert a whole row, or give it to the one that has its key."""
-        columns = self._writable(row)
+        columns = self.writable(row)
         make = statement.upsert
         query = self._query("upsert", columns, lambda: make(self.shape, columns))
         self._run(query, [row[column] for column in columns])
 
     def update(self, key: Row, row: Row) -> bool:
         """Set what is sent of a row; False where no row has the key."""
-        columns = self._settable(row, key)
+        columns = self.settable(row, key)
         if not columns:
             return self.has(key)
         make = statement.update_by_key
@@ -64,7 +64,7 @@ class Rows:
     def update_alike(self, old: Row, row: Row) -> bool:
         """Set what is sent of one row that looks like `old`."""
         where, parameters = self._alike(old)
-        columns = self._settable(row, ())
+        columns = self.settable(row, ())
         make = statement.update_one
         what = (columns, where)
         query = self._query("update", what, lambda: make(self.shape, columns, where))
@@ -77,6 +77,20 @@ class Rows:
         query = self._query("delete", where, lambda: make(self.shape, where))
         return self._run(query, parameters)
 
+    def run_many(
+        self,
+        verb: str,
+        columns: tuple[str, ...],
+        make: Callable[[Shape, tuple[str, ...]], str],
+        arrays: Sequence[str],
+    ) -> set[int]:
+        """Do it to many rows; give the numbers of those that were found, from 1."""
+        what = ("many", columns)
+        query = self._query(verb, what, lambda: make(self.shape, columns))
+        with self.tx.cursor(row_factory=tuple_row) as cursor:
+            done = cursor.execute(query, arrays, prepare=True)
+            return {number for (number,) in done} if done.description else set()
+
     def empty(self) -> None:
         self._run(statement.empty(self.shape), ())
 
@@ -85,14 +99,14 @@ class Rows:
         sent = [item for item in old.items() if item[0] not in self.shape.generated]
         return statement.matching(self.shape, sent)
 
-    def _writable(self, row: Row) -> tuple[str, ...]:
+    def writable(self, row: Row) -> tuple[str, ...]:
         return tuple(name for name in row if name not in self.shape.generated)
 
-    def _settable(self, row: Row, key: Row | Collection[str]) -> tuple[str, ...]:
+    def settable(self, row: Row, key: Row | Collection[str]) -> tuple[str, ...]:
         """Leave out what cannot change, or does not: a key with its own value."""
         return tuple(
             name
-            for name in self._writable(row)
+            for name in self.writable(row)
             if name not in self.shape.always
             and not (
                 isinstance(key, Mapping)

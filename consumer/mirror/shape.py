@@ -31,7 +31,13 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
        EXISTS (SELECT FROM pg_constraint r WHERE r.confrelid = c.oid
                 AND r.contype = 'f' AND r.conrelid <> c.oid),
        EXISTS (SELECT FROM pg_constraint r WHERE r.condeferred
-                AND c.oid IN (r.conrelid, r.confrelid))
+                AND c.oid IN (r.conrelid, r.confrelid)),
+       (SELECT format_type(t.typarray, -1) FROM pg_type t
+         WHERE t.oid = a.atttypid AND t.typarray <> 0 AND t.typdelim = ','),
+       c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
+         AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
+         AND (SELECT count(*) FROM pg_index i
+               WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -133,6 +139,8 @@ class Shape:
     partitioned: bool = False
     referenced: bool = False  # by another table's foreign key
     deferred: bool = False  # a constraint would wait for the end of the transaction
+    plain: bool = False  # rows go by their key alone: nothing sees in which order
+    arrays: Mapping[str, str] = field(default_factory=dict)  # types, by column
     keyed_otherwise: bool = False  # records have keys that are not the row's key
     # topics of which a record showed that its key is the row's
     proved: set[str] = field(default_factory=set)
@@ -180,6 +188,7 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
         key = cursor.execute(_KEY, (schema, name)).fetchone()
     columns = [row for row in found if row[0] is not None]
     names, operators = key or ((), ())
+    arrays = {row[0]: row[10].replace("%", "%%") for row in columns if row[10]}
     respelt = {row[0] for row in columns if row[0] in names and not row[4]}
     types = {row[0]: row[5:7] for row in columns}
     return Shape(
@@ -200,6 +209,11 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
         partitioned=found[0][7],
         referenced=found[0][8],
         deferred=found[0][9],
+        plain=found[0][11]
+        and bool(names)
+        and not respelt
+        and len(arrays) == len(columns),
+        arrays=arrays,
     )
 
 

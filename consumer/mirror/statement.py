@@ -72,6 +72,46 @@ def same_key(shape: Shape) -> str:
     return f"SELECT {' AND '.join(same)}"
 
 
+def upsert_many(shape: Shape, columns: Sequence[str]) -> str:
+    """INSERT or UPDATE of many rows with different keys; of an array a column."""
+    one = upsert(shape, columns)
+    values = f" VALUES ({', '.join(['%s'] * len(columns))})"
+    return one.replace(values, f" SELECT * FROM {_unnested(shape, columns)}", 1)
+
+
+def update_many(shape: Shape, columns: Sequence[str]) -> str:
+    """UPDATE of these columns; arrays of theirs, then of the key's. Gives numbers."""
+    sets = ", ".join(f"{_name(one)} = w.c{n}" for n, one in enumerate(columns))
+    wanted = _unnested(shape, (*columns, *shape.key), " WITH ORDINALITY")
+    where = _same_key(shape, len(columns))
+    return (
+        f"UPDATE {_table(shape)} AS t SET {sets} FROM {wanted} WHERE {where}"
+        " RETURNING w.n"
+    )
+
+
+def delete_many(shape: Shape, _columns: Sequence[str]) -> str:
+    """DELETE of rows with these keys; of an array a column."""
+    wanted = _unnested(shape, shape.key)
+    return (
+        f"DELETE FROM {_table(shape)} AS t USING {wanted} WHERE {_same_key(shape, 0)}"
+    )
+
+
+def _same_key(shape: Shape, first: int) -> str:
+    return " AND ".join(
+        f"t.{_name(column)} = w.c{number}"
+        for number, column in enumerate(shape.key, first)
+    )
+
+
+def _unnested(shape: Shape, columns: Sequence[str], numbered: str = "") -> str:
+    # as elements of an array of its type a text is read by the type, as elsewhere
+    arrays = ", ".join(f"%s::{shape.arrays[column]}" for column in columns)
+    names = [f"c{number}" for number in range(len(columns))] + ["n"] * bool(numbered)
+    return f"unnest({arrays}){numbered} AS w ({', '.join(names)})"
+
+
 def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
     """UPDATE one of the rows that look like this; its parameters come first."""
     return (

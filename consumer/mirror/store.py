@@ -8,7 +8,7 @@ is then the server's to say, and no hash or text stands for it.
 
 # ruff: noqa: S608 - of quoted identifiers and the catalog's type names alone
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -210,6 +210,17 @@ def _refill(store: Store, texts: Sequence[str], former: str, where: str) -> str:
         f" ORDER BY {columns}, generation DESC, lsn DESC, seq_id DESC"
         " ON CONFLICT DO NOTHING"
     )
+
+
+def array(texts: Iterable[str | None]) -> str:
+    """Spell texts as an array; psycopg takes ten times as long."""
+    return "{" + ",".join(map(_element, texts)) + "}"
+
+
+def _element(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def cast(text: str, kind: KeyType) -> str:
