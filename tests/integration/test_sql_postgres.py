@@ -112,6 +112,32 @@ def test_every_type_is_read_as_the_value_that_it_holds(
         assert (found, type(found)) == (value, type(value)), (kind, given)
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_names_are_looked_up_by_the_roles_path_and_printed_without_it(
+    database: Home, driver: str
+) -> None:
+    database.execute("CREATE SCHEMA shop; CREATE SCHEMA elsewhere")
+    database.execute("CREATE TYPE shop.mood AS ENUM ('sad')")
+    database.execute(
+        "CREATE TABLE shop.t (id serial PRIMARY KEY, c regclass, m shop.mood, p money)"
+    )
+    database.execute("INSERT INTO shop.t (c, m, p) VALUES ('shop.t', 'sad', '1.5')")
+    for setting in (
+        "search_path = elsewhere, shop",
+        "quote_all_identifiers = on",
+    ):
+        database.execute(f"ALTER DATABASE {database.name} SET {setting}")
+    url = postgres_url(database.dsn, driver)
+
+    (row,) = read(url, "shop.t").rows
+
+    assert row == {"id": 1, "c": "shop.t", "m": "sad", "p": "$1.50"}
+    assert read(url, "t").rows == [row]
+    assert looked(url, "t").schema == "shop"
+    with pytest.raises(ConfigError, match="did you mean t"):
+        read(url, "T")
+
+
 @pytest.mark.parametrize(
     ("encoding", "note"), [("SQL_ASCII", r"a\x81é"), ("WIN1252", r"a\x81Ã©")]
 )

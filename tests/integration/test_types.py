@@ -15,6 +15,7 @@ from tests.fix_postgres import Database, PostgresServer
 from tests.fix_spark import Backfill
 from tests.fix_walstream import Stream, streamed
 from tests.reading import Reader, Record
+from walstream.postgres.connection import connect
 from walstream.spark.session import Spark
 
 ROLE = "hostile"
@@ -28,7 +29,7 @@ HOSTILE = {
     "TimeZone": "Asia/Kolkata",
     "client_encoding": "LATIN1",
     "xmlbinary": "hex",
-    "lc_monetary": "C",
+    "lc_monetary": "POSIX",
     "standard_conforming_strings": "off",
     "backslash_quote": "on",
     "search_path": "elsewhere, public",
@@ -48,13 +49,20 @@ PRINTED_UNDER = {
     "bytea_output": "hex",
     "TimeZone": "UTC",
     "xmlbinary": "base64",
+    "search_path": "pg_catalog,pg_temp",
+    "lc_monetary": "C",
+    "quote_all_identifiers": "off",
 }
+WRITTEN_UNDER = {**PRINTED_UNDER, "search_path": "public"}
 
 TYPES = """
 CREATE EXTENSION hstore;
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'qu"ote');
 CREATE TYPE pair AS (left_side int, right_side text);
 CREATE DOMAIN short AS varchar(5) CHECK (value <> 'no');
+CREATE TABLE texts (id int PRIMARY KEY, t text, u text);
+CREATE SCHEMA elsewhere;
+CREATE DOMAIN elsewhere.kind AS int;
 """
 
 VALUES: dict[str, list[str]] = {
@@ -158,8 +166,9 @@ VALUES: dict[str, list[str]] = {
     "polygon": ["((0,0),(1,1),(2,0))"],
     "circle": ["<(1,2),3.25>"],
     "oid": ["4294967295"],
-    "regclass": ["pg_catalog.pg_class"],
-    "regtype": ["timestamp with time zone"],
+    "regclass": ["pg_catalog.pg_class", "public.texts"],
+    "regtype": ["timestamp with time zone", "public.mood", "elsewhere.kind"],
+    "regnamespace": ["elsewhere"],
     "pg_lsn": ["16/B374D848"],
     "xid8": ["18446744073709551615"],
     "tid": ["(4294967294,65535)"],
@@ -175,10 +184,9 @@ def columns(version: int) -> list[tuple[str, str]]:
 
 def session(database: Database, **settings: str) -> psycopg.Connection:
     """Connect under these settings, which beat those of role and database."""
-    options = " ".join(f"-c {name}={text}" for name, text in settings.items())
-    return psycopg.connect(
-        database.dsn, options=f"{options} -c search_path=public", autocommit=True
-    )
+    wanted = {"search_path": "public", **settings}
+    options = " ".join(f"-c {name}={text}" for name, text in wanted.items())
+    return psycopg.connect(database.dsn, options=options, autocommit=True)
 
 
 def printed(connection: psycopg.Connection, query: str) -> list[list[str | None]]:
@@ -213,7 +221,6 @@ def stream(
         database.execute(
             f"CREATE TABLE every_type (id int PRIMARY KEY, {made});"
             "ALTER TABLE every_type REPLICA IDENTITY FULL;"
-            "CREATE TABLE texts (id int PRIMARY KEY, t text, u text);"
             "CREATE TABLE names (id int PRIMARY KEY, c regclass)"
         )
         for name, text in HOSTILE.items():
@@ -243,15 +250,15 @@ def test_every_type_arrives_as_it_is_printed(stream: Stream, how: str) -> None:
     with session(stream.database, **PRINTED_UNDER) as connection:
         marks = ", ".join(["%s"] * len(every))
         connection.execute(
-            f"INSERT INTO every_type VALUES ({key}, {marks})",
+            f"INSERT INTO public.every_type VALUES ({key}, {marks})",
             [text for _, text in every],
         )
-        query = f"SELECT * FROM every_type WHERE id = {key}"
+        query = f"SELECT * FROM public.every_type WHERE id = {key}"
         (wanted,) = printed(connection, query)
         if how == "Update":
-            connection.execute(f"UPDATE every_type SET id = id WHERE id = {key}")
+            connection.execute(f"UPDATE public.every_type SET id = id WHERE id = {key}")
         elif how == "Delete":
-            connection.execute(f"DELETE FROM every_type WHERE id = {key}")
+            connection.execute(f"DELETE FROM public.every_type WHERE id = {key}")
 
     number = 1 if how == "Insert" else 2
     stream.reader.until(lambda _: len(mine(stream, "every_type", key)) == number)
@@ -314,20 +321,26 @@ def test_ten_megabytes_of_text_arrive_whole(stream: Stream) -> None:
     assert record.op.new == ["2", text, "x"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="VALUE_SETTINGS does not pin search_path, which decides whether reg* values"
-    " carry their schema",
-)
 def test_a_search_path_changes_no_byte(stream: Stream) -> None:
     with session(stream.database) as connection:
         connection.execute("INSERT INTO texts VALUES (3, 'x')")
         connection.execute("INSERT INTO names VALUES (1, 'public.texts')")
-    with psycopg.connect(stream.database.dsn, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_catalog")
-        wanted = printed(connection, "SELECT * FROM public.names")
     stream.reader.until(lambda _: mine(stream, "names", 1))
-    assert [record.op.new for record in mine(stream, "names", 1)] == wanted
+    (record,) = mine(stream, "names", 1)
+    assert record.op.new == ["1", "public.texts"]
+
+
+def test_a_session_prints_as_promised_whatever_role_and_database_say(
+    stream: Stream,
+) -> None:
+    for connection in (
+        connect(stream.walstream.dsn),
+        connect(stream.walstream.dsn, replication=True),
+    ):
+        with connection:
+            for name, text in PRINTED_UNDER.items():
+                (shown,) = connection.execute(f"SHOW {name}".encode()).fetchone() or ()
+                assert shown.partition(", MDY")[0].replace(", ", ",") == text, name
 
 
 def test_a_snapshot_prints_every_type_as_the_stream_does(
@@ -343,7 +356,7 @@ def test_a_snapshot_prints_every_type_as_the_stream_does(
         for key in (20, 21):
             values = [text if key == 20 else None for _, text in every]
             connection.execute(
-                f"INSERT INTO every_type VALUES ({key}, {marks})", values
+                f"INSERT INTO public.every_type VALUES ({key}, {marks})", values
             )
     stream.reader.until(lambda _: mine(stream, "every_type", 21))
     streamed_records = [mine(stream, "every_type", key)[0] for key in (20, 21)]
@@ -408,9 +421,9 @@ def test_tables_that_are_made_up_print_as_the_stream_does(
 ) -> None:
     seed = int(os.environ.get("WALSTREAM_TEST_SEED", "7"))
     choose = random.Random(seed)  # noqa: S311 - a test's tables
-    kinds = sorted(VALUES.keys() - {"regclass", "regtype"})  # of the search_path
+    kinds = sorted(VALUES)
     names = [f"made_{number}" for number in range(12)]
-    with session(stream.database, **PRINTED_UNDER) as connection:
+    with session(stream.database, **WRITTEN_UNDER) as connection:
         for name in names:
             ddl, rows = generated(choose, name, kinds)
             connection.execute(ddl.encode())

@@ -126,6 +126,7 @@ WITHOUT = {
     "walstream/spark/table.py": _SERVERS,
     "walstream/spark/through.py": _SERVERS,
     "walstream/sql/__init__.py": "a docstring",
+    "walstream/sql/path.py": _SERVERS,
     "walstream/sql/psycopg2_text.py": _SERVERS,
     "walstream/sql/psycopg_text.py": _SERVERS,
     "walstream/sql/sequence.py": _SERVERS,

@@ -38,6 +38,10 @@ VALUE_SETTINGS: Final[Mapping[str, str]] = {
     "bytea_output": "hex",
     "TimeZone": "UTC",
     "xmlbinary": "base64",
+    # reg* values carry their schema; and no query of ours can be led astray
+    "search_path": "pg_catalog,pg_temp",
+    "lc_monetary": "C",
+    "quote_all_identifiers": "off",
 }
 # PostgreSQL 18 tells of a dropped publication by a warning only.
 _SESSION_SETTINGS: Final = {**VALUE_SETTINGS, "client_min_messages": "warning"}

@@ -74,9 +74,25 @@ def _spans(
 ) -> Sequence[Span]:
     if part.by_place and not wanted.by_key:
         return by_pages(part.pages, part.size, chunk_bytes)
-    if wanted.ranges:
+    if wanted.ranges and not _is_foreign(connection, part):
         return by_keys(wanted.ranges, _bounds(connection, wanted, part))
     return [None]
+
+
+# a key of an extension's type: its operators are not on the session's search_path, and
+# another type's may be found, which order otherwise
+_FOREIGN: Final = """
+SELECT EXISTS (SELECT FROM pg_index i CROSS JOIN unnest(i.indclass) AS class
+  JOIN pg_opclass o ON o.oid = class JOIN pg_amop m ON m.amopfamily = o.opcfamily
+  JOIN pg_operator r ON r.oid = m.amopopr
+  WHERE i.indrelid = %s AND i.indisprimary
+    AND r.oprnamespace <> 'pg_catalog'::regnamespace)
+"""
+
+
+def _is_foreign(connection: Connection, part: Readable) -> bool:
+    """Tell whether comparing its key wants operators that are not PostgreSQL's own."""
+    return connection.execute(_FOREIGN, (part.relation.oid,)).fetchone() == (True,)
 
 
 def by_pages(pages: int, size: int, chunk_bytes: int) -> list[Pages]:

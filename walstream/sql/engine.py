@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from walstream.errors import ConfigError
-from walstream.sql import psycopg2_text, psycopg_text, pymysql_tls
+from walstream.sql import path, psycopg2_text, psycopg_text, pymysql_tls
 from walstream.sql.driver import place, resolve
 from walstream.sql.page import ROWS
 from walstream.sql.refusal import translate
@@ -84,6 +84,10 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "SET extra_float_digits = 3",
         "SET bytea_output = 'hex'",
         "SET xmlbinary = 'base64'",
+        "SET lc_monetary = 'C'",
+        "SET quote_all_identifiers = off",
+        # reg* values carry their schema; see `path.py` for who needs the role's own
+        "SET search_path = pg_catalog, pg_temp",
         f"SET lock_timeout = '{_LOCK_S}s'",
         "SET default_transaction_read_only = on",
         # a row that a policy hides is an error, and not a missing key
@@ -164,8 +168,11 @@ class _Prepare:
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect
 
-    def __call__(self, connection: Any, _record: object) -> None:
+    def __call__(self, connection: Any, record: Any) -> None:
         cursor = connection.cursor()
+        if self._dialect.name == "postgresql":
+            cursor.execute("SELECT pg_catalog.current_setting('search_path')")
+            (record.info[path.OWN],) = cursor.fetchone()
         for setting in _SETTINGS.get(self._dialect.name, ()):
             cursor.execute(setting)
         cursor.close()

@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, SAWarning
 from sqlalchemy.types import NullType
 
 from walstream.errors import ConfigError, PermissionLacking, WalstreamError
+from walstream.sql import path
 from walstream.sql.fitness import check_key, unescaped
 from walstream.sql.refusal import hides_rows, translate
 from walstream.sql.right import bypass, grant
@@ -40,9 +41,15 @@ def look(connection: Connection, wish: Wish) -> Shape:
 
     Without `fields` it is what SELECT * gives. A key not among them comes first.
     """
+    with path.own(connection):
+        return _look(connection, wish)
+
+
+def _look(connection: Connection, wish: Wish) -> Shape:
     with connection.begin():
         inspector = inspect(connection)
     schema, name = _find(connection, inspector, wish)
+    schema = schema or path.schema_of(connection, name)
     try:
         with warnings.catch_warnings(), connection.begin():
             warnings.simplefilter("ignore", SAWarning)  # of types that it does not know
