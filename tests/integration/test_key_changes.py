@@ -619,3 +619,38 @@ def test_analyze_has_a_table_described_again_and_no_target_grows(
             tables.add(assembler.row(message, 0).table)
     assert (described, rows) == (30, 30)
     assert len(tables) == 1
+
+
+AWAY = (
+    "ALTER TABLE t DROP CONSTRAINT t_pkey; INSERT INTO t VALUES (2, 'b');"
+    "ALTER TABLE t ADD PRIMARY KEY (id)"
+)
+
+
+@pytest.mark.parametrize("rule", ["stop", "reread"])
+def test_rows_that_came_while_the_key_was_away_are_to_be_read_anew(
+    database: Database, runs: Runs, reader: Reader, rule: str
+) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    source = {"on_publication_change": rule}
+    walstream = runs(database.dsn, source=source).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 'a')")
+    database.execute(AWAY)
+    assert [one.key for one in reader.count(2)] == [b'["1"]', b'["public.t"]']
+    database.execute("DELETE FROM t WHERE id = 2")
+    database.execute("INSERT INTO t VALUES (3, 'c')")
+    if rule == "reread":
+        reader.until(lambda records: len(records) == 7, 30)
+        emptied, *read = reader.records[4:]
+        assert emptied.kind is Kind.TRUNCATE
+        assert [one.key for one in read] == [b'["1"]', b'["3"]']
+        return
+    walstream.until("rows that were sent before have none", 30)
+    (said,) = walstream.said("rows that were sent before have none")
+    assert said["repair"] == f"walstream backfill public.t --replace --source {SOURCE}"
+    assert reader.count(4)[2].key == b'["2"]'
+    assert walstream.terminate() == 0
+    walstream.start().streaming()
+    database.execute("INSERT INTO t VALUES (4, 'd')")
+    reader.count(5)
+    assert not walstream.said("rows that were sent before have none")

@@ -102,6 +102,13 @@ class BorrowedKeys:
             if self._root(oid).to_json() != root.to_json():
                 raise Restart("the source found a root's new identity or name")
 
+    def regained(self) -> Sequence[int]:
+        """Leave it to the source."""
+        return ()
+
+    def told(self, oid: int) -> None:
+        """Hear of nothing."""
+
     def _root(self, oid: int) -> RootKeys:
         stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))
         return RootKeys.from_json(stored or [])

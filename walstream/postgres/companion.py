@@ -163,6 +163,9 @@ class SessionCompanion:
             self._watched.tell(slots.health(connection, self._watched.slot))
             self._watched.capture.check(connection)
             self._keys.watch(connection)
+            for oid in self._keys.regained():
+                if self._watched.capture.watch.regained(connection, oid):
+                    self._keys.told(oid)
             if extend:
                 self._watched.capture.extend(connection, catalog.tables(connection))
 

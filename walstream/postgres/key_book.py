@@ -1,9 +1,10 @@
 """What decides the keys of a source's tables: learned from the catalog, and kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from walstream.errors import Restart
+from walstream.keyless import Keyless
 from walstream.keys import KeyHistory, KeySet
 from walstream.lsn import NEVER, Lsn
 from walstream.pgoutput.messages import Relation
@@ -38,6 +39,12 @@ class Keys(Protocol):
     def watch(self, connection: Connection) -> None:
         """Raise Restart where keys are others, of which the stream does not tell."""
 
+    def regained(self) -> Sequence[int]:
+        """List tables, by oid, that have a key, and of which rows went out without."""
+
+    def told(self, oid: int) -> None:
+        """Hear that something is done about such a table."""
+
 
 class KeyBook:
     """The key histories of a source's tables, kept with its position."""
@@ -49,12 +56,18 @@ class KeyBook:
         self._looked: set[int] = set()  # tables, by oid
         self._roots: dict[int, RootKeys] = {}
         self._unsent: Lsn = 0  # from here on nothing was sent by an earlier stream
+        self._keyless = Keyless(positions)
+        self.regained = self._keyless.regained
+        self.told = self._keyless.told
 
     def history(self, full_name: str) -> KeyHistory | None:
         return self._histories.get(full_name)
 
     def knows(self, relation: Relation, place: Place) -> bool:
         if f"{relation.namespace}.{relation.name}" not in self._histories:
+            return False
+        keyed = self._is_keyed(relation, None)
+        if not self._keyless.knows(relation.oid, keyed=keyed):
             return False
         root = self._roots.get(relation.oid)
         known = relation.oid in self._looked
@@ -85,6 +98,8 @@ class KeyBook:
                 changed[f"keys/{full_name}"] = history.to_json()
             self._keep(full_name, history)
             self._looked.add(table.oid)
+            if is_new and not (table.primary_key if table.full else table.identity):
+                self._keyless.meet(table.oid, keyed=bool(now.partition_key))
             if table.kind == "p":
                 root = self._root(table.oid)
                 root.forget_below(oldest)
@@ -120,6 +135,8 @@ class KeyBook:
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
             changed = history.settle(lsn, seen) or changed
         self._looked.add(relation.oid)
+        keyed = self._is_keyed(relation, looked.facts)
+        self._keyless.meet(relation.oid, keyed=keyed)
         documents: dict[str, Any] = {}
         if is_new or changed:
             documents[f"keys/{full_name}"] = history.to_json()
@@ -129,6 +146,14 @@ class KeyBook:
         if documents:
             self._positions.write(documents)
         self._keep(full_name, history)
+
+    def _is_keyed(self, relation: Relation, facts: TableFacts | None) -> bool:
+        """Tell whether the rows of a description have a key of their own."""
+        if self._partition_keys(relation.namespace, relation.name):
+            return True
+        if relation.replica_identity == "f":
+            return facts is None or bool(facts.primary_key)
+        return any(column.is_key for column in relation.columns)
 
     def _meet_root(self, relation: Relation, looked: Looked, place: Place) -> bool:
         """Take the key that a partition root was described with; tell of a change."""

@@ -212,8 +212,32 @@ class Watch:
                 )
         return came
 
+    def regained(self, connection: Connection, oid: int) -> bool:
+        """Have a table read anew, of which rows went out while it had no key.
+
+        False: its key is away again.
+        """
+        seen = self.memory.sightings.values()
+        names = self._named(connection, self.memory.sightings, [oid])
+        leaves = [one.leaves.values() for one in seen if not one.via_root]
+        if any(oid in marks for of in leaves for marks in of):
+            names.extend(publication.names_of(connection, [oid]))
+        if self.mending.keyless(names, catalog.tables(connection)):
+            return False
+        for name in names:
+            self.teller.forget(name)
+        what = "the table has a key, and rows that were sent before have none"
+        self._again(connection, names, what=what)
+        return True
+
     def _again(
-        self, connection: Connection, names: Sequence[str], *, wanted: bool = False
+        self,
+        connection: Connection,
+        names: Sequence[str],
+        *,
+        wanted: bool = False,
+        what: str = "all changes of the table come from now on; Kafka lacks those"
+        " before",
     ) -> None:
         """Have tables read anew of which changes were not published so far.
 
@@ -229,7 +253,7 @@ class Watch:
         for table in names:
             self.teller.warn(
                 table,
-                "all changes of the table come from now on; Kafka lacks those before",
+                what,
                 hint="have it read anew",
                 repair=Repair(command=mending.command([table])),
             )

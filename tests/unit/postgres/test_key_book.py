@@ -166,3 +166,48 @@ def test_a_root_that_is_gone_goes_by_what_was_kept() -> None:
     again.learn({}, 200, 0)
     again.meet(BY_CODE, Looked(None, 220), (160, 0))
     assert root_key(again, 160) == {"id"}
+
+
+def test_a_table_whose_key_was_away_while_it_was_streamed_is_told_of() -> None:
+    made = KeyBook(positions := MemoryPositions(), lambda _schema, _table: ())
+    default = replace(FACTS, replica_identity="d", identity=("id",))
+    made.learn({NAME: default}, 100, 0)
+    keyed = replace(
+        RELATION,
+        replica_identity="d",
+        columns=[Column(name == "id", name, 25, -1) for name in COLUMNS],
+    )
+    bare = replace(keyed, columns=[Column(False, name, 25, -1) for name in COLUMNS])
+    assert made.knows(keyed, (500, 0))
+    assert not made.knows(bare, (500, 0))
+    made.meet(bare, Looked(default, 910), (500, 0))
+    assert made.knows(bare, (501, 0))
+    assert not made.regained()
+    assert not made.knows(keyed, (502, 0))
+    made.meet(keyed, Looked(default, 910), (502, 0))
+    assert made.knows(keyed, (503, 0))
+    assert made.regained() == [7]
+    again = KeyBook(positions, lambda _schema, _table: ())
+    assert again.regained() == [7]
+    again.told(7)
+    assert not again.regained()
+
+
+def test_a_table_that_had_no_key_from_the_start_is_told_of() -> None:
+    bare = replace(FACTS, replica_identity="d", primary_key=())
+    made = KeyBook(MemoryPositions(), lambda _schema, _table: ())
+    made.learn({NAME: bare}, 100, 0)
+    keyed = replace(
+        RELATION,
+        replica_identity="d",
+        columns=[Column(True, name, 25, -1) for name in COLUMNS],
+    )
+    made.meet(keyed, Looked(FACTS, 910), (500, 0))
+    assert made.regained() == [7]
+
+
+def test_rows_under_a_partition_key_have_one() -> None:
+    made = KeyBook(MemoryPositions(), lambda _schema, _table: ("org",))
+    made.learn({NAME: replace(FACTS, replica_identity="d", primary_key=())}, 100, 0)
+    made.meet(RELATION, Looked(FACTS, 910), (500, 0))
+    assert not made.regained()
