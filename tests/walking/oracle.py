@@ -11,7 +11,7 @@ columns is the same row's.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -310,9 +310,13 @@ class Fold:
         place, deleted = self._deleted
         moved = place == (record.op.lsn, record.op.seq_id - 1)
         had = deleted if moved and record.kind is Kind.INSERT else {}
-        return isinstance(before, _Unread) or any(
-            value is not None and record.new.get(name) is None
-            for name, value in had.items()
+        return (
+            isinstance(before, _Unread)
+            or isinstance(had, _Unread)
+            or any(
+                value is not None and record.new.get(name) is None
+                for name, value in had.items()
+            )
         )
 
     def _former(self, record: Record, name: str) -> tuple[bytes, bytes]:
@@ -373,7 +377,8 @@ class Fold:
                 self._recolumn(after.name)
             rows = renamed[oid]
             if before.name in self.rekeyed:
-                self.rekeyed[after.name] = self.rekeyed.pop(before.name)
+                former, _ = self.rekeyed.pop(before.name)
+                self.rekeyed[after.name] = _renamed(former, after), after
             if after.partitioned and before.name != after.name:
                 self._rename_root(before.name, after.name)
             if before.name in self.unknown or not after.key:
@@ -403,6 +408,16 @@ class Fold:
 def _rekeys(before: Seen, after: Seen) -> bool:
     root = after.partitioned and before.key != after.key
     return root or before.primary != after.primary
+
+
+def _renamed(former: list[Seen], now: Seen) -> list[Seen]:
+    """Give a table as it was, with the names that its columns have now."""
+    there = now.columns.keys()
+    return [
+        replace(one, columns=now.columns)
+        for one in former
+        if there >= {*one.key, *one.primary}
+    ]
 
 
 def _change_rows(
