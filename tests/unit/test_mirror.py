@@ -4,10 +4,8 @@ from tests.cover_own import ROOT, modules, unit_test_of
 
 _SERVERS = "asks real servers: tests/integration, tests/fault"
 WITHOUT = {
-    "consumer/barrier.py": _SERVERS,
     "consumer/basic.py": _SERVERS,
     "consumer/error.py": "names: tests/unit/consumer/test_blame.py has their texts",
-    "consumer/fetcher.py": _SERVERS,
     "consumer/group.py": _SERVERS,
     "consumer/idempotent.py": _SERVERS,
     "consumer/metrics.py": "constants",
