@@ -130,6 +130,7 @@ class Compounds(Changes):
             table.added.append(before)
             yield ddl(table, f"ALTER TABLE {table.at} ADD {before} int DEFAULT 5")
         yield from end
+        yield Act(Kind.CHECK)  # before the row goes again
 
     def _edit_unseen(self) -> Iterator[Act]:
         """Edit the publication and undo it, while nobody looks."""
