@@ -152,12 +152,12 @@ def test_every_type_arrives_as_an_event_streamed_and_backfilled(
             for key in (1, 2):
                 values = [text if key == 1 else None for _, text in every]
                 connection.execute(
-                    f"INSERT INTO every_type VALUES ({key}, {marks})", values
+                    f"INSERT INTO public.every_type VALUES ({key}, {marks})", values
                 )
             ((_, *texts),) = printed(
-                connection, "SELECT * FROM every_type WHERE id = 1"
+                connection, "SELECT * FROM public.every_type WHERE id = 1"
             )
-            connection.execute("UPDATE every_type SET c0 = c0 WHERE id = 1")
+            connection.execute("UPDATE public.every_type SET c0 = c0 WHERE id = 1")
         stream.reader.until(lambda _: len(of(stream, "every_type")) == 3)
         first, nulls, update = sorted(
             of(stream, "every_type"), key=lambda record: event(record).row_lsn
