@@ -265,7 +265,9 @@ class Changes:
         hidden = "UNLOGGED" in out and not self.world.named
         if self.choose.random() < 0.8 and not hidden:
             yield from self.rows(table)
-        if self.choose.random() < 0.9 or self.world.mode != "patterns":
+        # what is read anew is read as the publication says: a list left standing counts
+        stands = self.world.mode == "patterns" and not self.world.reread
+        if self.choose.random() < 0.9 or not stands:
             yield Act(Kind.PUBLICATION, back, names=names)
 
     def edit(self, table: Table) -> tuple[str, str, tuple[str, ...]]:
