@@ -8,6 +8,9 @@ position, and a change counts only from an LSN that no op has passed.
 
 The catalog tells the primary key of now, a Relation message the columns of then: so a
 set also keeps the columns that the table had, and the table's oid.
+
+Under DEFAULT a Relation message tells the primary key of then, too: such a set counts
+from its place on alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +30,7 @@ class KeySet:
     partition_key: tuple[str, ...] = ()  # of all sinks together, sorted
     columns: tuple[str, ...] = ()  # all that the table had, in order; (): not known
     oid: int = 0  # of the table; 0: not known
+    told: bool = False  # by a Relation message: nothing before it goes by this set
 
     def says_as(self, other: "KeySet") -> bool:
         return replace(self, from_lsn=0) == replace(other, from_lsn=0)
@@ -73,7 +77,8 @@ class KeyHistory:
         be added, so nothing that was once found is found otherwise in a replay: see
         docs/decisions.md.
         """
-        sets = self._of(oid)
+        # what was told counts for nothing before it
+        sets = [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
         if not sets:
             return None
         now = _at(sets, lsn)
@@ -105,6 +110,29 @@ class KeyHistory:
             return False
         from_lsn = max(now.from_lsn, self._sets[-1].from_lsn)
         self._sets.append(replace(now, from_lsn=from_lsn))
+        return True
+
+    def tells(
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
+    ) -> bool:
+        """Tell whether a table described with this primary key is known to have it."""
+        found = self.primary_key(lsn, oid, columns)
+        return found is not None and set(found) == set(key)
+
+    def tell(
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
+    ) -> bool:
+        """Take the primary key that the stream itself tells, from its place on.
+
+        Nothing behind it was sent under another one. Tells whether anything changed.
+        """
+        if self.tells(lsn, oid, columns, key):
+            return False
+        at = self._sets.index(_at(self._sets, lsn))
+        before = self._sets[at]
+        told = KeySet(max(lsn, before.from_lsn), key, before.partition_key)
+        told = replace(told, columns=columns, oid=oid, told=True)
+        self._sets.insert(at + 1, told)
         return True
 
     def settle(self, lsn: Lsn, seen: KeySet) -> bool:
@@ -165,6 +193,7 @@ class KeyHistory:
                     partition_key=tuple(fields["partition_key"]),
                     columns=tuple(fields.get("columns", ())),
                     oid=fields.get("oid", 0),
+                    told=fields.get("told", False),
                 )
                 for fields in sets
             ]

@@ -477,6 +477,29 @@ def role_of(database: Database) -> Iterator[str]:
         database.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")
 
 
+def test_a_key_that_the_stream_told_counts_under_full_in_a_backlog(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """Nobody looked it up: under DEFAULT the stream itself tells the key."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, code int NOT NULL)")
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 10)")
+    database.execute(
+        "ALTER TABLE t DROP CONSTRAINT t_pkey; ALTER TABLE t ADD PRIMARY KEY (code)"
+    )
+    database.execute("INSERT INTO t VALUES (2, 20)")
+    reader.count(2)
+    walstream.kill()
+    database.execute(f"ALTER TABLE t {FULL}")
+    database.execute("INSERT INTO t VALUES (3, 30); DELETE FROM t WHERE code = 20")
+    walstream.start().streaming()
+    records = reader.until(lambda found: any(one.kind is Kind.DELETE for one in found))
+    keys = [orjson.loads(one.key) for one in records]
+    assert keys[0] == ["1"]
+    assert {tuple(key) for key in keys[1:]} <= {("1",), ("20",), ("30",)}
+    assert keys[-2:] == [["30"], ["20"]]
+
+
 def test_a_policy_that_hides_the_row_of_a_key_change_stops(
     database: Database, runs: Runs, reader: Reader
 ) -> None:

@@ -10,6 +10,7 @@ a row is not that row's, however soon walstream hears of it.
 from dataclasses import dataclass, field
 from typing import Final
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -36,10 +37,14 @@ class State:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     version: int = 0  # a description each
+    full: bool = True  # its replica identity; else DEFAULT
 
     def relation(self) -> Relation:
-        columns = [Column(True, name, 25, -1) for name in self.columns]
-        return Relation(self.oid, "public", "t", "f", columns)
+        columns = [
+            Column(self.full or name in self.key, name, 25, -1) for name in self.columns
+        ]
+        identity = "f" if self.full else "d"
+        return Relation(self.oid, "public", "t", identity, columns)
 
     def facts(self) -> TableFacts:
         return TableFacts(
@@ -47,13 +52,13 @@ class State:
             name="t",
             kind="r",
             persistence="p",
-            replica_identity="f",
+            replica_identity="f" if self.full else "d",
             primary_key=self.key,
             identity=(),
             columns=self.columns,
             not_null=frozenset(),
             root=None,
-            leaves_full=True,
+            leaves_full=self.full,
             leaves_identified=True,
             oid=self.oid,
         )
@@ -107,8 +112,9 @@ class Server:
         elif how == "write":
             self.wal.append([old])
             return
+        full = how == "full" or (how != "default" and old.full)
         # "analyze" changes nothing, and pgoutput describes the table again
-        self.state = State(oid, tuple(columns), key, old.version + 1)
+        self.state = State(oid, tuple(columns), key, old.version + 1, full)
         self.keys.append(set(key))
 
 
@@ -153,7 +159,9 @@ class Walstream:
         relation, now = state.relation(), self.server.state
         facts = now.facts() if now.oid == state.oid else None
         flush = self.server.flush
-        self.book.meet(relation, Looked(facts, flush), self.assembler.place)
+        place = self.assembler.place
+        if state.full or not self.book.knows(relation, place):
+            self.book.meet(relation, Looked(facts, flush), place)
         history = self.book.history(NAME)
         assert history is not None
         self.assembler.describe(relation, history)
@@ -162,6 +170,8 @@ class Walstream:
         """Read an insert, and an update of each column."""
         row: list[Value] = ["0"] * len(state.columns)
         self._send(self.assembler.row(Insert(state.oid, list(row), False), 0), state)
+        if not state.full:
+            return
         for index in range(len(row)):
             new = list(row)
             new[index] = "1"
@@ -220,13 +230,14 @@ _GOES_OVER: Final[Steps] = [
 _GOES_AND_COMES: Final[Steps] = [
     *(("drop", 1), ("write", 0), ("add", 0), ("swap", 1), ("read", 0)),
 ]
+_IDENTITIES: Final = ["default", "full", "in default", "in full"]
 _DDL: Final = ["rename", "swap", "add", "drop", "recreate", "replace", "unkey"]
 
 
 @settings(max_examples=1500, deadline=None)
 @example(_COMES_AGAIN)
 @example(_GOES_OVER)
-@given(steps(*_DDL, *(f"{_WITHIN}{ddl}" for ddl in _DDL), "analyze"))
+@given(steps(*_DDL, *(f"{_WITHIN}{ddl}" for ddl in _DDL), "analyze", *_IDENTITIES))
 def test_every_replay_names_keys_and_splits_alike(drawn: Steps) -> None:
     play(drawn)
 
@@ -257,3 +268,20 @@ def test_a_key_that_is_renamed_once_is_known_before_and_behind(
     walstream = play([*before, (rename, 0), *behind])
     assert walstream.furthest == len(walstream.server.wal)
     assert all(walstream.true)
+
+
+# told under DEFAULT, and read; then FULL, and rows, while walstream is down
+_TOLD: Final[Steps] = [
+    *(("default", 0), ("write", 0), ("replace", 1), ("write", 0), ("read", 4)),
+    *(("full", 0), ("write", 0), ("restart", 20), ("read", 4)),
+]
+# all of it in a backlog
+_TOLD_IN_A_BACKLOG: Final[Steps] = [
+    *(("default", 0), ("replace", 1), ("write", 0), ("full", 0), ("write", 0)),
+    *(("restart", 20), ("read", 4)),
+]
+
+
+@pytest.mark.parametrize("drawn", [_TOLD, _TOLD_IN_A_BACKLOG])
+def test_a_key_that_the_stream_told_counts_under_full(drawn: Steps) -> None:
+    assert all(play(drawn).true)

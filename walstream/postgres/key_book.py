@@ -70,8 +70,17 @@ class KeyBook:
         if not self._keyless.knows(relation.oid, keyed=keyed):
             return False
         root = self._roots.get(relation.oid)
-        known = relation.oid in self._looked
-        return known if root is None else root.agrees(relation, place)
+        if root is not None:
+            return root.agrees(relation, place)
+        return relation.oid in self._looked and not self._news(relation, place)
+
+    def _news(self, relation: Relation, place: Place) -> bool:
+        """Tell whether a table is described with another key than is known of it."""
+        told = _told(relation)
+        history = self._histories[f"{relation.namespace}.{relation.name}"]
+        columns = tuple(column.name for column in relation.columns)
+        lsn = place[0] + bool(place[1])
+        return bool(told) and not history.tells(lsn, relation.oid, columns, told)
 
     def learn(
         self,
@@ -134,6 +143,9 @@ class KeyBook:
             changed = history.change(now)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
             changed = history.settle(lsn, seen) or changed
+        told = _told(relation)
+        if told and relation.oid not in self._roots:
+            changed = history.tell(lsn, relation.oid, columns, told) or changed
         self._looked.add(relation.oid)
         keyed = self._is_keyed(relation, looked.facts)
         self._keyless.meet(relation.oid, keyed=keyed)
@@ -214,3 +226,13 @@ class KeyBook:
         history = KeyHistory.from_json(stored)
         history.forget_below(oldest)
         return history, False
+
+
+def _told(relation: Relation) -> tuple[str, ...]:
+    """Give the primary key that a description tells; (): none.
+
+    Under DEFAULT that is what it marks, but for one that is deferrable.
+    """
+    if relation.replica_identity != "d":
+        return ()
+    return tuple(column.name for column in relation.columns if column.is_key)
