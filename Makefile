@@ -12,6 +12,8 @@ READY := .venv/ready
 BENCHED_BIN := .venv-bench/bin
 BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
+# tests wait for servers most of the time: two at once, each with servers of its own
+JOBS ?= 2
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
@@ -28,12 +30,12 @@ check: $(READY) ## ruff, mypy, the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-test: java check ## check, and all tests but the long ones; PYTEST_ARGS="-k name"
+test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOBS=2
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
-	$(BIN)/pytest -m 'not fault_long' $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests: crashes, outages; SHARD=2/4, RESUME=1
 	$(BIN)/pytest -m fault_long --record .fault-passed $(addprefix --shard ,$(SHARD)) \
 	  $(if $(RESUME),--resume) $(PYTEST_ARGS)

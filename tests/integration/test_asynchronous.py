@@ -19,13 +19,21 @@ def unwritten(server: LocalPostgres) -> Iterator[None]:
     (writer,) = [
         child
         for child in psutil.Process(server.pid).children()
-        if "walwriter" in "".join(child.cmdline())
+        if "walwriter" in title(child)
     ]
     writer.suspend()
     try:
         yield
     finally:
         writer.resume()
+
+
+def title(process: psutil.Process) -> str:
+    """Give none to a backend that ended since it was listed: any session's does."""
+    try:
+        return "".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def lsn(database: Database, which: str) -> Lsn:
