@@ -31,6 +31,7 @@ class KeySet:
     columns: tuple[str, ...] = ()  # all that the table had, in order; (): not known
     oid: int = 0  # of the table; 0: not known
     told: bool = False  # by a Relation message: nothing before it goes by this set
+    partial: bool = False  # may rows lack a key's columns: generated, not in a list?
 
     def says_as(self, other: "KeySet") -> bool:
         return replace(self, from_lsn=0) == replace(other, from_lsn=0)
@@ -88,8 +89,9 @@ class KeyHistory:
             if one.keyed(columns) and (guess or one.had(columns)):
                 return one.primary_key
         if now.columns and now.had(columns) and now.primary_key:
-            # its column went, or is not published
-            return () if not later or later[0].had(columns) else None
+            # not published; or it went, or had another's name for a while
+            same = not later or later[0].had(columns)
+            return () if now.partial and same else None
         if now.primary_key and now.keeps(columns):
             return now.primary_key
         if not now.primary_key:
@@ -115,16 +117,25 @@ class KeyHistory:
     def tells(
         self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
     ) -> bool:
-        """Tell whether a table described with this primary key is known to have it."""
-        found = self.primary_key(lsn, oid, columns)
-        return found is not None and set(found) == set(key)
+        """Tell whether it is kept that a table described so has this primary key.
+
+        Not whether that follows: from what is found later, another one may.
+        """
+        sets = [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
+        if not sets:
+            return False
+        now = _at(sets, lsn)
+        return (
+            set(now.primary_key) == set(key) and now.keyed(columns) and now.had(columns)
+        )
 
     def tell(
         self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
     ) -> bool:
         """Take the primary key that the stream itself tells, from its place on.
 
-        Nothing behind it was sent under another one. Tells whether anything changed.
+        Nothing behind it was sent under another one: a place that was passed told it
+        then. Tells whether anything changed.
         """
         if self.tells(lsn, oid, columns, key):
             return False
@@ -184,7 +195,7 @@ class KeyHistory:
 
     @classmethod
     def from_json(cls, sets: list[dict[str, Any]]) -> "KeyHistory":
-        """Read what was kept; earlier versions kept no columns and no oid."""
+        """Read what was kept; earlier versions kept less."""
         return cls(
             [
                 KeySet(
@@ -194,6 +205,7 @@ class KeyHistory:
                     columns=tuple(fields.get("columns", ())),
                     oid=fields.get("oid", 0),
                     told=fields.get("told", False),
+                    partial=fields.get("partial", True),
                 )
                 for fields in sets
             ]

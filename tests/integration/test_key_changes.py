@@ -31,6 +31,7 @@ from walstream.row import OMITTED
 
 LONG = "0123456789" * 600  # toasted: its column is EXTERNAL
 FULL = "REPLICA IDENTITY FULL"
+NAME_ALONE = b'["public.t"]'  # the key of rows that have none
 
 
 def rooted(root: str, leaf: str) -> str:
@@ -498,6 +499,49 @@ def test_a_key_that_the_stream_told_counts_under_full_in_a_backlog(
     assert keys[0] == ["1"]
     assert {tuple(key) for key in keys[1:]} <= {("1",), ("20",), ("30",)}
     assert keys[-2:] == [["30"], ["20"]]
+
+
+def test_rows_behind_a_key_that_the_stream_told_is_gone_have_none(
+    database: Database, runs: Runs, reader: Reader
+) -> None:
+    """Equal values of what was the key are rows of their own: no reader folds them."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, code int)")
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 10)")
+    database.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
+    database.execute("INSERT INTO t VALUES (1, 20)")
+    reader.count(2)
+    walstream.kill()
+    database.execute(f"ALTER TABLE t {FULL}")
+    database.execute("INSERT INTO t VALUES (1, 30)")
+    walstream.start().streaming()
+    records = reader.until(lambda found: len({one.name for one in found}) == 3)
+    keys = [key for _, key in sorted({(one.name, one.key) for one in records})]
+    assert keys == [b'["1"]', NAME_ALONE, NAME_ALONE]
+    walstream.close()
+
+
+@pytest.mark.parametrize("key", ["in no list", "generated"])
+def test_a_key_that_is_not_sent_is_no_key_and_stops_nothing(
+    database: Database, runs: Runs, reader: Reader, key: str
+) -> None:
+    generated = " GENERATED ALWAYS AS (code * 2) STORED" if key == "generated" else ""
+    database.execute(
+        f"CREATE TABLE t (id int{generated}, code int); ALTER TABLE t {FULL};"
+        "ALTER TABLE t ADD PRIMARY KEY (id);"
+        "CREATE PUBLICATION walstream FOR TABLE t"
+    )
+    columns, row = "code", "10"
+    if key == "in no list":
+        database.execute(
+            "ALTER PUBLICATION walstream SET TABLE t (code);"
+            "ALTER PUBLICATION walstream SET (publish = 'insert')"
+        )
+        columns, row = "id, code", "20, 10"
+    walstream = runs(database.dsn).start().streaming()
+    database.execute(f"INSERT INTO t ({columns}) VALUES ({row})")
+    assert [one.key for one in reader.count(1)] == [NAME_ALONE]
+    walstream.close()
 
 
 def test_a_policy_that_hides_the_row_of_a_key_change_stops(

@@ -52,7 +52,13 @@ WITH RECURSIVE tree AS (
       ORDER BY a.attnum) AS columns,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        AND a.attnotnull) AS not_null
+        AND a.attnotnull) AS not_null,
+    EXISTS (SELECT FROM pg_index i, pg_attribute a
+      WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
+        AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '')
+    OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prattrs IS NOT NULL
+      AND (r.prrelid = c.oid
+        OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))) AS partial
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid IN (SELECT oid FROM wanted UNION ALL
     SELECT tree.member FROM tree JOIN wanted ON wanted.oid = tree.root)
@@ -67,7 +73,7 @@ SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplide
   one.primary_key, one.identity, one.columns, one.not_null,
   root_schema.nspname || '.' || root.relname,
   coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true),
-  coalesce(one.key_immediate, true), one.oid::bigint
+  coalesce(one.key_immediate, true), one.oid::bigint, one.partial
 FROM one
 LEFT JOIN leaves ON leaves.root = one.oid
 LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
@@ -99,6 +105,7 @@ class TableFacts:
     leaves_identified: bool  # may every leaf be updated while published?
     key_immediate: bool = True  # may the primary key, if there is one, identify rows?
     oid: int = 0
+    partial: bool = False  # may rows lack a key's columns: generated, not in a list?
 
     @property
     def full_name(self) -> str:
@@ -150,6 +157,7 @@ def tables(
             leaves_identified=row[11],
             key_immediate=row[12],
             oid=row[13],
+            partial=row[14],
         )
         for row in rows
     ]

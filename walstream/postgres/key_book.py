@@ -76,11 +76,12 @@ class KeyBook:
 
     def _news(self, relation: Relation, place: Place) -> bool:
         """Tell whether a table is described with another key than is known of it."""
-        told = _told(relation)
+        marked = _marked(relation)
         history = self._histories[f"{relation.namespace}.{relation.name}"]
         columns = tuple(column.name for column in relation.columns)
         lsn = place[0] + bool(place[1])
-        return bool(told) and not history.tells(lsn, relation.oid, columns, told)
+        known = marked is None or history.tells(lsn, relation.oid, columns, marked)
+        return not known
 
     def learn(
         self,
@@ -143,8 +144,8 @@ class KeyBook:
             changed = history.change(now)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
             changed = history.settle(lsn, seen) or changed
-        told = _told(relation)
-        if told and relation.oid not in self._roots:
+        told = _told(relation, looked.facts)
+        if told is not None and relation.oid not in self._roots:
             changed = history.tell(lsn, relation.oid, columns, told) or changed
         self._looked.add(relation.oid)
         keyed = self._is_keyed(relation, looked.facts)
@@ -214,6 +215,7 @@ class KeyBook:
             partition_key=self._partition_keys(schema, name),
             columns=table.columns,
             oid=table.oid,
+            partial=table.partial,
         )
 
     def _find(self, full_name: str, oldest: Lsn) -> tuple[KeyHistory, bool]:
@@ -228,11 +230,20 @@ class KeyBook:
         return history, False
 
 
-def _told(relation: Relation) -> tuple[str, ...]:
-    """Give the primary key that a description tells; (): none.
-
-    Under DEFAULT that is what it marks, but for one that is deferrable.
-    """
+def _marked(relation: Relation) -> tuple[str, ...] | None:
+    """Give the primary key that a description marks; None: it marks another one."""
     if relation.replica_identity != "d":
-        return ()
+        return None
     return tuple(column.name for column in relation.columns if column.is_key)
+
+
+def _told(relation: Relation, facts: TableFacts | None) -> tuple[str, ...] | None:
+    """Give the primary key that a description tells; None: it does not.
+
+    It marks none that is deferrable, and only those columns that are sent.
+    """
+    marked = _marked(relation)
+    if marked:
+        return None if facts is not None and facts.partial else marked
+    sure = facts is not None and facts.key_immediate and not facts.partial
+    return marked if sure else None
