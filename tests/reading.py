@@ -25,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
+from tests.waiting import wait_until
 from walstream.formats.op import decode
 from walstream.op import Kind, ReplicationOp
 
@@ -239,6 +240,11 @@ class TopicAdmin:
     def grow(self, name: str, partitions: int) -> None:
         asked = self._admin.create_partitions([NewPartitions(name, partitions)])
         asked[name].result(30)
+        wait_until(lambda: self.partitions(name) == partitions, 30, f"{name} has grown")
+
+    def partitions(self, name: str) -> int:
+        """Count those that the brokers tell clients of: later than they make them."""
+        return len(self._admin.list_topics(name, timeout=30).topics[name].partitions)
 
     def configure(self, name: str, key: str, text: str) -> None:
         entry = ConfigEntry(key, text, incremental_operation=AlterConfigOpType.SET)
