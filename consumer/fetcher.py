@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from walstream.errors import PermissionLacking, Transient, WalstreamError
 _POLL_S: Final = 0.1
 _ASK_S: Final = 1.0
 _STORE_INTERVAL_S: Final = 0.2
+_LEAVE_S: Final = 30.0
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
 _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -269,19 +271,48 @@ class Fetcher:
         lanes = [*self._lanes.values(), *self._former.values()]
         for lane in lanes:
             lane.stop()
-        with suppress(KafkaException):
-            self._consumer.pause([TopicPartition(*place) for place in self._lanes])
         for lane in lanes:
             while not lane.join(_POLL_S) and self._may_wait(math.inf):
                 with suppress(KafkaException):
-                    self._consumer.poll(0)
+                    self._consumer.poll(
+                        0
+                    )  # what it gives is not stored: it comes again
             if not lane.ended:
                 _log.warning("the handler of %s did not return in time", lane.place)
         # what was revoked meanwhile is another member's to store
         self._store_all(self._lanes.values())
-        self._consumer.close()
+        if not left(self._consumer.close):
+            _log.warning(
+                "librdkafka did not leave the group within %.0f s: its members wait for"
+                " session.timeout.ms",
+                _LEAVE_S,
+            )
         self._pool.close()
         return lanes
+
+
+def left(close: Callable[[], None], timeout_s: float = _LEAVE_S) -> bool:
+    """Close a Kafka consumer; tell whether that came back in time.
+
+    It may wait for ever for a broker's thread that holds a partition (librdkafka's
+    issue 4362). What was handled is stored by then, or comes again.
+    """
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            close()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="consumer-close", daemon=True).start()
+    try:
+        ended.result(timeout_s)
+    except TimeoutError:
+        return ended.done()
+    return True
 
 
 def _raise_failure(lanes: Iterable[Lane]) -> None:

@@ -2,9 +2,10 @@
 
 import threading
 
+import pytest
 from confluent_kafka import Message
 
-from consumer.fetcher import Fetcher
+from consumer.fetcher import Fetcher, left
 from consumer.lane import Lane
 from consumer.settings import consumer_settings
 from tests.mocked import Mocked
@@ -61,3 +62,21 @@ def test_a_stop_may_come_while_partitions_are_assigned() -> None:
     fetcher.run()
     assert stopped
     assert set(stopped) == {None}
+
+
+def test_a_close_that_never_returns_is_left_behind() -> None:
+    held = threading.Event()
+
+    def close() -> None:
+        held.wait()
+
+    assert not left(close, 0.05)
+    held.set()
+
+
+def test_what_a_close_raises_is_raised() -> None:
+    def fails() -> None:
+        raise RuntimeError("closed already")
+
+    with pytest.raises(RuntimeError, match="closed already"):
+        left(fails)
