@@ -17,6 +17,8 @@ IN_SCHEMA: Final = "schema"
 _STORED: Final = "s"  # generated columns are published
 Place = tuple[int, int]
 """Of a version of a row: page and line."""
+Files = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+"""A table's file, its TOAST table, and files and types of sequences that it owns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Sighting:
     leaves: Mapping[int, Mapping[int, str]] = field(default_factory=dict)  # by root
     schemas: frozenset[str] = frozenset()  # what tells those that are published whole
     unlogged: frozenset[int] = frozenset()  # would be published, but have no WAL
+    files: Mapping[int, Files] = field(default_factory=dict)  # but of those by name
     # these are of now, and not kept
     place: Place = field(default=(0, 0), compare=False)  # of its own row
     places: frozenset[Place] = field(default=frozenset(), compare=False)  # of all
@@ -60,6 +63,7 @@ class Sighting:
             },
             "schemas": sorted(self.schemas),
             "unlogged": sorted(self.unlogged),
+            "files": {str(oid): files for oid, files in self.files.items()},
         }
 
     @classmethod
@@ -83,6 +87,12 @@ class Sighting:
             },
             schemas=frozenset(stored.get("schemas", ())),
             unlogged=frozenset(stored.get("unlogged", ())),
+            files={
+                int(oid): (file, toast, tuple(sequences), tuple(types))
+                for oid, (file, toast, sequences, types) in stored.get(
+                    "files", {}
+                ).items()
+            },
         )
 
 
@@ -96,6 +106,7 @@ class Difference:
     came: set[int] = field(default_factory=set)  # published, with rows from before
     widened: set[int] = field(default_factory=set)  # updates and deletes only from now
     left: frozenset[str] = frozenset()  # what was published once, and is not now
+    doubtful: set[int] = field(default_factory=set)  # UNLOGGED and back, or rewritten
 
     @property
     def harmless(self) -> bool:
@@ -122,6 +133,7 @@ def compare(then: Sightings, now: Sightings, left: Collection[str]) -> Differenc
         return found
     _Comparison(then, now, found).tables()
     _leaves(then, now, found)
+    _rewritten(then, now, found)
     return found
 
 
@@ -321,3 +333,39 @@ def _leaves(then: Sightings, now: Sightings, found: Difference) -> None:
         for root, marks in was.leaves.items():
             gone = marks.keys() - made.leaves.get(root, {}).keys()
             found.left |= {f"{root}/{leaf}" for leaf in gone}
+
+
+def _rewritten(then: Sightings, now: Sightings, found: Difference) -> None:
+    """Find what was UNLOGGED and LOGGED again: no row of the catalog tells that.
+
+    It gives a table a new file and another TOAST table, and its sequences new files.
+    VACUUM FULL, CLUSTER and TRUNCATE keep the TOAST table, pg_repack and an ALTER that
+    rewrites keep the sequences' files, unless it alters their type. A table that has
+    only one of the two, or none, is doubtful.
+    """
+    for name, was in then.items():
+        made = now[name]
+        roots = {leaf: root for root, marks in made.leaves.items() for leaf in marks}
+        for oid, files in made.files.items():
+            before = was.files.get(oid, files)
+            whose = roots.get(oid, oid)
+            if before == files or whose in found.missed or _by_name(then, now, oid):
+                continue
+            kept = files[0] == before[0] or 0 < files[1] == before[1]
+            if kept or set(files[2]) & set(before[2]):
+                continue
+            both = files[1] and before[1] and files[2] and before[2]
+            if both and files[3] == before[3]:
+                found.missed[whose] = "was UNLOGGED for a while"
+            else:
+                found.doubtful.add(whose)
+    found.doubtful -= found.missed.keys()
+
+
+def _by_name(then: Sightings, now: Sightings, oid: int) -> bool:
+    """Tell whether a table was published by name all the while: then it has WAL."""
+    return any(
+        way.startswith(NAMED)
+        for name, was in then.items()
+        for way in was.ways.get(oid, frozenset()) & now[name].ways.get(oid, frozenset())
+    )

@@ -2,35 +2,50 @@
 
 Neither SET SCHEMA nor DETACH and ATTACH touch a publication's own rows. The first
 updates the row of pg_depend that ties a table to its schema, the others delete and
-insert one of pg_inherits. Of pg_class nothing is asked but the persistence: its rows
-are updated by GRANT, CREATE INDEX and VACUUM FULL too, which keep no row from anybody.
+insert one of pg_inherits. Of pg_class persistence and files are asked, not the xmin:
+its rows are updated by GRANT, CREATE INDEX and VACUUM FULL too, which keep no row from
+anybody.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from walstream.postgres.connection import Connection
-from walstream.postgres.continuity import IN_SCHEMA, NAMED, PART, Sighting
+from walstream.postgres.continuity import IN_SCHEMA, NAMED, PART, Files, Sighting
 from walstream.postgres.publication import Publication
 
 _UNLOGGED: Final = "u"
+_FILES: Final = """
+  c.relfilenode::bigint, c.reltoastrelid::bigint, ARRAY(
+    SELECT s.relfilenode::bigint FROM pg_depend o JOIN pg_class s ON s.oid = o.objid
+    WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
+      AND o.refobjid = c.oid AND o.deptype IN ('a', 'i') AND s.relkind = 'S'
+    ORDER BY s.oid),
+  ARRAY(
+    SELECT q.seqtypid::bigint
+    FROM pg_depend o JOIN pg_sequence q ON q.seqrelid = o.objid
+    WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
+      AND o.refobjid = c.oid AND o.deptype IN ('a', 'i')
+    ORDER BY q.seqrelid)
+"""
 # as is_publishable_class in pg_publication.c, but for the persistence
-_TABLES: Final = """
+_TABLES: Final = f"""
 SELECT c.oid::bigint, c.relnamespace::bigint, c.relpersistence::text,
-  coalesce(d.xmin::text::bigint, 0)
+  coalesce(d.xmin::text::bigint, 0), {_FILES}
 FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass
   AND d.objid = c.oid AND d.objsubid = 0 AND d.refclassid = 'pg_namespace'::regclass
 WHERE c.relkind IN ('r', 'p') AND c.oid >= 16384 AND c.relpersistence IN ('p', 'u')
   AND (%s OR c.relnamespace::bigint = ANY (%s))
-"""
+"""  # noqa: S608 - our own words
 # one that is being detached concurrently is none any more
-_INHERITS: Final = """
-SELECT i.inhrelid::bigint, i.inhparent::bigint, i.xmin::text, c.relpersistence::text
+_INHERITS: Final = f"""
+SELECT i.inhrelid::bigint, i.inhparent::bigint, i.xmin::text, c.relpersistence::text,
+  {_FILES}
 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind IN ('r', 'p')
 WHERE NOT i.inhdetachpending
-"""
+"""  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,22 @@ class _Table:
     schema: int
     persistence: str
     tie: int  # xmin of what ties it to its schema
+    file: int
+    toast: int
+    sequences: Sequence[int]
+    types: Sequence[int]
+
+    @property
+    def files(self) -> Files:
+        return self.file, self.toast, tuple(self.sequences), tuple(self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trees:
+    """Partitions."""
+
+    marks: Mapping[int, Mapping[int, str]]  # by topmost table: what ties each to it
+    files: Mapping[int, Files]
 
 
 def see(
@@ -54,15 +85,13 @@ def see(
     return {name: _seen(made, tables, trees) for name, made in found.items()}
 
 
-_Trees = Mapping[int, Mapping[int, str]]
-"""By topmost table: its partitions on every level, each with what ties it."""
-
-
-def _trees(rows: Iterable[tuple[int, int, str, str]]) -> _Trees:
+def _trees(rows: Iterable[tuple[Any, ...]]) -> _Trees:
     parents: dict[int, int] = {}
     marks: dict[int, str] = {}
-    for member, parent, xmin, persistence in rows:
+    files: dict[int, Files] = {}
+    for member, parent, xmin, persistence, file, toast, sequences, types in rows:
         parents[member] = parent
+        files[member] = file, toast, tuple(sequences), tuple(types)
         unlogged = persistence == _UNLOGGED
         marks[member] = f"{xmin} unlogged" if unlogged else xmin
     trees: dict[int, dict[int, str]] = {}
@@ -71,7 +100,7 @@ def _trees(rows: Iterable[tuple[int, int, str, str]]) -> _Trees:
         while above is not None:  # a branch may be published by itself
             trees.setdefault(above, {})[member] = mark
             above = parents.get(above)
-    return trees
+    return _Trees(trees, files)
 
 
 def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sighting:
@@ -94,7 +123,10 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
             ways.setdefault(oid, set()).add(f"{ties[table.schema]} {table.tie}")
         if made.all_tables:
             ways.setdefault(oid, set()).add("all")
-    leaves = _leaves(made, ways, trees)
+    leaves = _leaves(made, ways, trees.marks)
+    tied = {leaf for marks in leaves.values() for leaf in marks}
+    files = {leaf: trees.files[leaf] for leaf in tied}
+    files |= {oid: tables[oid].files for oid in ways.keys() & tables.keys()}
     return Sighting(
         oid=made.oid,
         operations=made.operations,
@@ -108,15 +140,18 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
         leaves=leaves,
         schemas=frozenset(ties.values()),
         unlogged=frozenset(
-            unlogged - {leaf for root in leaves for leaf in trees[root]}
+            unlogged - {leaf for root in leaves for leaf in trees.marks[root]}
         ),
+        files={oid: found for oid, found in files.items() if found[0]},
         place=made.place,
         places=made.places,
     )
 
 
 def _leaves(
-    made: Publication, ways: dict[int, set[str]], trees: _Trees
+    made: Publication,
+    ways: dict[int, set[str]],
+    trees: Mapping[int, Mapping[int, str]],
 ) -> dict[int, dict[int, str]]:
     """Find the partitions whose rows are published for their root's sake.
 

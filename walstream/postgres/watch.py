@@ -35,6 +35,7 @@ class Look:
     memory: Memory  # as it is to be remembered
     taken_out: list[str] = field(default_factory=list)  # on purpose; `schema.table`
     missed: dict[str, str] = field(default_factory=dict)  # by table, and why
+    doubtful: list[str] = field(default_factory=list)  # was it UNLOGGED, or rewritten?
 
 
 @dataclass(slots=True)
@@ -81,6 +82,13 @@ class Watch:
         look = self.examine(connection)
         for table in look.taken_out:
             self.teller.warn(table, f"table {_TAKEN_OUT}")
+        for table in look.doubtful:
+            self.teller.warn(
+                table,
+                "table was rewritten, or UNLOGGED for a while: which cannot be told",
+                hint="if it was UNLOGGED, rows are missing: have it read anew",
+                repair=Repair(command=self.mending.command([table])),
+            )
         asked = self.mending.asked() if starting else ()
         missed = {name: why for name, why in look.missed.items() if name not in asked}
         self._mend(connection, missed)
@@ -104,6 +112,7 @@ class Watch:
             oids = [oid for oid, reason in found.missed.items() if reason == why]
             named = self._named(connection, now, oids)
             look.missed.update(dict.fromkeys(named, why))
+        look.doubtful.extend(self._named(connection, now, found.doubtful))
         return look
 
     def _named(
