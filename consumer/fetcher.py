@@ -262,7 +262,8 @@ class Fetcher:
         for lane in lanes:
             lane.stop()
             self._former[lane.place] = lane
-        self._flow.forget(lanes)
+        if not self._closing:  # a resume waits for librdkafka without limit
+            self._flow.forget(lanes)
         return lanes
 
     def _close(self) -> list[Lane]:
@@ -283,8 +284,7 @@ class Fetcher:
         self._store_all(self._lanes.values())
         if not left(self._consumer.close):
             _log.warning(
-                "librdkafka did not leave the group within %.0f s: its members wait for"
-                " session.timeout.ms",
+                "librdkafka did not finish closing within %.0f s; offsets are stored",
                 _LEAVE_S,
             )
         self._pool.close()

@@ -15,10 +15,12 @@ from its place on alone.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from walstream.lsn import Lsn
 from walstream.root_keys import RootKeys
+
+_FORMER: Final = 4  # tables that had a name before, of which the keys are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class KeySet:
     oid: int = 0  # of the table; 0: not known
     told: bool = False  # by a Relation message: nothing before it goes by this set
     partial: bool = False  # may rows lack a key's columns: generated, not in a list?
+    vague: bool = False  # may DEFAULT mark none, though there is a primary key?
+    numbers: tuple[int, ...] = ()  # of its columns; 0: generated, and maybe not sent
+    # of a description that told nothing: its columns, and what it marked
+    vain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def says_as(self, other: "KeySet") -> bool:
         return replace(self, from_lsn=0) == replace(other, from_lsn=0)
@@ -47,6 +53,19 @@ class KeySet:
     def keyed(self, columns: Sequence[str]) -> bool:
         """Tell whether all of its primary key is among these columns."""
         return set(self.primary_key) <= set(columns)
+
+    def lost_its_key(self, later: "KeySet", columns: Sequence[str]) -> bool:
+        """Tell whether a row of so many columns came when the key had been dropped.
+
+        A column keeps its number, whatever its name is. The row had all that are still
+        there in a later set: if those are as many, the key's was none of them.
+        """
+        if len(self.numbers) != len(self.columns):
+            return False
+        of = dict(zip(self.columns, self.numbers, strict=True))
+        alive = {number for number in self.numbers if number} & set(later.numbers)
+        lost = alive.isdisjoint(of[name] for name in self.primary_key)
+        return lost and len(alive) == len(columns)
 
     def keeps(self, columns: Sequence[str]) -> bool:
         """Tell whether the primary key's columns stand where they stood."""
@@ -78,8 +97,7 @@ class KeyHistory:
         be added, so nothing that was once found is found otherwise in a replay: see
         docs/decisions.md.
         """
-        # what was told counts for nothing before it
-        sets = [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
+        sets = self._counting(lsn, oid)
         if not sets:
             return None
         now = _at(sets, lsn)
@@ -89,9 +107,7 @@ class KeyHistory:
             if one.keyed(columns) and (guess or one.had(columns)):
                 return one.primary_key
         if now.columns and now.had(columns) and now.primary_key:
-            # not published; or it went, or had another's name for a while
-            same = not later or later[0].had(columns)
-            return () if now.partial and same else None
+            return () if _keyless(now, later[:1], columns) else None
         if now.primary_key and now.keeps(columns):
             return now.primary_key
         if not now.primary_key:
@@ -115,36 +131,76 @@ class KeyHistory:
         return True
 
     def tells(
-        self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...], marked: tuple[str, ...]
     ) -> bool:
-        """Tell whether it is kept that a table described so has this primary key.
+        """Tell whether it is kept what a description under DEFAULT says of the key.
 
-        Not whether that follows: from what is found later, another one may.
+        Not whether it follows: from what is found later, something else may.
         """
-        sets = [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
+        sets = self._counting(lsn, oid)
         if not sets:
             return False
         now = _at(sets, lsn)
-        return (
-            set(now.primary_key) == set(key) and now.keyed(columns) and now.had(columns)
-        )
+        if now.vain is not None:
+            return now.vain == (columns, marked)
+        key = set(now.primary_key)
+        return key == set(marked) and now.keyed(columns) and now.had(columns)
 
     def tell(
-        self, lsn: Lsn, oid: int, columns: tuple[str, ...], key: tuple[str, ...]
+        self,
+        lsn: Lsn,
+        oid: int,
+        columns: tuple[str, ...],
+        marked: tuple[str, ...],
+        found: KeySet | None,
     ) -> bool:
-        """Take the primary key that the stream itself tells, from its place on.
+        """Take what a description under DEFAULT marks, from its place on.
 
-        Nothing behind it was sent under another one: a place that was passed told it
-        then. Tells whether anything changed.
+        It is the primary key, unless one may be there that is deferrable, or not sent
+        whole: then it is only kept that nothing was told, since the catalog may say
+        otherwise in a replay. `found` is what the catalog says; None: the table is
+        gone. Nothing behind this place was sent under another key: a place that was
+        passed told it then. Tells whether anything changed.
         """
-        if self.tells(lsn, oid, columns, key):
+        if self.tells(lsn, oid, columns, marked):
             return False
+        sets = self._counting(lsn, oid) or [KeySet(0, vague=True)]
+        before = _at(sets, lsn)
+        about = [before] if found is None else [before, found]
+        if marked:
+            sure = not any(one.partial for one in about)
+        else:
+            sure = found is not None and not any(one.vague for one in about)
         at = self._sets.index(_at(self._sets, lsn))
-        before = self._sets[at]
-        told = KeySet(max(lsn, before.from_lsn), key, before.partition_key)
-        told = replace(told, columns=columns, oid=oid, told=True)
+        last = self._sets[at]
+        told = replace(before, vain=(columns, marked))
+        if sure:
+            told = KeySet(0, marked, columns=columns, oid=oid)
+        told = replace(
+            told,
+            from_lsn=max(lsn, last.from_lsn),
+            partition_key=last.partition_key,
+            told=True,
+        )
         self._sets.insert(at + 1, told)
         return True
+
+    def let_go_of(self, lsn: Lsn, oid: int, columns: tuple[str, ...]) -> bool:
+        """Take rows of a table that is gone for keyless, if their key is not known.
+
+        Nobody can name its columns so again. Tells whether anything changed.
+        """
+        if self.primary_key(lsn, oid, columns) is not None:
+            return False
+        at = self._sets.index(_at(self._sets, lsn))
+        gone = KeySet(max(lsn, self._sets[at].from_lsn), (), columns=columns, oid=oid)
+        gone = replace(gone, partition_key=self._sets[at].partition_key, told=True)
+        self._sets.insert(at + 1, gone)
+        return True
+
+    def _counting(self, lsn: Lsn, oid: int) -> list[KeySet]:
+        """List the sets of a table, but what was told behind there: that is later's."""
+        return [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
 
     def settle(self, lsn: Lsn, seen: KeySet) -> bool:
         """Keep that `seen.columns` came at `lsn`, and `seen.from_lsn` found the rest.
@@ -182,9 +238,16 @@ class KeyHistory:
         return self._sets[0].from_lsn
 
     def forget_below(self, oldest: Lsn) -> None:
-        """Drop sets that no replay can need: none begins below `oldest`."""
+        """Drop sets that no replay can need: none begins below `oldest`.
+
+        What counts there of other tables that had the name is kept: one may have it
+        again in a row that comes.
+        """
         current = self.at(oldest)
-        self._sets = self._sets[self._sets.index(current) :]
+        at = self._sets.index(current)
+        others = {one.oid: one for one in self._sets[:at] if one.oid != current.oid}
+        kept = [replace(one, from_lsn=current.from_lsn) for one in others.values()]
+        self._sets = [*kept[-_FORMER:], *self._sets[at:]]
 
     def boundaries(self) -> Iterable[Lsn]:
         """List the LSNs at which the set changes."""
@@ -206,6 +269,9 @@ class KeyHistory:
                     oid=fields.get("oid", 0),
                     told=fields.get("told", False),
                     partial=fields.get("partial", True),
+                    vague=fields.get("vague", True),
+                    numbers=tuple(fields.get("numbers", ())),
+                    vain=_vain(fields.get("vain")),
                 )
                 for fields in sets
             ]
@@ -217,6 +283,27 @@ def _at(sets: Sequence[KeySet], lsn: Lsn) -> KeySet:
         if key_set.from_lsn <= lsn:
             return key_set
     return sets[0]
+
+
+def _vain(
+    stored: Sequence[Sequence[str]] | None,
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    if stored is None:
+        return None
+    columns, marked = stored
+    return tuple(columns), tuple(marked)
+
+
+def _keyless(now: KeySet, later: Iterable[KeySet], columns: Sequence[str]) -> bool:
+    """Tell whether a row that lacks the key's columns had no key, or it is not sent.
+
+    Or it had one: under a name that another column had before, for a while.
+    """
+    if not all(one.had(columns) for one in later):
+        return False
+    return now.partial or any(
+        one.partial or now.lost_its_key(one, columns) for one in later
+    )
 
 
 def _new_key(

@@ -521,6 +521,29 @@ def test_rows_behind_a_key_that_the_stream_told_is_gone_have_none(
     walstream.close()
 
 
+@pytest.mark.parametrize("end", ["another key", "the table goes"])
+def test_rows_between_a_dropped_key_column_and_the_next_key_have_none(
+    database: Database, runs: Runs, reader: Reader, end: str
+) -> None:
+    """All of it while walstream is down: the catalog knows the columns' numbers."""
+    database.execute(
+        f"CREATE TABLE t (id int PRIMARY KEY, code int); ALTER TABLE t {FULL}"
+    )
+    walstream = runs(database.dsn).start().streaming()
+    database.execute("INSERT INTO t VALUES (1, 10)")
+    reader.count(1)
+    walstream.close()
+    database.execute("ALTER TABLE t DROP COLUMN id")
+    database.execute("INSERT INTO t VALUES (20)")
+    if end == "another key":
+        database.execute("ALTER TABLE t ADD COLUMN n serial PRIMARY KEY")
+    else:
+        database.execute("DROP TABLE t")
+    walstream.start().streaming()
+    assert [one.key for one in reader.count(2)] == [b'["1"]', NAME_ALONE]
+    walstream.close()
+
+
 @pytest.mark.parametrize("key", ["in no list", "generated"])
 def test_a_key_that_is_not_sent_is_no_key_and_stops_nothing(
     database: Database, runs: Runs, reader: Reader, key: str

@@ -7,7 +7,7 @@ another one of the same columns, the key is the table's own. A change that lies 
 a row is not that row's, however soon walstream hears of it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pytest
@@ -39,11 +39,12 @@ class State:
     key: tuple[str, ...]
     version: int = 0  # a description each
     full: bool = True  # its replica identity; else DEFAULT
+    numbers: tuple[int, ...] = (1, 2)  # of the columns, for good
+    deferrable: bool = False  # DEFAULT marks no such key
 
     def relation(self) -> Relation:
-        columns = [
-            Column(self.full or name in self.key, name, 25, -1) for name in self.columns
-        ]
+        marked = self.columns if self.full else () if self.deferrable else self.key
+        columns = [Column(name in marked, name, 25, -1) for name in self.columns]
         identity = "f" if self.full else "d"
         return Relation(self.oid, "public", "t", identity, columns)
 
@@ -61,7 +62,9 @@ class State:
             root=None,
             leaves_full=self.full,
             leaves_identified=True,
+            key_immediate=not self.deferrable,
             oid=self.oid,
+            numbers=self.numbers,
         )
 
 
@@ -70,12 +73,28 @@ class Server:
     """Its WAL: what the table was at each row, by transaction."""
 
     state: State = State(1, ("a", "b"), ("a",))
+    other: State | None = None  # which had the name before, and is there
+    oids: int = 1
+    columns: int = 2  # numbers given
     wal: list[list[State]] = field(default_factory=list)
     keys: list[set[str]] = field(default_factory=lambda: [{"a"}])  # by version
 
     @property
     def flush(self) -> int:
         return len(self.wal) * STEP + STEP // 2
+
+    def find(self, oid: int) -> State | None:
+        return next(
+            (one for one in (self.state, self.other) if one and one.oid == oid), None
+        )
+
+    def trade(self) -> None:
+        """Give the name to a table that had it before, or to a new one like this."""
+        self.oids += self.other is None
+        version = self.state.version + 1
+        came = self.other or replace(self.state, oid=self.oids)
+        self.state, self.other = replace(came, version=version), self.state
+        self.keys.append(set(self.state.key))
 
     def change(self, how: str, where: int) -> None:
         """Run DDL; `where` chooses what it is about.
@@ -87,7 +106,7 @@ class Server:
             self.change(how.removeprefix(_WITHIN), where)
             self.wal.append([old, self.state])
             return
-        columns, key = list(old.columns), old.key
+        columns, key, numbers = list(old.columns), old.key, list(old.numbers)
         free = [name for name in NAMES if name not in columns]
         at = where % len(columns)
         named = columns[at]
@@ -102,11 +121,15 @@ class Server:
             key = tuple(names.get(name, name) for name in key)
         elif how == "add" and free:
             columns.append(free[where % len(free)])
+            self.columns += 1
+            numbers.append(self.columns)
         elif how == _DROPS.get(named in key) and len(columns) > 1:
             columns.pop(at)
+            numbers.pop(at)
             key = tuple(name for name in key if name != named)
         elif how == "recreate":
-            oid, key = old.oid + 1, (named,)
+            self.oids += 1
+            oid, key = self.oids, (named,)
         elif how == "replace":
             key = (named,)
         elif how == "unkey":
@@ -114,9 +137,16 @@ class Server:
         elif how == "write":
             self.wal.append([old])
             return
-        full = how == "full" or (how != "default" and old.full)
         # "analyze" changes nothing, and pgoutput describes the table again
-        self.state = State(oid, tuple(columns), key, old.version + 1, full)
+        self.state = State(
+            oid,
+            tuple(columns),
+            key,
+            old.version + 1,
+            full=how == "full" or (how != "default" and old.full),
+            numbers=tuple(numbers),
+            deferrable=old.deferrable is not (how == "defer"),
+        )
         self.keys.append(set(key))
 
 
@@ -131,13 +161,15 @@ class Walstream:
     keys: list[tuple[int, set[str]]] = field(default_factory=list)  # as of a version
     place: int = 0  # transactions read
     furthest: int = 0
+    oldest: int = 0  # no replay begins before it
 
     def start(self, place: int) -> None:
         """Stream from a place that was passed already."""
-        self.place = min(place, self.furthest)
+        self.place = max(self.oldest, min(place, self.furthest))
         self.book = KeyBook(self.positions, lambda _schema, _table: ())
         facts = self.server.state.facts()
-        self.book.learn({NAME: facts}, self.server.flush, 0)
+        oldest = self.oldest * STEP + 1 if self.oldest else 0
+        self.book.learn({NAME: facts}, self.server.flush, oldest)
         self.assembler = Assembler(0)
         self.described: State | None = None
 
@@ -158,8 +190,8 @@ class Walstream:
         return True
 
     def _describe(self, state: State) -> None:
-        relation, now = state.relation(), self.server.state
-        facts = now.facts() if now.oid == state.oid else None
+        relation, now = state.relation(), self.server.find(state.oid)
+        facts = now.facts() if now is not None else None
         flush = self.server.flush
         place = self.assembler.place
         if state.full or not self.book.knows(relation, place):
@@ -208,6 +240,11 @@ def play(drawn: Steps) -> Walstream:
                 walstream.start(walstream.place)
         elif how == "restart":
             walstream.start(where)
+        elif how == "trade":
+            server.trade()
+        elif how == "confirm":
+            walstream.oldest = max(walstream.oldest, walstream.place)
+            walstream.start(walstream.place)
         else:
             server.change(how, where)
     for place in (walstream.place, 0, walstream.furthest // 2):
@@ -236,14 +273,28 @@ _GOES_AND_COMES: Final[Steps] = [
 _GOES_ROUND: Final[Steps] = [
     *(("drop", 1), ("rename", 0), ("in rename", 0), ("add", 0), ("read", 0)),
 ]
-_IDENTITIES: Final = ["default", "full", "in default", "in full"]
+# the name goes to another table and back, while what is old is forgotten
+_COMES_BACK: Final[Steps] = [
+    *(("write", 0), ("trade", 0), ("write", 0), ("read", 0), ("read", 0)),
+    *(("trade", 0), ("write", 0), ("read", 0), ("confirm", 0), ("write", 0)),
+    *(("read", 0), ("replace", 1)),
+]
+_IDENTITIES: Final = ["default", "full", "in default", "in full", "defer"]
 _DDL: Final = ["rename", "swap", "add", "drop", "lose", "recreate", "replace", "unkey"]
 
 
 @settings(max_examples=1500, deadline=None)
 @example(_COMES_AGAIN)
 @example(_GOES_OVER)
-@given(steps(*_DDL, *(f"{_WITHIN}{ddl}" for ddl in _DDL), "analyze", *_IDENTITIES))
+@example(_COMES_BACK)
+@given(
+    steps(
+        *_DDL,
+        *(f"{_WITHIN}{ddl}" for ddl in _DDL),
+        *_IDENTITIES,
+        *("analyze", "trade", "confirm"),
+    )
+)
 def test_every_replay_names_keys_and_splits_alike(drawn: Steps) -> None:
     play(drawn)
 

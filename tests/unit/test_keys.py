@@ -106,6 +106,8 @@ def known(lsn: int, columns: str, key: str, oid: int = OID) -> KeySet:
         pytest.param(["igv i"], 50, "iv", "i", id="generated columns are not sent"),
         pytest.param(["iv* i"], 50, "v", "", id="the key is not in the column list"),
         pytest.param(["iv i"], 50, "v", None, id="the key's column was away"),
+        pytest.param(["iv i", "iv* i"], 50, "v", "", id="a column list since"),
+        pytest.param(["iv i", "vg* g"], 50, "v", "", id="a generated key since"),
         pytest.param(["iv i", "kv k"], 50, "uv", None, id="renamed twice"),
         pytest.param(["ic i", "ci c"], 50, "tc", None, id="in the midst of a swap"),
         pytest.param(["iv i", "uw u"], 50, "uv", "u", id="renamed, then another"),
@@ -122,6 +124,40 @@ def test_the_primary_key_is_that_of_the_rows_columns(
         lsn, OID, tuple(columns.split(" ", maxsplit=1)[0])
     )
     assert found == (None if key is None else tuple(key))
+
+
+@pytest.mark.parametrize(
+    ("later", "columns", "key"),
+    [
+        pytest.param("v2 j3", "v", (), id="dropped, and another one since"),
+        pytest.param("v2 j3", "vw", None, id="another column then"),
+        pytest.param("i1 v2", "v", None, id="renamed to and fro"),
+        pytest.param("u1 v2", "v", None, id="renamed"),
+        pytest.param("v2 j3 g0", "v", (), id="generated columns do not count"),
+    ],
+)
+def test_a_row_behind_a_dropped_key_has_none(
+    later: str, columns: str, key: tuple[str, ...] | None
+) -> None:
+    first = replace(known(0, "iv", "i"), numbers=(1, 2))
+    names = [one[0] for one in later.split()]
+    numbers = tuple(int(one[1]) for one in later.split())
+    last = replace(
+        known(100, "".join(names), "j" if "j" in names else names[0]), numbers=numbers
+    )
+    history = KeyHistory([first, last])
+    assert history.primary_key(50, OID, tuple(columns)) == key
+
+
+def test_what_a_table_of_the_same_name_had_is_not_forgotten_with_it() -> None:
+    history = KeyHistory(
+        [known(0, "iv", "i", 7), known(100, "iv", "v", 8), known(200, "iv", "i", 8)]
+    )
+    history.forget_below(150)
+    assert history.known_from == 100
+    assert history.primary_key(160, 7, ("i", "v")) == ("i",)
+    assert history.primary_key(160, 8, ("i", "v")) == ("v",)
+    assert history.primary_key(250, 8, ("i", "v")) == ("i",)
 
 
 def test_tables_of_one_name_are_told_by_their_oid() -> None:

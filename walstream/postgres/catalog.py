@@ -50,15 +50,16 @@ WITH RECURSIVE tree AS (
     ARRAY(SELECT a.attname::text FROM pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
       ORDER BY a.attnum) AS columns,
+    ARRAY(SELECT CASE WHEN a.attgenerated = '' THEN a.attnum ELSE 0 END
+      FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      ORDER BY a.attnum) AS numbers,
     ARRAY(SELECT a.attname::text FROM pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         AND a.attnotnull) AS not_null,
     EXISTS (SELECT FROM pg_index i, pg_attribute a
       WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid
-        AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '')
-    OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prattrs IS NOT NULL
-      AND (r.prrelid = c.oid
-        OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))) AS partial
+        AND a.attnum = ANY (i.indkey::int2[]) AND a.attgenerated <> '') AS generated
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.oid IN (SELECT oid FROM wanted UNION ALL
     SELECT tree.member FROM tree JOIN wanted ON wanted.oid = tree.root)
@@ -68,14 +69,26 @@ WITH RECURSIVE tree AS (
   FROM tree JOIN one ON one.oid = tree.member
   WHERE one.relkind = 'r'
   GROUP BY tree.root
+), listed AS (
+  SELECT r.prrelid AS root, ARRAY(SELECT a.attname::text FROM pg_attribute a
+    WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::int2[])) AS columns
+  FROM pg_publication_rel r WHERE r.prattrs IS NOT NULL
+), lacking AS (
+  SELECT DISTINCT one.oid FROM listed
+  JOIN (SELECT oid AS root, oid AS member FROM one
+    UNION SELECT root, member FROM tree) AS every USING (root)
+  JOIN one ON one.oid = every.member
+  WHERE NOT one.primary_key <@ listed.columns
 )
 SELECT one.nspname, one.relname, one.relkind, one.relpersistence, one.relreplident,
   one.primary_key, one.identity, one.columns, one.not_null,
   root_schema.nspname || '.' || root.relname,
   coalesce(leaves.leaves_full, true), coalesce(leaves.identified, true),
-  coalesce(one.key_immediate, true), one.oid::bigint, one.partial
+  coalesce(one.key_immediate, true), one.oid::bigint,
+  one.generated OR lacking.oid IS NOT NULL, one.numbers
 FROM one
 LEFT JOIN leaves ON leaves.root = one.oid
+LEFT JOIN lacking ON lacking.oid = one.oid
 LEFT JOIN tree ON tree.member = one.oid AND one.relispartition
 LEFT JOIN pg_class root ON root.oid = tree.root
 LEFT JOIN pg_namespace root_schema ON root_schema.oid = root.relnamespace
@@ -106,6 +119,7 @@ class TableFacts:
     key_immediate: bool = True  # may the primary key, if there is one, identify rows?
     oid: int = 0
     partial: bool = False  # may rows lack a key's columns: generated, not in a list?
+    numbers: tuple[int, ...] = ()  # of its columns; 0: generated
 
     @property
     def full_name(self) -> str:
@@ -158,6 +172,7 @@ def tables(
             key_immediate=row[12],
             oid=row[13],
             partial=row[14],
+            numbers=tuple(row[15]),
         )
         for row in rows
     ]

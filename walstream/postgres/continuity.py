@@ -6,7 +6,7 @@ deleted and inserted again has another oid, one that was updated another xmin. B
 compared for equality alone; no VACUUM, FULL or FREEZE, changes them.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -17,8 +17,13 @@ IN_SCHEMA: Final = "schema"
 _STORED: Final = "s"  # generated columns are published
 Place = tuple[int, int]
 """Of a version of a row: page and line."""
-Files = tuple[int, int, tuple[int, ...], tuple[int, ...]]
-"""A table's file, its TOAST table, and files and types of sequences that it owns."""
+Files = tuple[int, int, tuple[tuple[int, ...], ...]]
+"""A table's file, its TOAST table; oid, file and xmin of each sequence it owns."""
+
+
+def files_of(file: int, toast: int, sequences: Iterable[Iterable[int]]) -> Files:
+    """Make them of what was read."""
+    return file, toast, tuple(tuple(one) for one in sequences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,8 @@ class Sighting:
             schemas=frozenset(stored.get("schemas", ())),
             unlogged=frozenset(stored.get("unlogged", ())),
             files={
-                int(oid): (file, toast, tuple(sequences), tuple(types))
-                for oid, (file, toast, sequences, types) in stored.get(
-                    "files", {}
-                ).items()
+                int(oid): files_of(*files)
+                for oid, files in stored.get("files", {}).items()
             },
         )
 
@@ -340,8 +343,8 @@ def _rewritten(then: Sightings, now: Sightings, found: Difference) -> None:
 
     It gives a table a new file and another TOAST table, and its sequences new files.
     VACUUM FULL, CLUSTER and TRUNCATE keep the TOAST table, pg_repack and an ALTER that
-    rewrites keep the sequences' files, unless it alters their type. A table that has
-    only one of the two, or none, is doubtful.
+    rewrites the sequences' files, unless it alters them, too. A table that has only one
+    of the two, or none, is doubtful.
     """
     for name, was in then.items():
         made = now[name]
@@ -354,8 +357,10 @@ def _rewritten(then: Sightings, now: Sightings, found: Difference) -> None:
             kept = files[0] == before[0] or 0 < files[1] == before[1]
             if kept or set(files[2]) & set(before[2]):
                 continue
-            both = files[1] and before[1] and files[2] and before[2]
-            if both and files[3] == before[3]:
+            altered = [(oid, xmin) for oid, _, xmin in files[2]] != [
+                (oid, xmin) for oid, _, xmin in before[2]
+            ]
+            if files[1] and before[1] and files[2] and not altered:
                 found.missed[whose] = "was UNLOGGED for a while"
             else:
                 found.doubtful.add(whose)

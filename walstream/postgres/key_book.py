@@ -1,6 +1,7 @@
 """What decides the keys of a source's tables: learned from the catalog, and kept."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from walstream.errors import Restart
@@ -134,19 +135,23 @@ class KeyBook:
             partition_key = self._partition_keys(relation.namespace, relation.name)
             gone = KeySet(looked.after, (), partition_key, columns, relation.oid)
             if is_new:
-                history = KeyHistory([KeySet(0, (), partition_key)])
+                history = KeyHistory([replace(gone, from_lsn=0)])
             changed = history.meet_gone(gone)
+            if relation.replica_identity == "f":
+                changed = history.let_go_of(lsn, relation.oid, columns) or changed
+            found = None
         else:
             from_lsn = 0 if is_new else looked.after
-            now = self._set_of(looked.facts, full_name, from_lsn)
+            found = self._set_of(looked.facts, full_name, from_lsn)
             if is_new:
-                history = KeyHistory([now])
-            changed = history.change(now)
+                history = KeyHistory([found])
+            changed = history.change(found)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
             changed = history.settle(lsn, seen) or changed
-        told = _told(relation, looked.facts)
-        if told is not None and relation.oid not in self._roots:
-            changed = history.tell(lsn, relation.oid, columns, told) or changed
+        marked = _marked(relation)
+        if marked is not None and relation.oid not in self._roots:
+            told = history.tell(lsn, relation.oid, columns, marked, found)
+            changed = told or changed
         self._looked.add(relation.oid)
         keyed = self._is_keyed(relation, looked.facts)
         self._keyless.meet(relation.oid, keyed=keyed)
@@ -216,6 +221,8 @@ class KeyBook:
             columns=table.columns,
             oid=table.oid,
             partial=table.partial,
+            vague=table.partial or not table.key_immediate,
+            numbers=table.numbers,
         )
 
     def _find(self, full_name: str, oldest: Lsn) -> tuple[KeyHistory, bool]:
@@ -231,19 +238,7 @@ class KeyBook:
 
 
 def _marked(relation: Relation) -> tuple[str, ...] | None:
-    """Give the primary key that a description marks; None: it marks another one."""
+    """Give what a description marks of the primary key; None: of another key."""
     if relation.replica_identity != "d":
         return None
     return tuple(column.name for column in relation.columns if column.is_key)
-
-
-def _told(relation: Relation, facts: TableFacts | None) -> tuple[str, ...] | None:
-    """Give the primary key that a description tells; None: it does not.
-
-    It marks none that is deferrable, and only those columns that are sent.
-    """
-    marked = _marked(relation)
-    if marked:
-        return None if facts is not None and facts.partial else marked
-    sure = facts is not None and facts.key_immediate and not facts.partial
-    return marked if sure else None

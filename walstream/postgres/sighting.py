@@ -12,38 +12,49 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.postgres.connection import Connection
-from walstream.postgres.continuity import IN_SCHEMA, NAMED, PART, Files, Sighting
+from walstream.postgres.continuity import (
+    IN_SCHEMA,
+    NAMED,
+    PART,
+    Files,
+    Sighting,
+    files_of,
+)
 from walstream.postgres.publication import Publication
 
 _UNLOGGED: Final = "u"
+# ALTER SEQUENCE gives the row of pg_sequence another xmin; SET LOGGED does not
+_OWNED: Final = """
+WITH owned AS MATERIALIZED (
+  SELECT d.refobjid AS oid,
+    array_agg(ARRAY[s.oid::bigint, s.relfilenode::bigint, q.xmin::text::bigint]
+      ORDER BY s.oid) AS sequences
+  FROM pg_sequence q JOIN pg_class s ON s.oid = q.seqrelid
+  JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid
+    AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+  GROUP BY d.refobjid
+)
+"""
 _FILES: Final = """
-  c.relfilenode::bigint, c.reltoastrelid::bigint, ARRAY(
-    SELECT s.relfilenode::bigint FROM pg_depend o JOIN pg_class s ON s.oid = o.objid
-    WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
-      AND o.refobjid = c.oid AND o.deptype IN ('a', 'i') AND s.relkind = 'S'
-    ORDER BY s.oid),
-  ARRAY(
-    SELECT q.seqtypid::bigint
-    FROM pg_depend o JOIN pg_sequence q ON q.seqrelid = o.objid
-    WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
-      AND o.refobjid = c.oid AND o.deptype IN ('a', 'i')
-    ORDER BY q.seqrelid)
+  c.relfilenode::bigint, c.reltoastrelid::bigint, coalesce(owned.sequences, '{}')
 """
 # as is_publishable_class in pg_publication.c, but for the persistence
-_TABLES: Final = f"""
+_TABLES: Final = f"""{_OWNED}
 SELECT c.oid::bigint, c.relnamespace::bigint, c.relpersistence::text,
   coalesce(d.xmin::text::bigint, 0), {_FILES}
-FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass
+FROM pg_class c LEFT JOIN owned ON owned.oid = c.oid
+LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass
   AND d.objid = c.oid AND d.objsubid = 0 AND d.refclassid = 'pg_namespace'::regclass
 WHERE c.relkind IN ('r', 'p') AND c.oid >= 16384 AND c.relpersistence IN ('p', 'u')
   AND (%s OR c.relnamespace::bigint = ANY (%s))
 """  # noqa: S608 - our own words
 # one that is being detached concurrently is none any more
-_INHERITS: Final = f"""
+_INHERITS: Final = f"""{_OWNED}
 SELECT i.inhrelid::bigint, i.inhparent::bigint, i.xmin::text, c.relpersistence::text,
   {_FILES}
 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind IN ('r', 'p')
+LEFT JOIN owned ON owned.oid = c.oid
 WHERE NOT i.inhdetachpending
 """  # noqa: S608 - our own words
 
@@ -55,12 +66,11 @@ class _Table:
     tie: int  # xmin of what ties it to its schema
     file: int
     toast: int
-    sequences: Sequence[int]
-    types: Sequence[int]
+    sequences: Sequence[Sequence[int]]
 
     @property
     def files(self) -> Files:
-        return self.file, self.toast, tuple(self.sequences), tuple(self.types)
+        return files_of(self.file, self.toast, self.sequences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +99,9 @@ def _trees(rows: Iterable[tuple[Any, ...]]) -> _Trees:
     parents: dict[int, int] = {}
     marks: dict[int, str] = {}
     files: dict[int, Files] = {}
-    for member, parent, xmin, persistence, file, toast, sequences, types in rows:
+    for member, parent, xmin, persistence, *found in rows:
         parents[member] = parent
-        files[member] = file, toast, tuple(sequences), tuple(types)
+        files[member] = files_of(*found)
         unlogged = persistence == _UNLOGGED
         marks[member] = f"{xmin} unlogged" if unlogged else xmin
     trees: dict[int, dict[int, str]] = {}

@@ -24,6 +24,8 @@ from walstream.postgres.sighting import see
 from walstream.postgres.telling import Teller
 from walstream.routing import matches
 
+DOUBTFUL: Final = "was rewritten, or UNLOGGED for a while: which cannot be told"
+DOUBT: Final = "if it was UNLOGGED, rows are missing: have it read anew"
 _TAKEN_OUT: Final = "was taken out of the publication"
 _log = structlog.get_logger()
 
@@ -83,10 +85,11 @@ class Watch:
         for table in look.taken_out:
             self.teller.warn(table, f"table {_TAKEN_OUT}")
         for table in look.doubtful:
+            self.teller.forget(table)  # each time may be the one
             self.teller.warn(
                 table,
-                "table was rewritten, or UNLOGGED for a while: which cannot be told",
-                hint="if it was UNLOGGED, rows are missing: have it read anew",
+                f"table {DOUBTFUL}",
+                hint=DOUBT,
                 repair=Repair(command=self.mending.command([table])),
             )
         asked = self.mending.asked() if starting else ()

@@ -8,6 +8,7 @@ from walstream.postgres.continuity import (
     Files,
     Sighting,
     compare,
+    files_of,
     with_own,
 )
 
@@ -23,7 +24,7 @@ SEEN = Sighting(
     last=(0, 2),
     ways={1: frozenset({"row 50 700"}), 2: frozenset({"row 51 700"})},
     leaves={2: {20: "700", 21: "700"}},
-    files={20: (30, 31, (), ()), 21: (32, 33, (34, 35), (20, 21))},
+    files={20: (30, 31, ()), 21: (32, 33, ((34, 35, 700),))},
     place=(0, 1),
     places=frozenset({(0, 1), (0, 2)}),
 )
@@ -48,53 +49,48 @@ def test_what_is_as_it_was_is_no_difference() -> None:
     assert found.left == {"7"}
 
 
+def files(text: str) -> Files:
+    """Read "file toast sequence…"; !: that was altered."""
+    file, toast, *sequences = text.split()
+    owned = [
+        (number, int(one.rstrip("!")), 700 + one.endswith("!"))
+        for number, one in enumerate(sequences)
+    ]
+    return files_of(int(file), int(toast), owned)
+
+
 @pytest.mark.parametrize(
     ("before", "now", "found"),
     [
-        pytest.param((1, 2, (3,), (20,)), (1, 2, (3,), (20,)), "", id="as it was"),
-        pytest.param(
-            (1, 2, (3, 4), (20,)),
-            (5, 6, (7, 8), (20,)),
-            "missed",
-            id="unlogged and back",
-        ),
-        pytest.param(
-            (1, 2, (3,), (20,)), (5, 2, (7,), (20,)), "", id="truncated, restarted"
-        ),
-        pytest.param(
-            (1, 2, (3, 4), (20,)), (5, 6, (3, 8), (20,)), "", id="a sequence restarted"
-        ),
-        pytest.param(
-            (1, 2, (3,), (20,)), (5, 6, (7,), (21,)), "doubtful", id="its type altered"
-        ),
-        pytest.param((1, 2, (), ()), (5, 2, (), ()), "", id="vacuumed"),
-        pytest.param((1, 2, (), ()), (5, 6, (), ()), "doubtful", id="no sequence"),
-        pytest.param(
-            (1, 0, (3,), (20,)),
-            (5, 0, (7,), (20,)),
-            "doubtful",
-            id="nothing is toasted",
-        ),
-        pytest.param((1, 0, (), ()), (5, 0, (), ()), "doubtful", id="neither"),
-        pytest.param(
-            (1, 0, (3,), (20,)), (5, 6, (7,), (20,)), "doubtful", id="toasted since"
-        ),
+        pytest.param("1 2 3", "1 2 3", "", id="as it was"),
+        pytest.param("1 2 3 4", "5 6 7 8", "missed", id="unlogged and back"),
+        pytest.param("1 2 3", "5 2 7", "", id="truncated, restarted"),
+        pytest.param("1 2 3 4", "5 6 3 8", "", id="a sequence restarted"),
+        pytest.param("1 2 3", "5 6 7!", "doubtful", id="its sequence altered"),
+        pytest.param("1 2 3 4", "5 6 7", "doubtful", id="a sequence dropped"),
+        pytest.param("1 2", "5 2", "", id="vacuumed"),
+        pytest.param("1 2", "5 6", "doubtful", id="no sequence"),
+        pytest.param("1 0 3", "5 0 7", "doubtful", id="nothing is toasted"),
+        pytest.param("1 0", "5 0", "doubtful", id="neither"),
+        pytest.param("1 0 3", "5 6 7", "doubtful", id="toasted since"),
     ],
 )
 @pytest.mark.parametrize("way", ["all", "schema 5 600 700", "row 50 700"])
 def test_a_table_that_was_unlogged_for_a_while_is_told_by_its_files(
-    before: Files, now: Files, found: str, way: str
+    before: str, now: str, found: str, way: str
 ) -> None:
-    then = replace(SEEN, ways={1: frozenset({way})}, leaves={}, files={1: before})
-    difference = compare({"p": then}, {"p": replace(then, files={1: now})}, ())
+    then = replace(
+        SEEN, ways={1: frozenset({way})}, leaves={}, files={1: files(before)}
+    )
+    difference = compare({"p": then}, {"p": replace(then, files={1: files(now)})}, ())
     wanted = "" if way.startswith("row") else found
     assert set(difference.missed) == ({1} if wanted == "missed" else set())
     assert difference.doubtful == ({1} if wanted == "doubtful" else set())
 
 
 def test_a_partition_that_was_unlogged_is_told_of_its_root() -> None:
-    then = replace(SEEN, files={20: (1, 2, (), ())})
-    found = compare({"p": then}, {"p": replace(then, files={20: (3, 4, (), ())})}, ())
+    then = replace(SEEN, files={20: files("1 2")})
+    found = compare({"p": then}, {"p": replace(then, files={20: files("3 4")})}, ())
     assert found.doubtful == {2}
 
 

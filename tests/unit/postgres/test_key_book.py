@@ -211,3 +211,47 @@ def test_rows_under_a_partition_key_have_one() -> None:
     made.learn({NAME: replace(FACTS, replica_identity="d", primary_key=())}, 100, 0)
     made.meet(RELATION, Looked(FACTS, 910), (500, 0))
     assert not made.regained()
+
+
+def test_a_table_that_was_gone_before_it_was_looked_up_says_nothing_of_the_next() -> (
+    None
+):
+    made = KeyBook(MemoryPositions(), lambda _schema, _table: ("org",))
+    gone = replace(RELATION, oid=6)
+    made.meet(gone, Looked(None, 100), (50, 0))
+    made.meet(RELATION, Looked(FACTS, 200), (150, 0))
+    assert key(made, 150) == key(made, 250) == ("id",)
+
+
+def test_rows_of_a_table_that_is_gone_do_not_stop_for_a_key() -> None:
+    """Its columns cannot be named so again."""
+    made = book()
+    code = replace(RELATION, columns=[Column(True, "code", 25, -1)])
+    made.meet(code, Looked(None, 910), (500, 0))
+    history = made.history(NAME)
+    assert history is not None
+    assert history.primary_key(500, 7, ("code",)) == ()
+
+
+DEFERRED = replace(FACTS, replica_identity="d", key_immediate=False)
+UNMARKED = Relation(
+    7, "public", "t", "d", [Column(False, name, 25, -1) for name in FACTS.columns]
+)
+
+
+@pytest.mark.parametrize("then", [False, True])
+def test_a_description_that_tells_nothing_tells_nothing_in_a_replay(
+    then: bool,
+) -> None:
+    """A deferrable key is not marked; the catalog may have made it another since."""
+    positions = MemoryPositions()
+    made = KeyBook(positions, lambda _schema, _table: ("org",))
+    first = DEFERRED if then else replace(DEFERRED, key_immediate=True)
+    made.learn({NAME: first}, 100, 0)
+    made.meet(UNMARKED, Looked(DEFERRED, 300), (200, 0))
+    assert key(made, 250) == ("id",)
+    again = KeyBook(positions, lambda _schema, _table: ("org",))
+    again.learn({NAME: replace(FACTS, replica_identity="d")}, 400, 0)
+    if not again.knows(UNMARKED, (200, 0)):
+        again.meet(UNMARKED, Looked(FACTS, 500), (200, 0))
+    assert key(again, 250) == ("id",)

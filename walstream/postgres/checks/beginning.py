@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walstream.errors import SlotLost, WalstreamError
+from walstream.errors import Repair, SlotLost, WalstreamError
 from walstream.finding import Finding, note
 from walstream.postgres import creation, room, timeline
 from walstream.postgres import slot as slots
 from walstream.postgres.checks.wanted import Seen
 from walstream.postgres.slot import Slot
 from walstream.postgres.start import Step, decide
+from walstream.postgres.watch import DOUBT, DOUBTFUL
 
 _WAITS: Final = "run would wait for it, and try again by itself"
 
@@ -50,6 +51,14 @@ def _publications(seen: Seen) -> Iterator[Finding]:
             seen.capture.recall(seen.wanted.publications)
             look = seen.capture.examine(seen.connection)
             yield from _missed(seen, look.missed)
+            for name in look.doubtful:
+                yield note(
+                    "doubtful",
+                    f"table {name}",
+                    DOUBTFUL,
+                    DOUBT,
+                    repair=Repair(command=seen.capture.mending.command([name])),
+                )
             for name in look.taken_out:
                 yield note(
                     "taken-out",
