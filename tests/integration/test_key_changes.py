@@ -20,7 +20,7 @@ from tests.inspecting import look, of, one, repair
 from tests.reading import Reader, Record
 from tests.running import SOURCE
 from tests.verbs import verb
-from tests.waiting import wait_until
+from tests.waiting import within
 from walstream.assembler import Assembler
 from walstream.finding import Severity
 from walstream.keys import KeyHistory
@@ -540,7 +540,10 @@ def test_rows_between_a_dropped_key_column_and_the_next_key_have_none(
     else:
         database.execute("DROP TABLE t")
     walstream.start().streaming()
-    assert [one.key for one in reader.count(2)] == [b'["1"]', NAME_ALONE]
+    # behind the kill the first may come again
+    records = reader.until(lambda found: len({one.name for one in found}) == 2)
+    keys = [key for _, key in sorted({(one.name, one.key) for one in records})]
+    assert keys == [b'["1"]', NAME_ALONE]
     walstream.close()
 
 
@@ -670,8 +673,8 @@ def test_a_look_up_without_a_free_session_waits_and_is_told_once(
         walstream.until("the keys of a table cannot be looked up now")
         waited = "keys of a table cannot be looked up"
         again = f"SELECT count(*) FROM pg_stat_replication WHERE usename = '{role}'"
-        with pytest.raises(AssertionError):  # three askings later it still streams
-            wait_until(lambda: database.fetch(again) != [(1,)], 4, "it ends")
+        # three askings later it still streams
+        assert not within(lambda: database.fetch(again) != [(1,)], 4)
         database.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
         assert [record.key for record in reader.count(2)] == [b'["1"]', b'["2"]']
         assert len(walstream.said(waited)) == 1
