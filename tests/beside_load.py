@@ -66,7 +66,7 @@ class Load:
     def more(self, transactions: int = 50) -> None:
         wanted = self.transactions + transactions
         wait_until(
-            lambda: self.errors or self.transactions >= wanted, 30, "the load goes on"
+            lambda: self.errors or self.transactions >= wanted, 60, "the load goes on"
         )
         assert not self.errors
 

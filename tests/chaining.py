@@ -69,7 +69,7 @@ def stored(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         where = [TopicPartition(topic, number) for number in range(partitions)]
-        return [one.offset for one in consumer.committed(where, timeout=10)]
+        return [one.offset for one in consumer.committed(where, timeout=30)]
     finally:
         consumer.close()
 

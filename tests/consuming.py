@@ -87,7 +87,7 @@ class Setting:
     def until(self, wanted: int, table: str = "applied") -> None:
         wait_until(
             lambda: self.failed() or self.count(table) >= wanted,
-            20,
+            60,
             f"{wanted} rows are in {table}",
         )
         assert self.count(table) == wanted
@@ -135,14 +135,14 @@ class Running:
 
     def fails(self, kind: type[Any] | tuple[type[Any], ...]) -> Any:
         """Wait for the error that stops it."""
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         assert isinstance(self.error, kind), self.error
         error, self.error = self.error, None
         return error
 
     def join(self) -> None:
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         if self.error is not None:
             raise self.error

@@ -120,7 +120,7 @@ def command(walstream: Walstream, repair: Repair) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -37,7 +37,7 @@ class Load:
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
-        wait_until(lambda: self.transactions > 0, 20, "the load writes")
+        wait_until(lambda: self.transactions > 0, 60, "the load writes")
         return self
 
     def __exit__(
@@ -50,7 +50,7 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def wait_for_more(self, transactions: int = 50, timeout_s: float = 30) -> None:
+    def wait_for_more(self, transactions: int = 50, timeout_s: float = 60) -> None:
         """Wait until so many further transactions were committed."""
         wanted = self.transactions + transactions
         wait_until(lambda: self.transactions >= wanted, timeout_s, "the load goes on")

@@ -30,7 +30,7 @@ from walstream.formats.op import decode
 from walstream.op import Kind, ReplicationOp
 
 _LARGEST: Final = 100 << 20
-_DEADLINE_S: Final = 30.0
+_DEADLINE_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Reader:
 
     def topics(self) -> list[str]:
         """Name the topics that are there now."""
-        found = self._consumer.list_topics(timeout=10).topics
+        found = self._consumer.list_topics(timeout=30).topics
         return sorted(name for name in found if name.startswith(self._prefix))
 
     def read(self) -> list[Record]:
@@ -140,12 +140,12 @@ class Reader:
         deadline = time.monotonic() + _DEADLINE_S
         while True:
             try:
-                end: int = self._consumer.get_watermark_offsets(part, timeout=10)[1]
+                end: int = self._consumer.get_watermark_offsets(part, timeout=30)[1]
             except KafkaException as error:
                 passing = error.args[0].code() in _PASSING
                 if time.monotonic() > deadline or not passing:
                     raise
-                self._consumer.list_topics(part.topic, timeout=10)  # asks anew
+                self._consumer.list_topics(part.topic, timeout=30)  # asks anew
             else:
                 return end
 
@@ -155,7 +155,7 @@ class Reader:
 
     def _discover(self) -> None:
         known = {(part.topic, part.partition) for part in self._assigned}
-        metadata = self._consumer.list_topics(timeout=10).topics
+        metadata = self._consumer.list_topics(timeout=30).topics
         fresh = [
             TopicPartition(name, partition, 0)
             for name, topic in metadata.items()
@@ -233,9 +233,15 @@ class TopicAdmin:
         spelt = {key.replace("_", "."): text for key, text in config.items()}
         asked = self._admin.create_topics([NewTopic(name, partitions, config=spelt)])
         asked[name].result(30)
+        wait_until(lambda: self.is_told(name), 30, f"{name} is there")
 
     def delete(self, name: str) -> None:
         self._admin.delete_topics([name])[name].result(30)
+        wait_until(lambda: not self.is_told(name), 30, f"{name} is gone")
+
+    def is_told(self, name: str) -> bool:
+        """Tell whether the brokers tell clients of it: later than they make it."""
+        return name in self._admin.list_topics(timeout=30).topics
 
     def grow(self, name: str, partitions: int) -> None:
         asked = self._admin.create_partitions([NewPartitions(name, partitions)])

@@ -29,8 +29,8 @@ from walstream.streaming import streaming
 SOURCE: Final = "app"
 SINK: Final = "kafka"
 _COMMAND: Final = Path(sys.executable).with_name("walstream")
-_START_S: Final = 30.0
-_END_S: Final = 30.0
+_START_S: Final = 60.0
+_END_S: Final = 60.0  # half of it is a drain's own, and what follows
 
 Entry = dict[str, Any]
 """One line of the log, from its JSON."""

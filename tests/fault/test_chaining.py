@@ -128,7 +128,7 @@ def kill_and_start(walstream: Walstream) -> None:
     """SIGKILL supervisor and worker, see them gone, start anew."""
     processes = [psutil.Process(pid) for pid in (walstream.pid, walstream.worker_pid())]
     walstream.kill()
-    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, alive = psutil.wait_procs(processes, timeout=30)
     assert not alive
     walstream.start().streaming()
 
@@ -233,7 +233,7 @@ def test_a_thawed_member_sends_nothing_behind_who_got_its_partitions(
 
         for process in frozen:
             process.resume()
-        first.until("begins again", 30)
+        first.until("begins again")
         wait_until(lambda: in_flight(first) == 0, 20, "nothing is under way")
         late = copied.read()[520:]
         print(f"{len(late)} records came late")  # noqa: T201 - how wide the window is

@@ -75,7 +75,7 @@ def killed(setting: Setting, feed: Feed, step: str, times: int) -> None:
         setting.sent += 1
     feed.flush()
     with child(setting, die=[step, times]) as process:
-        assert process.wait(30) == -signal.SIGKILL, step
+        assert process.wait(60) == -signal.SIGKILL, step
 
 
 def settled(setting: Setting, feed: Feed) -> None:
@@ -86,7 +86,7 @@ def settled(setting: Setting, feed: Feed) -> None:
     with child(setting) as process:
         setting.until(setting.sent)
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert setting.database.fetch(
         "SELECT count(*), count(DISTINCT (lsn, seq_id)) FROM applied"
     ) == [(setting.sent, setting.sent)]
@@ -160,7 +160,7 @@ def test_a_frozen_member_takes_no_effect_when_it_goes_on(
                 "no transaction is left open",
             )
         frozen.terminate()
-        assert frozen.wait(40) == 0
+        assert frozen.wait(60) == 0
     assert setting.count() == 22
     assert setting.database.fetch(
         "SELECT count(DISTINCT (lsn, seq_id)) FROM applied"

@@ -42,7 +42,7 @@ def test_killed_at_a_step_of_the_first_start_the_next_one_streams(
 ) -> None:
     database.execute("CREATE TABLE t (id serial PRIMARY KEY)")
     walstream = runs(database.dsn).start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not moment(database, walstream):
         assert time.monotonic() < deadline, walstream.text
     kill(walstream)

@@ -83,7 +83,7 @@ def kill_worker(pid: int) -> None:
     process = psutil.Process(pid)
     created = process.create_time()
     os.kill(pid, signal.SIGKILL)
-    gone, alive = psutil.wait_procs([process], timeout=10)
+    gone, alive = psutil.wait_procs([process], timeout=30)
     assert gone, (pid, created, alive)
 
 

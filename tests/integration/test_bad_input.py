@@ -54,7 +54,7 @@ def test_an_unreachable_server_is_waited_for(
     (said,) = walstream.said("trying again")
     assert "Connection refused" in said["error"]
     assert said["hint"]
-    assert walstream.terminate(5) == 0
+    assert walstream.terminate(15) == 0
 
     walstream.dsn = database.dsn
     walstream.start().streaming()
@@ -181,7 +181,7 @@ def test_a_slot_in_use_is_waited_for_and_can_be_taken_over(
     assert f"pid {pid} (walstream of postgres at 127.0.0.1" in said["error"]
     assert said["repair"] == f"SELECT pg_terminate_backend({pid});"
     assert "walstream run --adopt-slot --take-over" in said["then"]
-    assert second.terminate(5) == 0
+    assert second.terminate(15) == 0
 
     second.start("--adopt-slot", "--take-over")
     second.until("taking the slot over")

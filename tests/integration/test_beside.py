@@ -74,13 +74,13 @@ def status(walstream: Walstream) -> dict[str, Any]:
         [command, "status", "--json", "-c", walstream.configuration],
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def until_done(walstream: Walstream, *tables: str, timeout_s: float = 30) -> None:
+def until_done(walstream: Walstream, *tables: str, timeout_s: float = 90) -> None:
     def done() -> bool:
         told = ask_status(walstream.state.parent) or {"sources": {}}
         how = told["sources"].get(SOURCE, {}).get("beside", {})
@@ -103,7 +103,7 @@ def until_read(reader: Reader, database: Database) -> list[Record]:
         )
 
     try:
-        return reader.until(same, 20, "both tables are as in the database")
+        return reader.until(same, 90, "both tables are as in the database")
     except AssertionError as error:
         raise AssertionError(str(error)[:300]) from None
 

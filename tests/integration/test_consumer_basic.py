@@ -63,13 +63,13 @@ class Basics:
         return sum(map(len, self.handled.values()))
 
     def until(self, wanted: int) -> None:
-        wait_until(lambda: self.count >= wanted, 20, f"{wanted} ops are handled")
+        wait_until(lambda: self.count >= wanted, 60, f"{wanted} ops are handled")
 
     def stored(self, partition: int = 0) -> int:
         settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": self.topic}
         with Consumer(settings) as asking:
             where = TopicPartition(self.topic, partition)
-            offset: int = asking.committed([where], timeout=10)[0].offset
+            offset: int = asking.committed([where], timeout=30)[0].offset
             return offset
 
 
@@ -113,12 +113,12 @@ def test_the_op_in_hand_is_finished_at_a_stop_and_no_other(basics: Basics) -> No
 
     def handle(op: Op) -> None:
         begun.set()
-        assert go.wait(20)
+        assert go.wait(60)
         basics.note(op)
 
     consumer = basics.consumer(handle)
     running = Running(consumer)
-    assert begun.wait(20)
+    assert begun.wait(60)
     consumer.stop()
     go.set()
     running.join()
@@ -135,11 +135,11 @@ def test_a_stop_ends_the_wait_for_a_revoked_handler(basics: Basics) -> None:
 
     def handle(op: Op) -> None:
         begun[op.record.partition].set()
-        assert go.wait(30)
+        assert go.wait(60)
 
     consumer = basics.consumer(handle, stop_timeout=1)
     running = Running(consumer)
-    assert all(one.wait(20) for one in begun)
+    assert all(one.wait(60) for one in begun)
     wait_until(lambda: len(consumer.lag()) == 2, 10, "both are known")
     with basics.consumer(lambda _: None) as other:
         taking = Running(other)
@@ -163,12 +163,12 @@ def test_a_run_ends_after_the_handlers_of_revoked_partitions(
 
     def handle(op: Op) -> None:
         begun[op.record.partition].set()
-        assert go[op.record.partition].wait(30)
+        assert go[op.record.partition].wait(60)
         basics.note(op)
 
     consumer = basics.consumer(handle)
     running = Running(consumer)
-    assert all(one.wait(20) for one in begun)
+    assert all(one.wait(60) for one in begun)
     with basics.consumer(lambda _: None) as other:
         taking = Running(other)
         wait_until(lambda: len(other.lag()) == 1, 20, "the other one has a partition")
@@ -316,7 +316,7 @@ def test_a_slow_handler_is_counted_while_it_works(basics: Basics) -> None:
         if op.new["id"] == "10":
             threading.Event().wait(1.1)
         elif op.new["id"] == "19":
-            assert go.wait(20)
+            assert go.wait(60)
 
     def measure(what: Measure, value: float, _: str, __: int) -> None:
         counted[0] += value * (what is Measure.HANDLED)
@@ -358,7 +358,7 @@ def test_a_slow_partition_is_paused_and_loses_nothing(basics: Basics) -> None:
         if op.record.partition == 1:
             other.set()
         elif op.new["id"] == "0":
-            assert other.wait(20)
+            assert other.wait(60)
         basics.note(op)
 
     with basics.consumer(handle) as consumer:

@@ -606,7 +606,7 @@ def test_a_stop_during_a_retry_is_obeyed(setting: Setting) -> None:
         raise Retry
 
     with setting.running(handle):
-        assert tried.wait(20)
+        assert tried.wait(60)
     assert setting.count() == 0
 
 
@@ -634,7 +634,7 @@ def test_lag_counts_what_is_not_handled(setting: Setting) -> None:
     def handle(tx: Transaction, op: Op) -> None:
         apply(tx, op)
         if op.new["id"] == "4":
-            go.wait(20)
+            go.wait(60)
 
     with setting.running(handle, batch=1) as running:
         place = Place(setting.topic, 0)

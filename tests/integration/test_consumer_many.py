@@ -145,7 +145,7 @@ def test_large_records_of_many_partitions_keep_one_budget(
     seen: dict[int, list[int]] = {number: [] for number in range(20)}
 
     def handle(op: Op) -> None:
-        assert full.wait(30)
+        assert full.wait(60)
         seen[op.record.partition].append(op.record.offset)
 
     consumer = BasicConsumer(

@@ -44,7 +44,7 @@ class Site:
     port: int
 
     def get(self, path: str, accept: str = "") -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request("GET", path, headers={"Accept": accept})
             answer = connection.getresponse()

@@ -738,7 +738,7 @@ def test_rows_that_came_while_the_key_was_away_are_to_be_read_anew(
         assert emptied.kind is Kind.TRUNCATE
         assert [one.key for one in read] == [b'["1"]', b'["3"]']
         return
-    walstream.until("rows that were sent before have none", 30)
+    walstream.until("rows that were sent before have none")
     (said,) = walstream.said("rows that were sent before have none")
     assert said["repair"] == f"walstream backfill public.t --replace --source {SOURCE}"
     assert reader.count(4)[2].key == b'["2"]'

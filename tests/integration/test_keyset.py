@@ -267,7 +267,7 @@ def held(database: Database) -> Iterator[None]:
         thread = threading.Thread(target=truncate)
         thread.start()
         yield
-        thread.join(10)
+        thread.join(30)
 
 
 def test_what_keeps_rows_from_us_is_said(database: Database) -> None:

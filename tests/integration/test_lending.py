@@ -94,7 +94,7 @@ def test_an_instance_that_does_not_answer_is_not_called_stopped(
             [_COMMAND, "status", "--json", "-c", waiting.configuration],
             capture_output=True,
             check=False,
-            timeout=30,
+            timeout=60,
         )
     finally:
         waiting.signal(signal.SIGCONT)

@@ -112,7 +112,7 @@ def test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once(
     found = status(polled)
     assert found.exit_code == 5
     assert "database shop at 127.0.0.1" in found.problems[0]
-    assert polled.terminate(5) == 0
+    assert polled.terminate(15) == 0
     assert len(polled.said("trying again")) == 1
     assert "sEcReT" not in polled.text
 
@@ -128,6 +128,6 @@ def test_kafka_that_is_away_at_start_is_said_once_and_a_stop_ends_at_once(
     found = status(polled)
     assert found.problems == ["sink 'rows' waits for Kafka"]
     assert [sink.state for sink in found.sinks] == ["waiting"]
-    assert polled.terminate(5) == 0
+    assert polled.terminate(15) == 0
     assert len(polled.said("waiting for Kafka")) == 1
     assert not polled.said("stopped before")

@@ -35,7 +35,7 @@ def reset(walstream: Walstream, *arguments: str) -> "subprocess.CompletedProcess
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
 

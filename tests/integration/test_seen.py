@@ -99,5 +99,5 @@ def test_of_two_transactions_that_ask_at_once_one_handles_the_message(
         )
         mine.add(message(1))
         first.commit()
-        thread.join(10)
+        thread.join(30)
         assert found == [True]

@@ -45,7 +45,7 @@ class Run:
         return " ".join(verb(self.walstream.configuration, "status").stdout.split())
 
     def metric(self, name: str) -> float | None:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()
@@ -106,7 +106,7 @@ def test_what_lies_on_disk_is_said_while_it_does_and_counted(
     slot = run.walstream.slot
     assert "spilled" not in run.printed()
     with large(database) as writer:
-        run.walstream.until(ABOVE, 30)
+        run.walstream.until(ABOVE)
         assert run.walstream.said("FROM pg_stat_activity")
         found = run.source()
         (problem,) = found["problems"]
@@ -127,7 +127,7 @@ def test_what_lies_on_disk_is_said_while_it_does_and_counted(
         assert run.metric("walstream_source_up") == 0
         writer.commit()
     reader.count(ROWS)
-    run.walstream.until(BELOW, 30)
+    run.walstream.until(BELOW)
     found = run.source()
     assert (found["problems"], found["exit_code"]) == ([], 0)
     assert found["slot"]["spilled"] == 0
@@ -171,9 +171,9 @@ def test_a_role_that_may_not_see_the_files_streams_and_is_told_what_is_counted(
     # as docs/operations.md says
     database.execute(f"GRANT EXECUTE ON FUNCTION pg_ls_replslotdir(text) TO {poor}")
     with large(database) as writer:
-        run.walstream.until(ABOVE, 30)
+        run.walstream.until(ABOVE)
         writer.rollback()
-    run.walstream.until(BELOW, 30)
+    run.walstream.until(BELOW)
 
 
 def test_a_slot_that_is_gone_has_no_files(database: Database) -> None:

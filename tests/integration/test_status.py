@@ -151,7 +151,7 @@ def test_a_watch_ends_with_ctrl_c_and_prints_what_it_saw(
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
     assert lines[0]["at"] < lines[1]["at"]
 
 

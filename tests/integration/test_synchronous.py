@@ -43,7 +43,7 @@ def test_it_refuses_to_hold_up_commits_and_says_when_it_comes_to_that(
     walstream = runs(database.dsn, bootstrap=kafka.bootstrap)
     walstream.start().streaming()
     name_standbys(database, "*")
-    walstream.until("commits would wait for Kafka", 15)
+    walstream.until("commits would wait for Kafka")
     wait_until(lambda: status(walstream)["exit_code"] == 5, 10, "status says so")
     (source,) = status(walstream)["sources"]
     assert any("synchronous_standby_names = '*'" in one for one in source["problems"])
@@ -62,7 +62,7 @@ def test_it_refuses_to_hold_up_commits_and_says_when_it_comes_to_that(
     wait_until(lambda: database.fetch(WAITS), 15, "the COMMIT waits")
     assert not returned.is_set()
     kafka.thaw()
-    committing.join(30)
+    committing.join(60)
     assert returned.is_set()
     assert walstream.terminate() == 0
 

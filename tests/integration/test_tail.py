@@ -34,7 +34,7 @@ SCHEMA: Final = json.loads((ROOT / "docs/schemas/tail.json").read_text())
 TABLE: Final = Table("shop", "orders", ("id", "state"))
 DRIVING: Final = "\x1b[2J\x1b]0;title\x07\r\u202e\x9b31m"
 TIME: Final = re.compile(r":\d\d\.\d{3}Z")
-WAIT_S: Final = 30.0
+WAIT_S: Final = 60.0
 ENVIRONMENT: Final = {  # as most have it
     name: text
     for name, text in os.environ.items()
@@ -339,7 +339,7 @@ def test_missing_topic_is_named_with_what_is_near(
 @pytest.fixture(scope="module", autouse=True)
 def nowhere() -> Iterator[Tail]:
     """Start it first: it waits while the other tests run."""
-    started = Tail("--brokers", "127.0.0.1:1", "t", environment={}, within_s=20)
+    started = Tail("--brokers", "127.0.0.1:1", "t", environment={}, within_s=50)
     yield started
     started.close()
 
