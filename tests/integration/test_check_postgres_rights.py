@@ -17,6 +17,7 @@ from tests.fix_postgres import (
 from tests.fix_walstream import Runs
 from tests.inspecting import known, look, of, one, repair, stops
 from tests.reading import Reader
+from tests.waiting import wait_until
 from walstream.finding import Severity
 from walstream.local.port import free_port
 from walstream.postgres.checks import Inspection
@@ -274,9 +275,10 @@ def test_the_line_for_pg_hba_lets_the_role_in(own_postgres: OwnPostgres) -> None
     def refused() -> Inspection:
         return look(dsn)
 
+    wait_until(lambda: of(refused(), "login"), 10, "it is reloaded")
     finding = one(refused(), "login", Severity.STOP, 4)
     line = finding.repair.then.partition("reload: ")[2]
     assert line == 'host "postgres" "app" 127.0.0.1/32 scram-sha-256'
     rules.write_text(f"{line}\n{rules.read_text()}")
     database.execute("SELECT pg_reload_conf()")
-    assert not of(refused(), "login")
+    wait_until(lambda: not of(refused(), "login"), 10, "it lets the role in")

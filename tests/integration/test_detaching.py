@@ -94,9 +94,9 @@ def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
     assert slots(database) == [walstream.slot, pair.copy]
     insert(database, 5, 20)
     pair.first.count(20)
+    wait_until(lambda: pair.sink_state() == "detached", 30, "status says so")
     problems = pair.source()["problems"]
     assert any("other-one" in said and pair.copy in said for said in problems)
-    assert pair.sink_state() == "detached"
     assert len(pair.second.read()) == 3
 
     pair.takes(200_000)
@@ -104,7 +104,7 @@ def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(
     insert(database, 21, 25)
     pair.same(25)
     wait_until(lambda: slots(database) == [walstream.slot], 20, "the copy is dropped")
-    assert pair.source()["problems"] == []
+    wait_until(lambda: pair.source()["problems"] == [], 30, "all is well")
     assert walstream.terminate() == 0
 
 
@@ -150,7 +150,8 @@ def test_a_sink_that_is_to_be_dropped_gets_no_copy_and_is_named(
     insert(database, 3, 3)
     pair.first.count(3)
     assert pair.second.read() == []
-    assert any("given up" in said for said in pair.source()["problems"])
+    told = lambda: any("given up" in said for said in pair.source()["problems"])  # noqa: E731
+    wait_until(told, 30, "status says so")
 
 
 def test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on(

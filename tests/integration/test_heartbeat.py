@@ -41,9 +41,14 @@ def test_an_idle_stream_hears_its_heart_beat(
     with walstream:
         wait_until(lambda: len(beats(database)) >= 3, 20, "three heartbeats")
         walstream.streaming_said()
-        (source,) = as_json(walstream.configuration, "status", "status")["sources"]
-        assert source["ops"] == 0
-        assert source["lag_s"] is not None  # before the slot was looked at
+
+        def lag_is_known() -> bool:  # before the slot was looked at
+            told = as_json(walstream.configuration, "status", "status")
+            (source,) = told["sources"]
+            assert source["ops"] == 0
+            return source["lag_s"] is not None
+
+        wait_until(lag_is_known, 30, "its lag is known")
         database.execute("INSERT INTO t DEFAULT VALUES")
         (record,) = reader.count(1)
         assert record.op.seq_id == 0
