@@ -113,6 +113,8 @@ def settle(stream: Stream, second: Reader, oracle: OracleSlot) -> None:
     expected = oracle.names()
     for reader in (stream.reader, second):
         reader.until(lambda found: not missing(expected, found), LONGEST_S, "all come")
+    mine = [stream.walstream.slot]
+    wait_until(lambda: slots(stream.database) == mine, LONGEST_S, "the copy is dropped")
     stream.walstream.worker_pid()
     assert stream.walstream.terminate() == 0
     for reader in (stream.reader, second):
@@ -120,7 +122,7 @@ def settle(stream: Stream, second: Reader, oracle: OracleSlot) -> None:
         assert missing(expected, records) == []
         assert foreign(expected, records) == []
         assert_rewind_and_continue(records)
-    assert slots(stream.database) == [stream.walstream.slot]
+    assert slots(stream.database) == mine
 
 
 def slots(database: Database) -> list[str]:

@@ -1,12 +1,14 @@
 """A standby is promoted: what it lacks of what was sent is told, never mixed."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from tests.fix_kafka import OwnKafka
 from tests.fix_postgres import Database, OwnPostgres
 from tests.fix_walstream import Runs
+from tests.names import distinct
 from tests.reading import Reader
 from tests.running import Walstream
 from tests.standby import Standby
@@ -126,6 +128,6 @@ def test_after_a_kill_an_operator_says_that_nothing_was_lost(
     )
     walstream.start("--accept-timeline").streaming()
     Database(standby).execute("INSERT INTO t VALUES (2)")
-    reader.count(2)
+    reader.until(partial(distinct, 2))
     assert walstream.terminate() == 0
     walstream.start().streaming()

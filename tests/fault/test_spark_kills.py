@@ -86,9 +86,14 @@ def is_python_worker(process: psutil.Process) -> bool:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not any(
-        one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes
-    )
+    return not any(map(_lives, processes))
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two
+        return False
 
 
 def test_a_killed_worker_is_replaced_and_its_chunk_repeated(

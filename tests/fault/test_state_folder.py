@@ -36,11 +36,17 @@ def failing_writes(pid: int, report: Path) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            wait_until(report.exists, 10, "strace is attached")
+            wait_until(lambda: is_traced(pid), 10, "strace is attached")
             yield
         finally:
             process.terminate()
     assert "INJECTED" in report.read_text()
+
+
+def is_traced(pid: int) -> bool:
+    """Tell whether all threads of a process are."""
+    texts = [one.read_text() for one in Path(f"/proc/{pid}/task").glob("*/status")]
+    return bool(texts) and not any("\nTracerPid:\t0\n" in text for text in texts)
 
 
 def test_a_full_disk_pauses_confirmation_until_there_is_space(

@@ -120,6 +120,8 @@ def insert(site: Site, rows: int) -> None:
 def test_what_was_streamed_is_counted_and_an_idle_stream_has_no_lag(
     site: Site,
 ) -> None:
+    # what an earlier test killed repeats nothing any more
+    wait_until(lambda: site.value("walstream_replication_lag_bytes") == 0, 30, "idle")
     before = site.value("walstream_delivered_total")
     insert(site, 100)
     assert site.value("walstream_delivered_total") == before + 100
@@ -263,9 +265,16 @@ def test_an_address_that_nobody_asked_for_may_be_taken(
     default = Http().listen
     host, _, port = default.partition(":")
     with socket.socket() as taken:
-        with suppress(OSError):  # by somebody else: as good
-            taken.bind((host, int(port)))
-            taken.listen()
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+        def take() -> bool:  # others' runs have it for a while
+            with suppress(OSError):
+                taken.bind((host, int(port)))
+                taken.listen()
+                return True
+            return False
+
+        wait_until(take, 120, "it is taken")
         other = Walstream(
             site.database.dsn,
             site.kafka.bootstrap,

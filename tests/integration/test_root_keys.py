@@ -70,7 +70,9 @@ def test_a_replay_after_a_kill_keeps_the_key_that_was_sent(
     walstream.start().streaming()
     database.execute("INSERT INTO root VALUES (4, 'e', 'v')")
     found = reader.until(lambda found: found[-1].new.get("id") == "4")[len(sent) :]
-    assert [(one.name, one.key, one.value) for one in found[:-1]] == [
+    # a position before that, where the kill came so soon, has the first come again, too
+    replayed = found[:-1][-len(sent[1:]) :]
+    assert [(one.name, one.key, one.value) for one in replayed] == [
         (one.name, one.key, one.value) for one in sent[1:]
     ]
     assert keys(found[-1:]) == [key("4", "e", after)]

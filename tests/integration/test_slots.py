@@ -210,6 +210,8 @@ def test_a_slot_of_ours_is_let_go_by_the_command_that_is_printed(
 def held(newest: Database) -> Connection:
     """Hold the slot that is named after the database, as another program does."""
     newest.execute("CREATE PUBLICATION p")
+    held = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+    wait_until(lambda: not newest.fetch(held, newest.name), 10, "it is free")
     connection = connect(newest.dsn, replication=True)
     command = (
         f'START_REPLICATION SLOT "{newest.name}" LOGICAL 0/0'

@@ -24,9 +24,9 @@ from walstream.postgres.connection import connect
 from walstream.postgres.slot import Patience, Wish
 from walstream.postgres.stream import SlotSource, open_stream
 
-SILENCE_S = 1.0
+SILENCE_S = 2.0
 MESSAGE = 12 << 20  # bytes
-RATE = 3 << 20  # a second: it takes four times as long as the server may be silent
+RATE = 2 << 20  # a second: it takes three times as long as the server may be silent
 
 
 def serve_tls(server: LocalPostgres) -> None:

@@ -324,7 +324,7 @@ def test_server_killed_while_reading_may_be_tried_again(
 def test_silent_server_is_not_waited_for_for_ever(own_mariadb: OwnMariadb) -> None:
     server = own_mariadb()
     _fill(Mariadb(server), 100)
-    url = f"{server.url('d')}?read_timeout=1"
+    url = f"{server.url('d')}?read_timeout=3"
     shape = looked(url, "t")
 
     def frozen_while_asked() -> None:

@@ -164,7 +164,7 @@ def test_an_open_transaction_is_no_part_of_the_topic_yet(
 
 
 def test_why_no_broker_answers_is_told() -> None:
-    with TopicReader({"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.5) as reader:
+    with TopicReader({"bootstrap.servers": "127.0.0.1:1"}, timeout_s=3) as reader:
         with pytest.raises(Transient, match=r"127\.0\.0\.1:1.*refused") as raised:
             reader.topics()
         assert "brokers run" in raised.value.hint
