@@ -100,7 +100,7 @@ def test_servers_that_are_away_are_said_soon(runs: Runs, operator: Operator) -> 
     walstream = runs(dsn, bootstrap=f"127.0.0.1:{port}")
     began = time.monotonic()
     report = operator.check(walstream)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30  # the command's own start is some of it
     assert report["exit_code"] == 5
     assert len(findings(report)) == 2
     assert "refused" in found(report, "brokers-unreachable")["what"]
