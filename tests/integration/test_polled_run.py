@@ -48,9 +48,15 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
     polled.start().polling()
     with polled.reader() as reader:
         reader.count(3)
-        wait_until(lambda: status(polled).tables["t"].rows == 3, 10, "it is told")
-        found = status(polled)
-        assert (found.state, found.exit_code) == ("polling", 0)
+        seen: list[SourceStatus] = []
+
+        def told() -> bool:
+            seen.append(status(polled))
+            return (seen[-1].state, seen[-1].tables["t"].rows) == ("polling", 3)
+
+        wait_until(told, 30, "it is told")
+        found = seen[-1]
+        assert found.exit_code == 0
         assert [sink.state for sink in found.sinks] == ["delivering"]
         table = found.tables["t"]
         assert (table.position, table.missing_keys, table.gaps) == (5, 2, 1)

@@ -29,7 +29,7 @@ from walstream.postgres import roots
 from walstream.root_keys import ROOTS, RootKeys
 from walstream.stored import PUBLICATIONS
 
-_NOTICED_S: Final = 12.0  # six of these looks, and a slow machine
+_NOTICED_S: Final = 30.0  # many of these looks: a machine may be slow
 _PATIENCE_S: Final = 120.0  # with a start, or with all that waits to be sent
 
 Leaf = tuple[str, str, str]
