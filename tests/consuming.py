@@ -131,7 +131,7 @@ class Running:
             lag = self.consumer.lag()
             return len(lag) == partitions and not any(lag.values())
 
-        wait_until(read, 60, "all is handled")
+        wait_until(read, 120, "all is handled")
 
     def fails(self, kind: type[Any] | tuple[type[Any], ...]) -> Any:
         """Wait for the error that stops it."""

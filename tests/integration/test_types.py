@@ -5,6 +5,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
+from secrets import token_hex
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ from tests.reading import Reader, Record
 from walstream.postgres.connection import connect
 from walstream.spark.session import Spark
 
-ROLE = "hostile"
+ROLE = f"hostile_{token_hex(4)}"  # a server may be shared
 PUBLICATION = "walstream"
 # of the role and of the database: none may change a byte
 HOSTILE = {
