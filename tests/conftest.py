@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import skips
 from walstream.local.process import unwind_on_sigterm
@@ -20,6 +21,15 @@ pytest_plugins = [
     "tests.fix_packages",
     "tests.sharding",
 ]
+
+# machines differ, and are slow at times; failures can be replayed
+settings.register_profile(
+    "walstream",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("walstream")
 
 _KEPT = "WALSTREAM_TEST_"
 _MARKED_BY = {
