@@ -75,7 +75,7 @@ def settled(database: Database, walstream: Walstream, reader: Reader) -> list[Re
         lambda records: any(
             (r.op.table.name, r.new.get("id")) == ("small", str(last)) for r in records
         ),
-        90,
+        150,
     )
     assert walstream.terminate() == 0, walstream.text
     return reader.read()

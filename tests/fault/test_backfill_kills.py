@@ -65,7 +65,7 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
         walstream.start().until("catching up", 60)
         walstream.kill()
         writing.wait_for_more()
-        walstream.start().until("backfill ended", 90)
+        walstream.start().until("backfill ended", 150)
         writing.wait_for_more()
     agree(database, settled(database, walstream, reader))
 
@@ -110,7 +110,7 @@ def test_what_runs_for_it_is_killed_and_started_again(
         wait_until(lambda: walstream.processes(process), 60, "it runs")
         for one in walstream.processes(process):
             os.kill(one.pid, number)
-        walstream.until("backfill ended", 90).streaming()
+        walstream.until("backfill ended", 150).streaming()
         writing.wait_for_more()
     agree(database, settled(database, walstream, reader))
 
@@ -121,7 +121,7 @@ def test_a_truncated_table_is_read_again(
 ) -> None:
     walstream.start().until("backfill begins", 60)
     database.execute("TRUNCATE load; INSERT INTO load VALUES (7, 7, 'after')")
-    walstream.until("backfill ended", 90)
+    walstream.until("backfill ended", 150)
     agree(database, settled(database, walstream, reader))
 
 
@@ -134,7 +134,7 @@ def test_a_stop_ends_all_that_runs_for_it(
     assert walstream.terminate() == 0
     wait_until(lambda: not any(map(_lives, family)), 10, "all of them ended")
     count = len(reader.read())
-    walstream.start().until("backfill ended", 90)
+    walstream.start().until("backfill ended", 150)
     records = settled(database, walstream, reader)
     assert len(records) > count
     agree(database, records)
@@ -158,7 +158,7 @@ def test_a_table_whose_chunk_fails_is_given_up_and_the_others_stream(
         "CREATE PUBLICATION walstream FOR TABLE load, small,"
         " broken WHERE (10 / (id - 5) > -100)"
     )
-    walstream.start().until("backfill ended", 90)
+    walstream.start().until("backfill ended", 150)
     (given_up,) = walstream.said("table is given up")
     assert given_up["table"] == "public.broken"
     assert "pages 0 to the end" in given_up["error"]
@@ -188,7 +188,7 @@ def test_a_server_that_goes_away_costs_no_table(
         reader.until(lambda records: records, 90)
         server.stop("immediate")
         server.start()
-        walstream.until("backfill ended", 90)
+        walstream.until("backfill ended", 150)
         assert not walstream.said("given up")
         agree(database, settled(database, walstream, reader))
 

@@ -64,7 +64,7 @@ def test_connections_that_are_refused_for_a_while_cost_no_table(
     (first, *_) = walstream.said("a chunk is put back")
     assert "too many connections" in first["error"]
     database.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
-    walstream.until("backfill ended", 90)
+    walstream.until("backfill ended", 150)
     assert walstream.said("backfill ended")[0]["given_up"] == []
     agree(database, settled(database, walstream, reader))
 
@@ -80,7 +80,7 @@ def test_a_right_that_is_taken_away_costs_its_table_alone(
     wait_until(lambda: walstream.said("a chunk is put back"), 60, "it is refused")
     database.execute(what.format(role=role))
     database.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
-    walstream.until("backfill ended", 90)
+    walstream.until("backfill ended", 150)
     assert walstream.said("backfill ended")[0]["given_up"] == ["public.load"]
     (said,) = walstream.said("table is given up")
     assert "42501" in said["error"]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.fault
 LIMIT: Final = 12_000  # rows of a poll: more than are read without Spark
 ROWS: Final = 10 * LIMIT
 MANY: Final = 220_000  # more than a range
-LONGEST_S: Final = 90.0
+LONGEST_S: Final = 150.0
 
 Making = Callable[..., Polled]
 

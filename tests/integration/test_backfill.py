@@ -41,7 +41,7 @@ def test_rows_of_before_and_changes_of_meanwhile_are_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     with load(database, seed=3) as writing:
-        walstream.start().until("backfill ended", 60)
+        walstream.start().until("backfill ended", 150)
         walstream.streaming()
         writing.wait_for_more()
     records = settled(database, walstream, reader)

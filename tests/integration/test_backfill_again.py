@@ -30,11 +30,11 @@ def test_only_backfills_and_ends(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
     walstream.source = {"backfill": "only"}
-    assert walstream.start().wait(90) == 0
+    assert walstream.start().wait(150) == 0
     records = reader.read()
     assert by_position(records) == rows_of(database, "public.load", "public.small")
     assert not database.fetch("SELECT FROM pg_replication_slots")
-    assert walstream.start().wait(30) == 0
+    assert walstream.start().wait(60) == 0
     assert walstream.said("backfilled before")
     assert len(reader.read()) == len(records)
 
@@ -82,7 +82,7 @@ def test_tables_are_sent_again_in_their_place(
 def test_replaced_rows_that_were_deleted_in_a_gap_are_gone(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
-    walstream.start().until("backfill ended", 90)
+    walstream.start().until("backfill ended", 150)
     settled(database, walstream, reader)
     database.execute(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
@@ -122,8 +122,8 @@ def test_a_table_that_is_given_up_is_the_exit_code_until_it_is_mended(
         " WHERE (10 / (id - 5) > -100)"
     )
     walstream.start()
-    walstream.ends_with(5, "public.broken", "division by zero", timeout_s=90)
+    walstream.ends_with(5, "public.broken", "division by zero", timeout_s=150)
     assert len(reader.read()) == 10
     database.execute("ALTER PUBLICATION walstream SET TABLE small, broken")
-    assert walstream.start().wait(90) == 0, walstream.text
+    assert walstream.start().wait(150) == 0, walstream.text
     assert len(reader.read()) == 11

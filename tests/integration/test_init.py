@@ -91,7 +91,7 @@ def test_from_an_empty_folder_to_a_change_in_kafka(
     with log.open("wb") as stderr:
         run = subprocess.Popen([_COMMAND, "run"], cwd=tmp_path, stderr=stderr)
     try:
-        wait_until(lambda: "streaming" in log.read_text(), 60, "it streams")
+        wait_until(lambda: "streaming" in log.read_text(), 150, "it streams")
         database.execute(there + _INSERT)
         with Reader(kafka.bootstrap, topic_prefix) as reader:
             records = reader.count(4)  # three rows were there before

@@ -21,7 +21,7 @@ ROWS: Final = 3000
 POLLED: Final = 25_000
 LIMIT: Final = 12_000  # more than are read without Spark
 FEW: Final = 100
-LONGEST_S: Final = 90.0
+LONGEST_S: Final = 150.0
 STREAMED: Final = f"""
 CREATE TABLE old (id INT PRIMARY KEY, v TEXT);
 INSERT INTO old SELECT i, repeat('o', 100) FROM generate_series(1, {ROWS}) i;
