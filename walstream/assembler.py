@@ -238,10 +238,16 @@ class Assembler:
         if whole:
             row: list[Value] = [OMITTED if value is None else value for value in old]
             return row, any_absent(row)
-        row = list(shape.omitted)
+        if shape.fuller:
+            # of a leaf under FULL, marked as its root's key: what it carries is true
+            row = [OMITTED if value is None else value for value in old]
+        else:
+            row = list(shape.omitted)
         # the key, not what the message marks: a root's may be another one by now
         for index in shape.table.key:
             row[index] = old[index]
+        if shape.fuller:
+            return row, any_absent(row)
         return row, len(shape.table.key) < len(row)
 
 

@@ -41,6 +41,11 @@ class Leaves:
         leaves = self._of.get(oid, {}).values()
         return all(leaf.replica_identity == "f" for leaf in leaves)
 
+    def fuller(self, oid: int) -> bool:
+        """Tell whether an old row may carry more than its root's key."""
+        leaves = self._of.get(oid, {}).values()
+        return any(leaf.replica_identity == "f" for leaf in leaves)
+
     def blind(
         self, relation: Relation, needed: Sequence[str], key: Collection[str]
     ) -> Iterator[Blind]:

@@ -28,6 +28,7 @@ class Shape:
     split: tuple[int, ...]  # columns whose change splits an update
     omitted: list[Value]  # such a row, without them
     whole: bool  # may a null in an old row marked 'O' be believed?
+    fuller: bool  # may an old row marked 'K' carry more than the key?
     blind: tuple[Blind, ...]  # whose old rows do not carry all of `split`
     meter: TableMeter
     width: int  # how many columns a row has
@@ -46,6 +47,7 @@ class Shape:
         self.split = split
         self.omitted = [OMITTED] * len(relation.columns)
         self.whole = True
+        self.fuller = False
         self.blind = ()
         self.meter = meter
         self.width = len(table.columns)
@@ -136,6 +138,7 @@ class Relations:
         split = tuple(sorted(partition_key.union(row_key)))
         shape = Shape(relation, history, table, split, self.meters.of(table.full_name))
         shape.whole = self._leaves.whole(oid)
+        shape.fuller = self._leaves.fuller(oid)
         needed = [names[index] for index in split]
         shape.blind = tuple(self._leaves.blind(relation, needed, key_names))
         known, other = self.shapes, self._unknown

@@ -279,6 +279,23 @@ def test_null_of_a_root_whose_leaves_are_all_full_is_one() -> None:
     ]
 
 
+def test_what_a_full_leafs_old_row_carries_is_taken_under_its_roots_key() -> None:
+    """Marked as the root's key, it has all the same what the leaf logged."""
+    root = relation("id*", "n", "v", "w")
+    leaf = relation("id", "n", "v", "w", identity="f", oid=8, name="t_full")
+    assembler = root_with(leaf, root=root, history=ID)
+    changed = assembler.row(
+        update(["1", None, "x", None], ["2", "10", UNCHANGED, UNCHANGED]), 0
+    )
+    assert changed.old == ["1", OMITTED, "x", OMITTED]
+    assert changed.new == ["2", "10", "x", UNCHANGED]
+    assert changed.key_changed
+    assert changed.absent
+    gone = assembler.row(Delete(1, ["1", "2", "x", "y"], old_whole=False), 0)
+    assert gone.old == ["1", "2", "x", "y"]
+    assert not gone.absent
+
+
 def test_old_rows_are_believed_from_the_leafs_next_description_on() -> None:
     """The ALTER of a leaf counts where the stream tells it, backlog or not."""
     assembler = root_with(KEY_LEAF, root=FULL_ROOT, history=ID)
