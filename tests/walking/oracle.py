@@ -64,7 +64,9 @@ def _went(record: Record, known: tuple[bytes | None, bytes | None]) -> bool:
     hears of that by its Delete (docs/operations.md).
     """
     key, value = known
-    if key != record.key or value is None or record.op.kind is not Kind.INSERT:
+    if key != record.key or record.op.kind is not Kind.INSERT:
+        return False
+    if not (value and record.value):
         return False
     first, again = orjson.loads(value), orjson.loads(record.value)
     rows = first.pop("op")["Insert"], again.pop("op")["Insert"]
