@@ -275,9 +275,8 @@ class Fetcher:
         for lane in lanes:
             while not lane.join(_POLL_S) and self._may_wait(math.inf):
                 with suppress(KafkaException):
-                    self._consumer.poll(
-                        0
-                    )  # what it gives is not stored: it comes again
+                    # what it gives is not stored: it comes again
+                    self._consumer.poll(0)
             if not lane.ended:
                 _log.warning("the handler of %s did not return in time", lane.place)
         # what was revoked meanwhile is another member's to store

@@ -171,18 +171,10 @@ class KeyHistory:
             sure = not any(one.partial for one in about)
         else:
             sure = found is not None and not any(one.vague for one in about)
-        at = self._sets.index(_at(self._sets, lsn))
-        last = self._sets[at]
-        told = replace(before, vain=(columns, marked))
         if sure:
-            told = KeySet(0, marked, columns=columns, oid=oid)
-        told = replace(
-            told,
-            from_lsn=max(lsn, last.from_lsn),
-            partition_key=last.partition_key,
-            told=True,
-        )
-        self._sets.insert(at + 1, told)
+            self._insert(lsn, KeySet(0, marked, columns=columns, oid=oid))
+        else:
+            self._insert(lsn, replace(before, vain=(columns, marked)))
         return True
 
     def let_go_of(self, lsn: Lsn, oid: int, columns: tuple[str, ...]) -> bool:
@@ -192,11 +184,20 @@ class KeyHistory:
         """
         if self.primary_key(lsn, oid, columns) is not None:
             return False
-        at = self._sets.index(_at(self._sets, lsn))
-        gone = KeySet(max(lsn, self._sets[at].from_lsn), (), columns=columns, oid=oid)
-        gone = replace(gone, partition_key=self._sets[at].partition_key, told=True)
-        self._sets.insert(at + 1, gone)
+        self._insert(lsn, KeySet(0, columns=columns, oid=oid))
         return True
+
+    def _insert(self, lsn: Lsn, told: KeySet) -> None:
+        """Have it count from there on; the partition key stays."""
+        at = self._sets.index(_at(self._sets, lsn))
+        last = self._sets[at]
+        told = replace(
+            told,
+            from_lsn=max(lsn, last.from_lsn),
+            partition_key=last.partition_key,
+            told=True,
+        )
+        self._sets.insert(at + 1, told)
 
     def _counting(self, lsn: Lsn, oid: int) -> list[KeySet]:
         """List the sets of a table, but what was told behind there: that is later's."""
