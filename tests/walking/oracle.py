@@ -164,11 +164,17 @@ class Change:
 
 
 class _Unread(RowOf):
-    """A row with nulls in place of what a key change left out.
+    """A row with other values in place of what a key change left out.
 
-    walstream found no such row any more: its Delete is still to come. So nobody is to
-    have it at the next comparison, but old rows until then may say more.
+    walstream found no such row any more, and they are null, or another one under its
+    key, and they are `late`: its Delete is still to come. So nobody is to have it at
+    the next comparison, but old rows until then may say more.
     """
+
+    late: frozenset[str] = frozenset()
+
+    def misses(self, name: str) -> bool:
+        return self[name] is None or name in self.late
 
 
 @dataclass
@@ -309,7 +315,7 @@ class Fold:
         for name, value in record.old.items():
             if isinstance(value, NotSent) or before is None or name not in before:
                 continue
-            unread = isinstance(before, _Unread) and before[name] is None
+            unread = isinstance(before, _Unread) and before.misses(name)
             if before[name] != value and not unread:
                 self._complain(
                     record, f"old {name} is {_cut(value)}, not {_cut(before[name])}"
@@ -325,21 +331,35 @@ class Fold:
             else value
             for name, value in record.new.items()
         }
-        table[new_key] = _Unread(row) if self._is_unread(record, before) else row
+        table[new_key] = self._unread(record, before, row)
 
-    def _is_unread(self, record: Record, before: RowOf | None) -> bool:
-        """Tell whether a null may be a value that was to be read of a row that went."""
+    def _unread(self, record: Record, before: RowOf | None, row: RowOf) -> RowOf:
+        """Mark a row some values of which may have been read when it had gone."""
         place, deleted = self._deleted
         moved = place == (record.op.lsn, record.op.seq_id - 1)
         had = deleted if moved and record.kind is Kind.INSERT else {}
-        return (
+        late = {
+            name
+            for name, value in had.items()
+            if value is not None and len(value) > _TOASTED and row.get(name) != value
+        }
+        for former in (before, had):
+            if isinstance(former, _Unread):
+                late |= former.late & {
+                    name
+                    for name, value in record.new.items()
+                    if isinstance(value, NotSent)
+                }
+        if not (
             isinstance(before, _Unread)
             or isinstance(had, _Unread)
-            or any(
-                value is not None and record.new.get(name) is None
-                for name, value in had.items()
-            )
-        )
+            or late
+            or any(v is not None and row.get(name) is None for name, v in had.items())
+        ):
+            return row
+        unread = _Unread(row)
+        unread.late = frozenset(late)
+        return unread
 
     def _former(self, record: Record, name: str) -> tuple[bytes, bytes]:
         """Give the keys of a record's row before and behind it.
@@ -478,6 +498,8 @@ def _rename_columns(row: RowOf, before: Seen, after: Seen) -> None:
             value = row.pop(old, None)
             if new is not None:
                 row[new] = value
+            if isinstance(row, _Unread) and old in row.late:
+                row.late = row.late - {old} | {new or old}
 
 
 def _differ(key: bytes, wanted: RowOf | None, have: RowOf | None) -> str:
