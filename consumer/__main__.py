@@ -36,9 +36,18 @@ decides), 4 a right is missing, 5 a server that does not answer.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; give the exit code."""
     options = _parser().parse_args(arguments)
+    shown = logging.StreamHandler()
+    # of drivers only warnings and worse: what else they say may hold a password
+    shown.addFilter(
+        lambda record: (
+            record.levelno >= logging.WARNING
+            or record.name.partition(".")[0] in {"consumer", "walstream"}
+        )
+    )
     logging.basicConfig(
         level=logging.INFO if options.verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        handlers=[shown],
     )
     try:
         if options.verb == "tail":

@@ -1,5 +1,6 @@
 """Whether a topic is still the one that the state is about."""
 
+import logging
 import math
 import threading
 import time
@@ -126,7 +127,9 @@ class TopicGuard:
     def _connected(self) -> AdminClient:
         with self._opening:
             if self._admin is None:
-                self._admin = AdminClient(self._settings)
+                self._admin = AdminClient(
+                    self._settings, logger=logging.getLogger("consumer.librdkafka")
+                )
             return self._admin
 
     def _id(self, topic: str) -> str | None:

@@ -1,6 +1,9 @@
 """Logs: one line an entry on stderr, readable on a terminal, JSON elsewhere.
 
-Every text passes the scrubber: no secret reaches a log, whatever a library says.
+Every text passes the scrubber: no secret reaches a log, whatever a library says. What a
+driver says below a warning does not come so far, at any level: py4j logs whole commands
+to the JVM, tasks in base64 and its own key among them, and no scrubber knows a secret
+in another spelling.
 """
 
 import logging
@@ -16,6 +19,7 @@ _LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_OWN: Final = ("walstream", "consumer")  # packages whose loggers may say more
 
 
 def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
@@ -70,6 +74,11 @@ def plain(value: object, scrub: Callable[[str], str]) -> Any:
 class _Bridge(logging.Handler):
     """Passes what libraries log on to structlog."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        # not by their loggers' levels: a library may set its own
+        self.addFilter(_lets_through)
+
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger()
         text = record.getMessage()
@@ -77,6 +86,12 @@ class _Bridge(logging.Handler):
             log.error(text, logger=record.name)
         else:  # librdkafka calls an error what it repairs by itself
             log.debug(text, logger=record.name)
+
+
+def _lets_through(record: logging.LogRecord) -> bool:
+    """Tell whether it may be shown: of libraries only warnings and worse."""
+    own = record.name.partition(".")[0] in _OWN
+    return own or record.levelno >= logging.WARNING
 
 
 def _bridge(level: int) -> None:

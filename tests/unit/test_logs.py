@@ -1,5 +1,7 @@
 """Logs: no secret, one line an entry, whatever is logged."""
 
+import ast
+import base64
 import json
 import logging
 import sys
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
+from tests.cover_own import ROOT
 from walstream import logs
 from walstream.errors import ConfigError
 
@@ -128,6 +131,69 @@ def test_librdkafka_calls_an_error_what_it_repairs(lines: Lines) -> None:
     configured()
     logging.getLogger("librdkafka").error("connection refused")
     assert lines()[0]["level"] == "debug"
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "py4j.java_gateway",
+        "py4j.clientserver",
+        "psycopg",
+        "psycopg.pool",
+        "sqlalchemy.engine.Engine",
+        "asyncio",
+        "librdkafka",
+        "pyspark",
+        "urllib3.connectionpool",
+        "walstreams",
+        "one.that.nobody.knows",
+    ],
+)
+@pytest.mark.parametrize("its_own", [logging.NOTSET, logging.DEBUG])
+@pytest.mark.parametrize("switched", [False, True])
+def test_what_a_library_says_below_a_warning_is_not_logged_at_any_level(
+    lines: Lines, library: str, its_own: int, *, switched: bool
+) -> None:
+    log = configured("info" if switched else "debug")
+    if switched:
+        logs.set_level("debug")
+    theirs = logging.getLogger(library)
+    theirs.setLevel(its_own)
+    try:
+        # "Command to send: ...", a task in base64: no scrubber knows a secret in that
+        theirs.debug("Command to send: %s", base64.b64encode(CANARY.encode()))
+        theirs.info("connected as %s", CANARY)
+        theirs.warning("slow")
+        log.debug("ours")
+    finally:
+        theirs.setLevel(logging.NOTSET)
+    assert [entry["event"] for entry in lines()] == ["slow", "ours"]
+
+
+@pytest.mark.parametrize("own", ["walstream.local.jars", "consumer.lane"])
+def test_own_loggers_follow_the_level(lines: Lines, own: str) -> None:
+    configured("info")
+    logging.getLogger(own).debug("before")
+    logs.set_level("debug")
+    logging.getLogger(own).debug("meanwhile")
+    logs.set_level("error")
+    logging.getLogger(own).error("after")
+    assert [entry["event"] for entry in lines()] == ["meanwhile", "after"]
+
+
+@pytest.mark.parametrize("package", ["walstream", "consumer"])
+def test_no_client_of_kafka_writes_past_the_log(package: str) -> None:
+    clients = ("Producer", "Consumer", "AdminClient")
+    made = [
+        node
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in clients
+    ]
+    assert made
+    for node in made:
+        # without one librdkafka writes to stderr itself, its property `debug` too
+        assert "logger" in {word.arg for word in node.keywords}, ast.unparse(node)
 
 
 def test_numbers_and_nulls_stay_what_they_are(lines: Lines) -> None:

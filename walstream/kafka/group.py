@@ -4,6 +4,7 @@ What is set here keeps the promises: offsets move only when they are told, and a
 over what was deleted shows.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -85,7 +86,10 @@ def places(
         existing = reader.topics()
         bounds = reader.bounds(topic for topic in topics if topic in existing)
     where = [TopicPartition(*place) for place in bounds]
-    consumer = Consumer({**upstream_properties(given, group), "error_cb": _ignore})
+    consumer = Consumer(
+        {**upstream_properties(given, group), "error_cb": _ignore},
+        logger=logging.getLogger("librdkafka"),
+    )
     try:
         answers = consumer.committed(where, timeout=timeout_s) if where else []
     except KafkaException as error:
