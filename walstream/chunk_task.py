@@ -122,7 +122,7 @@ def chunk_task(
         snapshot.lsn,
         tuple(targets),
         leash,
-        config.secrets.values,
+        config.secrets_of(source, topics),
     )
 
 

@@ -105,6 +105,13 @@ class Config(Section):
         """What must be scrubbed from every text that is shown."""
         return self._secrets
 
+    def secrets_of(self, source: str, sinks: Iterable[str]) -> frozenset[str]:
+        """Pick those of a source and of some of its sinks: what a task may know."""
+        found = [self.sources[source], *(self.sinks[name] for name in sinks)]
+        return self.secrets.within(
+            {"carried": [one.model_dump(mode="json") for one in found]}
+        )
+
     def with_secrets(self, values: frozenset[str]) -> Self:
         """Return the same configuration that knows these secrets."""
         copy = self.model_copy()

@@ -49,6 +49,16 @@ class Secrets:
             text = self._known.sub(MASK, text)
         return scrub_shapes(text)
 
+    def within(self, document: Mapping[str, object]) -> frozenset[str]:
+        """Pick those that stand in a part of the configuration, in any spelling."""
+        spelt = set(collect(document))
+        texts = [text for _, text in _leaves(document)]
+        return frozenset(
+            value
+            for value in self.values
+            if value in spelt or any(value in text for text in texts)
+        )
+
     @cached_property
     def _known(self) -> re.Pattern[str] | None:
         forms = {form for value in self.values for form in _forms(value)}

@@ -57,5 +57,5 @@ class PollOrder:
             TableReader(Database(source.url), self.shape),
             tuple(targets),
             leash,
-            config.secrets.values,
+            config.secrets_of(self.source, self.topics),
         )

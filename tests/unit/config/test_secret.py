@@ -27,6 +27,26 @@ def test_a_known_secret_leaves_every_text(
 
 
 @pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        ({"dsn": r"host=h password='it\'s me'"}, "it's me"),
+        ({"dsn": "postgresql://u:it%27s%20me@h/d"}, "it's me"),
+        ({"url": "mysql://u:it%27s%20me@h/d"}, "it's me"),
+        ({"deep": [{"sasl.password": "it's me"}]}, "it's me"),
+        ({"plain": "a word of it's me in a text"}, "it's me"),
+        ({"plain": "nothing"}, None),
+        ({}, None),
+    ],
+)
+def test_a_part_holds_the_secrets_that_stand_in_it_however_spelt(
+    document: dict[str, object], found: str | None
+) -> None:
+    known = {"it's me", "it's not me", *collect(document)}
+    expected = {found, *collect(document)} - {None}
+    assert Secrets(frozenset(known)).within(document) == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         'connection to "host=db password=cAnArY user=x" failed',
