@@ -1,4 +1,4 @@
-"""A chunk's task as it goes to Spark's workers: what it carries, and what it does not."""
+"""A chunk's task as it goes to Spark's workers: what it carries, and what not."""
 
 import pickle
 from pathlib import Path
