@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from tests.fix_postgres import Database
-from tests.fix_spark import MASTER
+from tests.fix_spark import LOCAL, MASTER
 from tests.fix_walstream import Runs
 from tests.folding import by_arrival, by_position, in_place, rows_of
 from tests.load import TABLE, Load
@@ -15,7 +15,7 @@ from tests.reading import Reader, Record
 from tests.running import Walstream
 from tests.waiting import wait_until
 
-SPARK = {"master": MASTER}
+SPARK = {"master": MASTER, "insecure": not LOCAL}
 FILLED = (
     "ALTER TABLE load ALTER note SET STORAGE EXTERNAL;"
     # those that the load changes, with values that its updates leave out, and others

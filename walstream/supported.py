@@ -87,6 +87,8 @@ def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigErro
 def risks(config: Config) -> Iterator[Risk]:
     """Name what is repeated at each start."""
     yield from (Risk(*remark) for remark in config.remarks)
+    if config.spark.insecure:
+        yield Risk("spark.insecure", config_risk.OPEN_CLUSTER)
     for section, parts in (("sources", config.sources), ("sinks", config.sinks)):
         for name, part in parts.items():
             for key, what in config_risk.risks(part).items():

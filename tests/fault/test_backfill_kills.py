@@ -74,7 +74,7 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
 def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:
-    walstream.top = {"spark": {"master": "local-cluster[2,1,1024]"}}
+    walstream.top = {"spark": {"master": "local-cluster[2,1,1024]", "insecure": True}}
     with load(database, seed=8) as writing:
         walstream.start()
         executor = "CoarseGrainedExecutorBackend"

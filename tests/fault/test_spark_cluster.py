@@ -1,7 +1,8 @@
 """A standalone cluster, of a master and two workers: `master` alone is another one.
 
 Tasks run where no lock and no parent reaches them: each chunk is a Kafka transaction,
-and a next start fences those that the last one left.
+and a next start fences those that the last one left. The cluster asks who speaks, and
+encrypts, as walstream wants it off its own machine.
 """
 
 import os
@@ -26,6 +27,11 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
+_CONF = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "of-the-cluster-of-a-test",
+    "spark.network.crypto.enabled": "true",
+}
 
 
 def _free_port() -> int:
@@ -62,7 +68,9 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster")
     port = _free_port()
     url = f"spark://127.0.0.1:{port}"
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    conf = folder / "spark.conf"
+    conf.write_text("".join(f"{key} {value}\n" for key, value in _CONF.items()))
+    here = ("--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(conf))
     with ExitStack() as stack:
         words = (f"{_DEPLOY}.master.Master", "--port", str(port), *here)
         stack.callback(_end, _start(folder, "master", *words))
@@ -83,8 +91,14 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def walstream(database: Database, runs: Runs, master: str) -> Walstream:
     made = filled(database, runs)
-    made.top = {"spark": {"master": master}}
+    made.top = {"spark": {"master": master, "conf": _CONF}}
     return made
+
+
+def test_a_cluster_without_them_is_refused(walstream: Walstream) -> None:
+    master = walstream.top["spark"]["master"]
+    walstream.top = {"spark": {"master": master}}
+    walstream.start().ends_with(2, "spark.master: leads off", "spark.authenticate")
 
 
 def test_rows_of_before_and_changes_of_meanwhile_are_the_table(

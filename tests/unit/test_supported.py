@@ -114,6 +114,13 @@ def test_what_was_given_up_is_named_by_its_key(tmp_path: Path) -> None:
     ]
 
 
+def test_an_open_cluster_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "walstream.toml"
+    open_cluster = '[spark]\nmaster = "yarn"\ninsecure = true\n'
+    path.write_text(TEXT.format(source="", sink="") + open_cluster)
+    assert [risk.key for risk in risks(load(path, {}))] == ["spark.insecure"]
+
+
 def test_what_was_read_in_vain_is_named_too(tmp_path: Path) -> None:
     config = configured(tmp_path).with_remarks([("repliqate.redis_addr", "not asked")])
     assert list(risks(config)) == [("repliqate.redis_addr", "not asked")]

@@ -39,6 +39,7 @@ def check(
             f'is missing: "{config.http.listen}" is reached from elsewhere; write a '
             'secret, or listen = "127.0.0.1:8321"',
         )
+    yield from tls.check_spark(config.spark, environment)
     for key in config.spark.conf:
         if not key.startswith("spark."):
             yield Problem(("spark", "conf", key), "is not Spark's: write spark.…")

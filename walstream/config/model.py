@@ -62,6 +62,10 @@ class Spark(Section):
         ge=1,
         description="Connections to a database at a time, at most.",
     )
+    insecure: bool = Field(
+        default=False,
+        description="Allow a cluster without Spark's authentication and encryption.",
+    )
     conf: Properties = Field(
         default={}, repr=False, description="Any spark.* properties."
     )

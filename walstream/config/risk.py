@@ -7,8 +7,9 @@ RISKS: Final[Mapping[str, str]] = {
     "insecure": "connections are not protected by verified TLS",
     "at_most_once": "records may be lost: the producer's properties allow it",
 }
-
-
+OPEN_CLUSTER: Final = (
+    "whoever reaches Spark's cluster may run code there, and read what tasks carry"
+)
 _SCATTERED: Final = (
     "a row's records go to several partitions: readers see them in any order"
 )

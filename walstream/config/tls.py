@@ -2,18 +2,22 @@
 
 Encryption without verification is none against who stands in between, so libpq's
 `require` and `verify-ca` are refused like no TLS at all, and so is a librdkafka that
-does not compare the broker's name.
+does not compare the broker's name. Spark has its own ways, a shared secret among them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from walstream.config import dsn, engine
+from walstream.config.model import Spark
 from walstream.config.problem import Path, Problem, show_path
 from walstream.config.sink import KafkaSink
 from walstream.config.source import KafkaSource, PostgresSource, SqlSource
+from walstream.config.spark import LOCAL, spark_defaults
 
 FALSE_WORDS: Final = frozenset({"false", "f", "0"})  # as librdkafka reads them
+
+_SPARK_ENCRYPTS: Final = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 
 _MODE_FLAWS: Final = {
     "verify-ca": "does not check whose certificate it is: any other of that authority "
@@ -95,6 +99,35 @@ def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem
                 f"{what}, and its certificate is not verified so: write {right}, "
                 f"or insecure = true in {owner}",
             )
+
+
+def check_spark(spark: Spark, environment: Mapping[str, str]) -> Iterator[Problem]:
+    """Refuse a cluster that anybody may speak to, or overhear.
+
+    Tasks carry connection strings and producer properties, and whoever sends one has
+    it run. SSL alone encrypts, and lets everybody in.
+    """
+    if spark.insecure or LOCAL.fullmatch(spark.master):
+        return
+    given = {**spark_defaults(environment), **spark.conf}
+    lacking = []
+    if not _is_on(given, "spark.authenticate"):
+        lacking.append("spark.authenticate")
+    if not any(_is_on(given, key) for key in _SPARK_ENCRYPTS):
+        lacking.append(_SPARK_ENCRYPTS[0])
+    if lacking:
+        wanted = " and ".join(f'"{key}" = "true"' for key in lacking)
+        yield Problem(
+            ("spark", "master"),
+            "leads off this machine, where tasks carry passwords and rows, and "
+            f"whoever may send one has it run: write {wanted} in [spark.conf] (Spark's "
+            "documentation, Security, says what the cluster needs), or insecure = true "
+            "in [spark]",
+        )
+
+
+def _is_on(properties: Mapping[str, str], key: str) -> bool:
+    return properties.get(key, "").strip().lower() == "true"
 
 
 def brokers(properties: Mapping[str, str]) -> frozenset[str]:

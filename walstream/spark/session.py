@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import structlog
 
 from walstream.config.keyword import MASK, is_secret_key
+from walstream.config.spark import LOCAL, spark_defaults
 from walstream.errors import ConfigError, Transient
 from walstream.java import INSTALL, LOWEST_VERSION, java_version
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 CONNECTIONS: Final = 16
-_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\*|\d+)(?:,\s*\d+)?\])?")
-_PROPERTY: Final = re.compile(r"\s*(spark\.[^\s=:]+)[\s=:]")
 _THROWN: Final = re.compile(r'Exception in thread "main" (?:[\w.]+: )?(.*)')
 _PYTHON: Final = "spark.pyspark.python"
 _SPECULATION: Final = "spark.speculation"
@@ -50,6 +49,10 @@ _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "512m",  # no row passes through it: so it
     # need not become fast, only be there soon and small
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_CLUSTER_DEFAULTS: Final[Mapping[str, str]] = {
+    # what encrypts does not step down to what does not
+    "spark.network.crypto.saslFallback": "false",
 }
 _log = structlog.get_logger()
 
@@ -140,7 +143,7 @@ def check(settings: Settings) -> None:
 
 def slots(master: str) -> int | None:
     """Give the tasks that run at a time; None where a cluster decides."""
-    found = _LOCAL.fullmatch(master)
+    found = LOCAL.fullmatch(master)
     if found is None:
         return None
     cores = found["cores"]
@@ -208,8 +211,8 @@ def _killed() -> Transient:
 def properties(settings: Settings) -> dict[str, str]:
     """Join what is configured and what is set else, below spark-defaults.conf."""
     defaults = dict(_DEFAULTS)
-    if slots(settings.master) is not None:
-        defaults |= _LOCAL_DEFAULTS
+    local = slots(settings.master) is not None
+    defaults |= _LOCAL_DEFAULTS if local else _CLUSTER_DEFAULTS
     for name in spark_defaults(os.environ):
         defaults.pop(name, None)
     return {
@@ -218,19 +221,6 @@ def properties(settings: Settings) -> dict[str, str]:
         "spark.master": settings.master,
         _SPECULATION: "false",
     }
-
-
-def spark_defaults(environment: Mapping[str, str]) -> set[str]:
-    """Name the properties that spark-defaults.conf sets."""
-    home = environment.get("SPARK_HOME")
-    folder = environment.get("SPARK_CONF_DIR") or (home and str(Path(home, "conf")))
-    if not folder:
-        return set()
-    try:
-        text = Path(folder, "spark-defaults.conf").read_text("utf-8", errors="replace")
-    except OSError:
-        return set()
-    return {found[1] for line in text.splitlines() if (found := _PROPERTY.match(line))}
 
 
 @contextmanager

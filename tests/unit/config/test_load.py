@@ -155,6 +155,7 @@ MISTAKES = [
     ),
     ('stat = "x"', "stat: is unknown: did you mean state?"),
     ("[spark]\nmastr = 1", "spark.mastr: is unknown: did you mean master?"),
+    ('[spark]\nmaster = "yarn"', "spark.master: leads off this machine"),
     (
         '[sinks.kafka.topics."a.b"]\nname = "x"\npartition = []',
         'sinks.kafka.topics."a.b".partition: is unknown: did you mean partition_key?',

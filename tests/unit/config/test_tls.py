@@ -1,9 +1,18 @@
 """Servers off this machine need verified TLS, or the word insecure."""
 
+from pathlib import Path
+
 import pytest
 
 from walstream.config import KafkaSink, KafkaSource, PostgresSource, SqlSource
-from walstream.config.tls import broker_hosts, check_kafka, check_postgres, check_sql
+from walstream.config.model import Spark
+from walstream.config.tls import (
+    broker_hosts,
+    check_kafka,
+    check_postgres,
+    check_spark,
+    check_sql,
+)
 
 
 def postgres(
@@ -27,6 +36,56 @@ def kafka(properties: dict[str, str], *, insecure: bool = False) -> str:
     sink = KafkaSink(kind="kafka", producer=properties, insecure=insecure)
     problems = check_kafka(("sinks", "k", "producer"), sink)
     return "\n".join(map(str, problems))
+
+
+def spark(
+    master: str,
+    conf: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    *,
+    insecure: bool = False,
+) -> str:
+    section = Spark(master=master, conf=conf or {}, insecure=insecure)
+    return "\n".join(map(str, check_spark(section, environment or {})))
+
+
+AUTHENTICATES = {"spark.authenticate": "true"}
+ENCRYPTS = {"spark.network.crypto.enabled": "true"}
+SPEAKS_SSL = {"spark.ssl.rpc.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:7077", "yarn", "k8s://h", "local-cluster[1,1,1]"]
+)
+def test_a_cluster_is_refused_unless_it_asks_and_encrypts(master: str) -> None:
+    shown = spark(master)
+    assert shown.startswith("spark.master: leads off this machine")
+    assert '"spark.authenticate" = "true"' in shown
+    assert '"spark.network.crypto.enabled" = "true" in [spark.conf]' in shown
+    assert "insecure = true in [spark]" in shown
+    assert "crypto" not in spark(master, SPEAKS_SSL)
+    assert '"spark.authenticate"' in spark(master, ENCRYPTS)
+    assert '"spark.authenticate"' not in spark(master, AUTHENTICATES)
+    assert "crypto" in spark(master, AUTHENTICATES)
+    off = {**AUTHENTICATES, "spark.network.crypto.enabled": "false"}
+    assert "crypto" in spark(master, off)
+    assert spark(master, AUTHENTICATES | ENCRYPTS) == ""
+    assert spark(master, AUTHENTICATES | SPEAKS_SSL) == ""
+    assert spark(master, insecure=True) == ""
+
+
+def test_sparks_own_file_counts_and_what_is_configured_wins(tmp_path: Path) -> None:
+    environment = {"SPARK_CONF_DIR": str(tmp_path)}
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.authenticate true\nspark.network.crypto.enabled=true\n"
+    )
+    assert spark("yarn", environment=environment) == ""
+    off = {"spark.authenticate": "false"}
+    assert "spark.authenticate" in spark("yarn", off, environment)
+
+
+def test_tasks_on_this_machine_need_nothing() -> None:
+    assert spark("local[*,4]") == spark("local") == ""
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def test_what_is_configured_wins_and_speculation_stays_off() -> None:
     assert given["spark.driver.bindAddress"] == "127.0.0.1"
     on_cluster = properties(Settings("spark://host:7077"))
     assert "spark.driver.bindAddress" not in on_cluster
+    assert on_cluster["spark.network.crypto.saslFallback"] == "false"
 
 
 def test_spark_defaults_win_over_ours(
