@@ -10,14 +10,18 @@ from pathlib import Path
 
 from walstream import config as configuration
 from walstream.config import Config
+from walstream.config.trust import refuse_strangers_folder
 
 
 def load(file: Path | None) -> Config:
     """Load the configuration; then give root up for the owner of the state.
 
-    Secrets are read before that: their files may be root's alone.
+    Secrets are read before that: their files may be root's alone. So it has to be the
+    operator's choice whose state it is, not that of who could put a folder there.
     """
     config = configuration.load(file)
+    if file is None or os.geteuid() == 0:
+        refuse_strangers_folder(Path(config.state), file)
     become_owner(Path(config.state))
     return config
 

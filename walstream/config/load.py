@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from walstream.config import check, document, override, repliqate, secret
+from walstream.config import check, document, override, repliqate, secret, trust
 from walstream.config.interpolation import Interpolation
 from walstream.config.keyword import is_secret_key
 from walstream.config.model import Config
@@ -74,6 +74,7 @@ def _state(config: Config, file: FilePath) -> FilePath:
 def _default_file() -> FilePath:
     for path in DEFAULT_FILES:
         if path.exists():
+            trust.refuse_strangers_file(path)
             return path
     raise ConfigError(
         f"there is no configuration: neither ./{DEFAULT_FILES[0]} nor "

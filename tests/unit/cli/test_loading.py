@@ -56,3 +56,66 @@ def test_a_state_of_ones_own_or_none_yet_changes_nobody(tmp_path: Path) -> None:
     assert after(tmp_path / "missing") == mine()
     (tmp_path / "file").touch()
     assert after(tmp_path / "file" / "state") == mine()
+
+
+CONFIGURATION = """
+[sources.app]
+kind = "postgres"
+dsn = "dbname=app password=${file:secret}"
+sinks = ["kafka"]
+[sinks.kafka]
+kind = "kafka"
+producer = { "bootstrap.servers" = "localhost:9092" }
+"""
+
+
+def loaded(folder: Path, file: str) -> str:
+    """Load as a verb does; say who one is then, or why not."""
+    child = f"""
+import os
+from pathlib import Path
+from walstream.cli.loading import load
+from walstream.errors import ConfigError
+try:
+    load({file})
+except ConfigError as error:
+    print(error)
+else:
+    print(os.geteuid())
+"""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", child],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    ).stdout.strip()
+
+
+def test_in_a_strangers_folder_root_reads_nothing_and_becomes_nobody(
+    tmp_path: Path,
+) -> None:
+    """A command is refused there, until the file is named.
+
+    GIVEN a folder of somebody else, whose file names one that root alone reads
+    WHEN root runs a command there
+    THEN it ends before anything is read.
+    """
+    tmp_path.chmod(0o777)
+    file, state = tmp_path / "walstream.toml", tmp_path / "state"
+    file.write_text(CONFIGURATION)
+    (tmp_path / "secret").write_text("of-root")
+    state.mkdir()
+    assert loaded(tmp_path, "None") == str(os.geteuid())
+    if not given_to(NOBODY, state):
+        return
+    # its own file, and a state that a stranger put beside it
+    said = loaded(tmp_path, "None")
+    assert f"state folder {state} belongs to nobody ({NOBODY})" in said
+    assert "sudo -u nobody walstream" in said
+    assert "state folder" in loaded(tmp_path, "Path('walstream.toml')")
+    given_to(NOBODY, file)
+    said = loaded(tmp_path, "None")
+    assert f"{file} belongs to nobody ({NOBODY})" in said
+    assert "-c ./walstream.toml" in said
+    assert loaded(tmp_path, "Path('walstream.toml')") == str(NOBODY)
