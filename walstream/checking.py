@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from walstream import state_check, supported
+from walstream import file_check, state_check, supported
 from walstream.backfill import checks as backfill_checks
 from walstream.capturing import read_anew
 from walstream.chaining import checks as chained_checks
@@ -75,6 +75,7 @@ def check(config: Config) -> Report:
     folder = Path(config.state)
     whole = [
         *map(_unsupported, supported.unsupported(config)),
+        *file_check.look_at_file(config.plain_secrets_in),
         *state_check.look_at_folder(folder),
         *(_risk(risk) for risk in supported.risks(config)),
     ]

@@ -22,6 +22,20 @@ _REFERENCE: Final = re.compile(rf"(?P<escape>\$\$\{{)|{_ENV}|{_FILE}|(?P<other>\
 _ENV_REFERENCE: Final = re.compile(_ENV)
 
 
+STAND_IN: Final = "0"  # it may stand for a host, a port and a password
+
+
+def without_references(node: Any) -> Any:
+    """Return a copy with `STAND_IN` for each reference: what the file itself says."""
+    if isinstance(node, dict):
+        return {key: without_references(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [without_references(value) for value in node]
+    if isinstance(node, str):
+        return _REFERENCE.sub(lambda it: "${" if it["escape"] else STAND_IN, node)
+    return node
+
+
 class _Unresolved(Exception):
     """Says why; the path is known further up."""
 

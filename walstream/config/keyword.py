@@ -11,7 +11,9 @@ MASK: Final = "***"
 
 HIDDEN_WORDS: Final = (
     r"password|passwd|passphrase|pwd|secret|token|jaas|credential|api[._-]?key"
-    r"|access[._-]?key|private[._-]?key[._-]?pem|key\.pem|oauthbearer\.config"
+    r"|access[._-]?key|private[._-]?key(?:[._-]?pem|(?![\w.-]))|key\.pem|oauthbearer\.config"
+    # of Hadoop's file systems: their names end in an account's or a bucket's
+    r"|account[._-]key(?!provider)|[._-]sas\.|encryption\.key(?![\w.-])"
     r"|assertion\.jwt\.payload|scram_\w+_key"
 )
 _SECRET: Final = re.compile(HIDDEN_WORDS, re.IGNORECASE)

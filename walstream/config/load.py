@@ -14,7 +14,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from walstream.config import check, document, override, repliqate, secret, trust
-from walstream.config.interpolation import Interpolation
+from walstream.config.interpolation import (
+    STAND_IN,
+    Interpolation,
+    without_references,
+)
 from walstream.config.keyword import is_secret_key
 from walstream.config.model import Config
 from walstream.config.problem import Path, Problem, error_of, translate
@@ -34,6 +38,7 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
     if old.problems:
         raise error_of(str(path), old.problems)
     tables = old.tables
+    plain = _has_plain_secrets(tables)
     problems = override.apply(tables, environment)
     interpolation = Interpolation(environment)
     tables = interpolation.expand(tables)
@@ -50,7 +55,10 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
         raise error_of(str(path), map(old.locate, problems))
     secrets = _secrets(tables, interpolation)
     config = config.model_copy(update={"state": _state(config, path)})
-    return config.with_secrets(secrets).with_file(named).with_remarks(old.remarks)
+    config = config.with_secrets(secrets).with_file(named)
+    return config.with_remarks(old.remarks).with_plain_secrets_in(
+        path if plain else None
+    )
 
 
 def _state(config: Config, file: FilePath) -> FilePath:
@@ -157,6 +165,12 @@ def _secrets(tables: Mapping[str, Any], interpolation: Interpolation) -> frozens
     for path, pieces in interpolation.pieces.items():
         found.update(p for p in pieces if _is_secret_piece(path, p, tables))
     return frozenset(value for value in found if len(value) >= secret.SHORTEST)
+
+
+def _has_plain_secrets(tables: Mapping[str, Any]) -> bool:
+    """Tell whether the file itself holds one, and not only says where one is."""
+    found = secret.collect(without_references(tables))
+    return any(text.strip(STAND_IN) for text in found)
 
 
 def _is_secret_piece(path: Path, piece: str, tables: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ process arguments and environments are readable by others.
 import json
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr
@@ -102,6 +103,7 @@ class Config(Section):
 
     _secrets: Secrets = PrivateAttr(default=Secrets())
     _file: str = PrivateAttr(default="")
+    _plain_secrets_in: Path | None = PrivateAttr(default=None)
     _remarks: tuple[tuple[str, str], ...] = PrivateAttr(default=())
 
     @property
@@ -129,6 +131,17 @@ class Config(Section):
         """
         copy = self.model_copy()
         copy._file = path  # noqa: SLF001 - of its own class
+        return copy
+
+    @property
+    def plain_secrets_in(self) -> Path | None:
+        """The file, where secrets stand in it and not beside it; workers ask not."""
+        return self._plain_secrets_in
+
+    def with_plain_secrets_in(self, file: Path | None) -> Self:
+        """Return the same configuration that knows where its secrets stand."""
+        copy = self.model_copy()
+        copy._plain_secrets_in = file  # noqa: SLF001 - of its own class
         return copy
 
     @property
