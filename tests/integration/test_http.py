@@ -44,9 +44,12 @@ class Site:
     port: int
 
     def get(self, path: str, accept: str = "") -> tuple[int, str]:
+        return self.ask("GET", path, accept)
+
+    def ask(self, method: str, path: str, accept: str = "") -> tuple[int, str]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request("GET", path, headers={"Accept": accept})
+            connection.request(method, path, headers={"Accept": accept})
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         finally:
@@ -155,7 +158,8 @@ def test_status_is_what_the_command_says(site: Site) -> None:
 
 
 def test_debug_reaches_every_process(site: Site) -> None:
-    assert site.get("/debug/on")[0] == 200
+    assert site.get("/debug/on")[0] == 400
+    assert site.ask("POST", "/debug/on")[0] == 200
     insert(site, 1)
     worker = {"source": "app", "level": "debug"}
     wait_until(
@@ -163,8 +167,8 @@ def test_debug_reaches_every_process(site: Site) -> None:
         30,
         "the worker logs more",
     )
-    assert site.get("/debug/off")[0] == 200
-    assert site.get("/debug/else")[0] == 400
+    assert site.ask("POST", "/debug/off")[0] == 200
+    assert site.ask("POST", "/debug/else")[0] == 400
 
 
 @pytest.mark.parametrize("scripts", [True, False])

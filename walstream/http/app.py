@@ -66,9 +66,9 @@ class Answers:
 
     async def debug(self, request: Request) -> Response:
         what = request.path_params.get("what", "")
-        if request.method not in {"GET", "POST"} or what not in {"on", "off"}:
-            text = "GET or POST /debug/on or /debug/off"
-            return _text(text, HTTPStatus.BAD_REQUEST)
+        if request.method != "POST" or what not in {"on", "off"}:
+            # not by GET, which a browser sends for an image in anybody's page
+            return _text("POST /debug/on or /debug/off", HTTPStatus.BAD_REQUEST)
         if is_cross_site(request.headers):
             text = "not for the pages of other sites"
             return _text(text, HTTPStatus.FORBIDDEN)

@@ -74,7 +74,9 @@ def test_the_token_is_wanted_everywhere(
     made = app.make(board({"token": TOKEN}), print)
     asked = TestClient(made, base_url="http://127.0.0.1")
     for path in ("/", "/health", "/metrics", "/debug/on", "/nothing"):
-        answer = asked.get(path, headers={"authorization": authorization})
+        method = "POST" if path == "/debug/on" else "GET"
+        headers = {"authorization": authorization}
+        answer = asked.request(method, path, headers=headers)
         wanted = 404 if (code, path) == (200, "/nothing") else code
         assert answer.status_code == wanted
         assert TOKEN not in answer.text
