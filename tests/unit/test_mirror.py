@@ -45,7 +45,6 @@ WITHOUT = {
     "walstream/chaining/sight.py": _SERVERS,
     "walstream/chaining/source.py": _SERVERS,
     "walstream/checking.py": _SERVERS,
-    "walstream/chunk_task.py": _SERVERS,
     "walstream/cli/backfill.py": _SERVERS,
     "walstream/cli/chained.py": _SERVERS,
     "walstream/cli/check.py": _SERVERS,
