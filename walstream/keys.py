@@ -79,6 +79,7 @@ class KeyHistory:
 
     def __init__(self, sets: Sequence[KeySet]) -> None:
         self._sets = list(sets) or [KeySet(0)]
+        self._let_go: set[tuple[int, tuple[str, ...]]] = set()
         self.roots: Mapping[int, RootKeys] = {}  # by oid; of partition roots alone
 
     def at(self, lsn: Lsn) -> KeySet:
@@ -97,6 +98,12 @@ class KeyHistory:
         be added, so nothing that was once found is found otherwise in a replay: see
         docs/decisions.md.
         """
+        found = self._find(lsn, oid, columns)
+        return () if found is None and (oid, columns) in self._let_go else found
+
+    def _find(
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
         sets = self._counting(lsn, oid)
         if not sets:
             return None
@@ -177,15 +184,13 @@ class KeyHistory:
             self._insert(lsn, replace(before, vain=(columns, marked)))
         return True
 
-    def let_go_of(self, lsn: Lsn, oid: int, columns: tuple[str, ...]) -> bool:
+    def let_go_of(self, oid: int, columns: tuple[str, ...]) -> None:
         """Take rows of a table that is gone for keyless, if their key is not known.
 
-        Nobody can name its columns so again. Tells whether anything changed.
+        Nobody can name its columns so again. It is not kept: where their key was not
+        known before, they stopped the source, and a replay finds the table gone, too.
         """
-        if self.primary_key(lsn, oid, columns) is not None:
-            return False
-        self._insert(lsn, KeySet(0, columns=columns, oid=oid))
-        return True
+        self._let_go.add((oid, columns))
 
     def _insert(self, lsn: Lsn, told: KeySet) -> None:
         """Have it count from there on; the partition key stays."""

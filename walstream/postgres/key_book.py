@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import structlog
+
 from walstream.errors import Restart
 from walstream.keyless import Keyless
 from walstream.keys import KeyHistory, KeySet
-from walstream.lsn import NEVER, Lsn
+from walstream.lsn import NEVER, Lsn, show
+from walstream.metrics import LSN, TABLE
 from walstream.pgoutput.messages import Relation
 from walstream.ports import Positions
 from walstream.postgres import roots
@@ -17,6 +20,7 @@ from walstream.root_keys import ROOTS, Place, RootKeys
 
 PartitionKeys = Callable[[str, str], tuple[str, ...]]
 """(schema, table) -> the partition key columns of all sinks"""
+_log = structlog.get_logger()
 
 
 class Keys(Protocol):
@@ -137,8 +141,7 @@ class KeyBook:
             if is_new:
                 history = KeyHistory([replace(gone, from_lsn=0)])
             changed = history.meet_gone(gone)
-            if relation.replica_identity == "f":
-                changed = history.let_go_of(lsn, relation.oid, columns) or changed
+            _let_go(history, relation, gone, place[0], guessed=is_new or changed)
             found = None
         else:
             from_lsn = 0 if is_new else looked.after
@@ -235,6 +238,25 @@ class KeyBook:
         history = KeyHistory.from_json(stored)
         history.forget_below(oldest)
         return history, False
+
+
+def _let_go(
+    history: KeyHistory, relation: Relation, gone: KeySet, lsn: Lsn, *, guessed: bool
+) -> None:
+    """Let rows of a table that is gone pass; say so where they have no key.
+
+    `guessed`: nothing was known of it.
+    """
+    wanted = lsn, gone.oid, gone.columns
+    unknown = guessed or history.primary_key(*wanted) is None
+    history.let_go_of(gone.oid, gone.columns)
+    if relation.replica_identity != "f" or gone.partition_key:
+        return
+    if unknown and not history.primary_key(*wanted):
+        _log.warning(
+            "rows of a dropped table go out without a key: nobody knows it by now",
+            **{TABLE: f"{relation.namespace}.{relation.name}", LSN: show(lsn)},
+        )
 
 
 def _marked(relation: Relation) -> tuple[str, ...] | None:

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from walstream.lsn import NEVER
 from walstream.pgoutput import Column, Relation
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.key_book import KeyBook
+from walstream.root_keys import Place
 from walstream.testing import MemoryPositions
 
 FACTS = TableFacts(
@@ -223,14 +225,37 @@ def test_a_table_that_was_gone_before_it_was_looked_up_says_nothing_of_the_next(
     assert key(made, 150) == key(made, 250) == ("id",)
 
 
-def test_rows_of_a_table_that_is_gone_do_not_stop_for_a_key() -> None:
-    """Its columns cannot be named so again."""
+@pytest.mark.parametrize("place", [(500, 0), (500, 2)])
+def test_rows_of_a_table_that_is_gone_do_not_stop_for_a_key(place: Place) -> None:
+    """Its columns cannot be named so again. What is known of it counts all the same."""
     made = book()
     code = replace(RELATION, columns=[Column(True, "code", 25, -1)])
-    made.meet(code, Looked(None, 910), (500, 0))
+    made.meet(code, Looked(None, 910), place)
     history = made.history(NAME)
     assert history is not None
     assert history.primary_key(500, 7, ("code",)) == ()
+    assert history.primary_key(600, 7, COLUMNS) == ("id",)
+
+
+@pytest.mark.parametrize(
+    ("known", "identity", "said"),
+    [(False, "f", 1), (False, "d", 0), (True, "f", 0)],
+)
+def test_rows_of_a_table_that_is_gone_go_out_without_a_key_and_not_in_silence(
+    known: bool, identity: str, said: int
+) -> None:
+    positions = MemoryPositions()
+    made = KeyBook(positions, lambda _schema, _table: ())
+    if known:
+        made.learn({NAME: replace(FACTS, primary_key=())}, 100, 0)
+    gone = replace(RELATION, replica_identity=identity)
+    with capture_logs() as logs:
+        made.meet(gone, Looked(None, 910), (500, 0))
+    assert [log["table"] for log in logs] == [NAME] * said
+    again = KeyBook(positions, lambda _schema, _table: ())
+    with capture_logs() as logs:
+        again.meet(gone, Looked(None, 920), (500, 0))
+    assert not logs
 
 
 DEFERRED = replace(FACTS, replica_identity="d", key_immediate=False)
