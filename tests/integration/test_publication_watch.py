@@ -337,6 +337,63 @@ def test_what_keeps_no_row_out_does_not_stop(database: Database, change: str) ->
             one.check(connection)
 
 
+# a table that comes, and what it had before that is to be read
+COMES: dict[str, tuple[str, list[str], list[str]]] = {
+    "made UNLOGGED, filled and LOGGED": (
+        "by hand",
+        ["CREATE UNLOGGED TABLE s.b (v text)", "ALTER TABLE s.b SET LOGGED"],
+        ["s.b"],
+    ),
+    "likewise of all, and nothing is toasted": (
+        "all",
+        ["CREATE UNLOGGED TABLE s.b (id int)", "ALTER TABLE s.b SET LOGGED"],
+        ["s.b"],
+    ),
+    "made in another schema": (
+        "by hand",
+        ["CREATE TABLE o.b (v text)", "ALTER TABLE o.b SET SCHEMA s"],
+        ["s.b"],
+    ),
+    "made in another schema of all": (
+        "all",
+        ["CREATE TABLE o.b (v text)", "ALTER TABLE o.b SET SCHEMA s"],
+        [],
+    ),
+    "was a partition": (
+        "all",
+        ["ALTER TABLE root DETACH PARTITION leaf"],
+        ["public.leaf"],
+    ),
+    "altered and emptied": (
+        "by hand",
+        [
+            "CREATE TABLE s.b (id serial PRIMARY KEY, v text)",
+            "ALTER TABLE s.b ADD w int",
+            "GRANT SELECT ON s.b TO PUBLIC",
+            "VACUUM FULL s.b",
+            "TRUNCATE s.b RESTART IDENTITY",
+            "VACUUM FULL pg_attribute",
+            "VACUUM FULL pg_depend",
+        ],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", COMES)
+def test_what_a_table_had_before_it_was_published_is_read(
+    database: Database, how: str
+) -> None:
+    kind, statements, tables = COMES[how]
+    grown: list[list[str]] = []
+    with watching(database, kind, grown=grown.append) as (connection, one, _):
+        one.check(connection)
+        execute(database, statements)
+        one.check(connection)
+        one.check(connection)
+        assert grown == ([tables] if tables else [])
+
+
 DOUBTFUL = {
     "no sequence": (["CREATE TABLE s.bare (id int PRIMARY KEY, v text)"], "s.bare"),
     "nothing is toasted": (["CREATE TABLE s.bare (id serial PRIMARY KEY)"], "s.bare"),

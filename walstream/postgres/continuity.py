@@ -46,6 +46,9 @@ class Sighting:
     schemas: frozenset[str] = frozenset()  # what tells those that are published whole
     unlogged: frozenset[int] = frozenset()  # would be published, but have no WAL
     files: Mapping[int, Files] = field(default_factory=dict)  # but of those by name
+    # rewritten since they were made, or made in another schema: what they had then may
+    # not have been published; asked only of those that came
+    brought: frozenset[int] = field(default=frozenset(), compare=False)
     # these are of now, and not kept
     place: Place = field(default=(0, 0), compare=False)  # of its own row
     places: frozenset[Place] = field(default=frozenset(), compare=False)  # of all
@@ -69,6 +72,7 @@ class Sighting:
             "schemas": sorted(self.schemas),
             "unlogged": sorted(self.unlogged),
             "files": {str(oid): files for oid, files in self.files.items()},
+            "brought": sorted(self.brought),
         }
 
     @classmethod
@@ -96,6 +100,7 @@ class Sighting:
                 int(oid): files_of(*files)
                 for oid, files in stored.get("files", {}).items()
             },
+            brought=frozenset(stored.get("brought", ())),
         )
 
 
@@ -294,9 +299,13 @@ class _Comparison:
         """Tell whether it may have rows from before it was published."""
         for name, made in self._now.items():
             was = self._then[name]
-            if oid in made.ways and oid in was.unlogged:
+            if oid not in made.ways:
+                continue
+            if oid in was.unlogged or oid in made.brought:
                 return True
-            for way in made.ways.get(oid, ()):
+            if made.via_root and any(oid in marks for marks in was.leaves.values()):
+                return True  # it went out as its root's
+            for way in made.ways[oid]:
                 schema = " ".join(way.split()[:3])
                 if way.startswith(NAMED) or (
                     way.startswith(IN_SCHEMA) and schema not in was.schemas

@@ -38,11 +38,13 @@ WITH owned AS MATERIALIZED (
 _FILES: Final = """
   c.relfilenode::bigint, c.reltoastrelid::bigint, coalesce(owned.sequences, '{}')
 """
-# as is_publishable_class in pg_publication.c, but for the persistence
+# as is_publishable_class in pg_publication.c, but for the persistence. The row of a
+# table's system column is as old as the table
 _TABLES: Final = f"""{_OWNED}
 SELECT c.oid::bigint, c.relnamespace::bigint, c.relpersistence::text,
-  coalesce(d.xmin::text::bigint, 0), {_FILES}
-FROM pg_class c LEFT JOIN owned ON owned.oid = c.oid
+  coalesce(d.xmin::text::bigint, 0), a.xmin::text::bigint, {_FILES}
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = -1
+LEFT JOIN owned ON owned.oid = c.oid
 LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass
   AND d.objid = c.oid AND d.objsubid = 0 AND d.refclassid = 'pg_namespace'::regclass
 WHERE c.relkind IN ('r', 'p') AND c.oid >= 16384 AND c.relpersistence IN ('p', 'u')
@@ -64,6 +66,7 @@ class _Table:
     schema: int
     persistence: str
     tie: int  # xmin of what ties it to its schema
+    made: int  # xmin of what is as old as it
     file: int
     toast: int
     sequences: Sequence[Sequence[int]]
@@ -71,6 +74,14 @@ class _Table:
     @property
     def files(self) -> Files:
         return files_of(self.file, self.toast, self.sequences)
+
+    def rewritten(self, oid: int) -> bool:
+        """Tell whether its file is not its first one, though not by TRUNCATE or VACUUM.
+
+        The first one has the table's number. Those keep the TOAST table, which is older
+        than their file; SET LOGGED makes one behind its own.
+        """
+        return self.file not in {0, oid} and not 0 < self.toast < self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +147,9 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
     leaves = _leaves(made, ways, trees.marks)
     tied = {leaf for marks in leaves.values() for leaf in marks}
     files = {leaf: trees.files[leaf] for leaf in tied}
-    files |= {oid: tables[oid].files for oid in ways.keys() & tables.keys()}
+    seen = ways.keys() & tables.keys()
+    files |= {oid: tables[oid].files for oid in seen}
+    brought = {oid for oid in seen if _brought(oid, tables[oid], ways[oid])}
     return Sighting(
         oid=made.oid,
         operations=made.operations,
@@ -153,9 +166,16 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
             unlogged - {leaf for root in leaves for leaf in trees.marks[root]}
         ),
         files={oid: found for oid, found in files.items() if found[0]},
+        brought=frozenset(brought),
         place=made.place,
         places=made.places,
     )
+
+
+def _brought(oid: int, table: _Table, ways: Collection[str]) -> bool:
+    """Tell whether it may have rows that no publication was there for."""
+    moved = table.tie != table.made and all(way.startswith(IN_SCHEMA) for way in ways)
+    return moved or table.rewritten(oid)
 
 
 def _leaves(

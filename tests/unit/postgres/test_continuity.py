@@ -96,6 +96,20 @@ def test_a_partition_that_was_unlogged_is_told_of_its_root() -> None:
 
 def test_what_is_stored_is_read_back_as_it_was() -> None:
     assert Sighting.from_json(SEEN.to_json()) == SEEN
+    brought = replace(SEEN, brought=frozenset({1}))
+    assert Sighting.from_json(brought.to_json()).brought == {1}
+
+
+@pytest.mark.parametrize("via_root", [False, True])
+def test_a_partition_that_is_detached_has_rows_that_went_out_as_its_roots(
+    via_root: bool,
+) -> None:
+    then = replace(SEEN, via_root=via_root)
+    alone = {**SEEN.ways, 20: frozenset({"all"}), 22: frozenset({"all"})}
+    now = replace(then, ways=alone, leaves={2: {21: "700"}})
+    assert compare({"p": then}, {"p": now}, ()).came == ({20} if via_root else set())
+    now = replace(now, brought=frozenset({1, 22}))
+    assert 22 in compare({"p": then}, {"p": now}, ()).came
 
 
 @pytest.mark.parametrize(
