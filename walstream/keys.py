@@ -107,8 +107,8 @@ class KeyHistory:
         sets = self._counting(lsn, oid)
         if not sets:
             return None
-        now = _at(sets, lsn)
-        later = sets[sets.index(now) + 1 :]
+        at = _index(sets, lsn)
+        now, later = sets[at], sets[at + 1 :]
         for one in (now, *later[:1]):
             guess = one is now and not now.columns  # kept by an earlier version
             if one.keyed(columns) and (guess or one.had(columns)):
@@ -194,7 +194,7 @@ class KeyHistory:
 
     def _insert(self, lsn: Lsn, told: KeySet) -> None:
         """Have it count from there on; the partition key stays."""
-        at = self._sets.index(_at(self._sets, lsn))
+        at = _index(self._sets, lsn)
         last = self._sets[at]
         told = replace(
             told,
@@ -249,8 +249,8 @@ class KeyHistory:
         What counts there of other tables that had the name is kept: one may have it
         again in a row that comes.
         """
-        current = self.at(oldest)
-        at = self._sets.index(current)
+        at = _index(self._sets, oldest)
+        current = self._sets[at]
         others = {one.oid: one for one in self._sets[:at] if one.oid != current.oid}
         kept = [replace(one, from_lsn=current.from_lsn) for one in others.values()]
         self._sets = [*kept[-_FORMER:], *self._sets[at:]]
@@ -285,10 +285,15 @@ class KeyHistory:
 
 
 def _at(sets: Sequence[KeySet], lsn: Lsn) -> KeySet:
-    for key_set in reversed(sets):
-        if key_set.from_lsn <= lsn:
-            return key_set
-    return sets[0]
+    return sets[_index(sets, lsn)]
+
+
+def _index(sets: Sequence[KeySet], lsn: Lsn) -> int:
+    """Find where the set stands that counts there: an equal one may stand before it."""
+    for at in reversed(range(len(sets))):
+        if sets[at].from_lsn <= lsn:
+            return at
+    return 0
 
 
 def _vain(

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from walstream.assembler import Assembler
 from walstream.errors import HistoryError
@@ -195,7 +196,8 @@ class Walstream:
         flush = self.server.flush
         place = self.assembler.place
         if state.full or not self.book.knows(relation, place):
-            self.book.meet(relation, Looked(facts, flush), place)
+            with capture_logs():
+                self.book.meet(relation, Looked(facts, flush), place)
         history = self.book.history(NAME)
         assert history is not None
         self.assembler.describe(relation, history)

@@ -185,3 +185,15 @@ def test_columns_that_came_and_went_are_read_alike_when_they_come_again() -> Non
     assert history.primary_key(50, OID, ("i", "v", "c")) == before == ("i",)
     assert history.primary_key(200, OID, ("i", "v", "c")) == ("c",)
     assert not history.settle(50, seen)
+
+
+def test_of_keys_that_a_transaction_tells_the_last_one_counts() -> None:
+    columns = ("id", "code")
+    history = KeyHistory([KeySet(0, ("id",), columns=columns, oid=7)])
+    for lsn, key in ((101, "code"), (101, "id"), (101, "code"), (150, "id")):
+        found = KeySet(900, (key,), columns=columns, oid=7)
+        assert history.tell(lsn, 7, columns, (key,), found)
+        assert history.primary_key(lsn, 7, columns) == (key,)
+        assert history.tells(lsn, 7, columns, (key,))
+    kept = list(history.boundaries())
+    assert kept == sorted(kept)
