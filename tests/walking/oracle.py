@@ -297,7 +297,7 @@ class Fold:
 
     def _apply(self, record: Record) -> None:
         name = self._name(record)
-        if name in self.unknown or _ASIDE.match(record.op.table.name):
+        if self._is_passed_over(record, name):
             return
         table = self.state.setdefault(name, {})
         key, new_key = self._former(record, name)
@@ -332,6 +332,23 @@ class Fold:
             for name, value in record.new.items()
         }
         table[new_key] = self._unread(record, before, row)
+
+    def _is_passed_over(self, record: Record, name: str) -> bool:
+        """Tell whether nobody asks what it does.
+
+        Its rows are not known, or it has no key since nobody can name its table's
+        columns again: that was altered, and dropped before walstream looked
+        (docs/operations.md).
+        """
+        if name in self.unknown or _ASIDE.match(record.op.table.name):
+            return True
+        if record.key != orjson.dumps([record.op.table.full_name]):
+            return False
+        return any(
+            seen.name == name and oid not in change.after
+            for change in self._changes
+            for oid, seen in change.before.items()
+        )
 
     def _unread(self, record: Record, before: RowOf | None, row: RowOf) -> RowOf:
         """Mark a row some values of which may have been read when it had gone."""
