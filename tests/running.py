@@ -138,6 +138,11 @@ class Walstream:
             time.sleep(0.02)
         return self
 
+    def until_said(self, text: str, times: int) -> Self:
+        """Wait until so many entries of this start's log hold the text."""
+        wait_until(lambda: len(self.said(text)) >= times, _START_S, f"{text}: {times}")
+        return self
+
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None

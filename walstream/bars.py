@@ -1,5 +1,6 @@
 """A bar on the terminal for each backfill that runs, and for each poll that is long."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +35,11 @@ class Bars:
         self._tasks: dict[str, TaskID] = {}
 
     def show(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in every source's last report."""
+        """Take in every source's last report; a terminal that is gone shows nothing."""
+        with contextlib.suppress(OSError):
+            self._show(reports)
+
+    def _show(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
         running = [*_backfills(reports), *_polls(reports)]
         if not running:
             self.close()
@@ -67,10 +72,11 @@ class Bars:
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-            self._tasks = {}
+        progress, self._progress = self._progress, None
+        self._tasks = {}
+        if progress is not None:
+            with contextlib.suppress(OSError):
+                progress.stop()
 
 
 def _backfills(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[_Work]:

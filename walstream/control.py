@@ -1,6 +1,7 @@
 """The socket by which other commands reach a running instance: `state/control.sock`.
 
-One line of JSON each way. `{"do": "status"}` is answered at once. `{"do": "borrow",
+One line of JSON each way. `{"do": "status"}` is answered at once, `{"do": "reload"}`
+when the configuration was read and the workers were told. `{"do": "borrow",
 "source": NAME}` is answered when that source's worker has ended; the source is lent for
 as long as the connection lasts, so that a command that dies gives it back. `{"do":
 "backfill", "source": NAME, "tables": [...], "replace": BOOL}` is answered when the
@@ -114,11 +115,12 @@ def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] 
         answer = _call(connection, request)
     if "error" in answer:
         kind = _KINDS.get(answer.get("exit_code", ConfigError.exit_code), ConfigError)
-        raise kind(
-            f"the running walstream refuses for source {request['source']!r}:"
-            f" {answer['error']}"
-        )
+        raise kind(f"the running walstream refuses{_for(request)}: {answer['error']}")
     return answer
+
+
+def _for(request: Mapping[str, Any]) -> str:
+    return f" for source {request['source']!r}" if "source" in request else ""
 
 
 def lent(config: Config, source: str) -> AbstractContextManager[bool]:

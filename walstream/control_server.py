@@ -31,6 +31,9 @@ class Lender(Protocol):
     def status(self) -> dict[str, Any]:
         """Tell how every source is."""
 
+    def reload(self) -> dict[str, Any]:
+        """Go by the configuration as it is now; tell what that changed."""
+
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
@@ -139,12 +142,15 @@ class ControlServer:
         if what == "status":
             self._answer(caller, self._lender.status())
             self._end(caller)
+        elif what == "reload":
+            self._answer(caller, self._lender.reload())
+            self._end(caller)
         elif what == "borrow":
             self._lend(caller, source)
         elif what in _PASSED_ON:
             self._pass_on(caller, source, request)
         else:
-            expected = "status, borrow, backfill or poll was expected"
+            expected = "status, reload, borrow, backfill or poll was expected"
             self._answer(caller, {"error": expected})
             self._end(caller)
 

@@ -51,6 +51,7 @@ class WalstreamError(Exception):
     exit_code: ClassVar[int] = 1
     kind: ClassVar[str] = "defect"  # in metrics
     retryable: ClassVar[bool] = False  # does the same again, later, make sense?
+    renewable: ClassVar[bool] = False  # may credentials that are read anew cure it?
 
     def __init__(
         self, message: str, *, hint: str = "", repair: Repair = NO_REPAIR
@@ -76,6 +77,12 @@ class ConfigError(WalstreamError):
 
     exit_code = 2
     kind = "configuration"
+
+
+class CertificateRefused(ConfigError):
+    """A certificate does not hold: it may have expired, and be replaced by now."""
+
+    renewable = True
 
 
 class HistoryError(WalstreamError):
@@ -110,6 +117,12 @@ class PermissionLacking(WalstreamError):
 
     exit_code = 4
     kind = "permission"
+
+
+class LoginRefused(PermissionLacking):
+    """A server does not let this user in: the password may have been rotated."""
+
+    renewable = True
 
 
 class Transient(WalstreamError):

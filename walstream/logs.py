@@ -6,10 +6,11 @@ to the JVM, tasks in base64 and its own key among them, and no scrubber knows a 
 in another spelling.
 """
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
@@ -20,6 +21,24 @@ _LEVELS: Final = {
     "error": logging.ERROR,
 }
 _OWN: Final = ("walstream", "consumer")  # packages whose loggers may say more
+
+
+class _Stderr:
+    """Standard error that may be gone: a terminal that was closed, a disk that is full.
+
+    Nothing ends for want of a line of the log.
+    """
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+
+STDERR: Final = _Stderr()
 
 
 def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
@@ -46,7 +65,7 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", STDERR)),
         cache_logger_on_first_use=False,
     )
     _bridge(_LEVELS[level])

@@ -8,24 +8,28 @@ import structlog
 
 from walstream import supported
 from walstream.config import Config
+from walstream.reload import Reader
 from walstream.supervisor import Supervisor
 
 _log = structlog.get_logger()
 
 
-def run(config: Config, options: Any) -> int:
-    """Run all sources until they end; give the process's exit code."""
+def run(config: Config, options: Any, reader: Reader | None = None) -> int:
+    """Run all sources until they end; give the process's exit code.
+
+    With a `reader` the configuration can be read again meanwhile.
+    """
     supported.refuse_unsupported(config)
     for risk in supported.risks(config):
         _log.warning(risk.what, key=risk.key)
     if not sys.stderr.isatty():
-        return Supervisor(config, asdict(options)).run()
+        return Supervisor(config, asdict(options), reader=reader).run()
     from rich.console import Console  # noqa: PLC0415 - for somebody who looks on
 
     from walstream.bars import Bars  # noqa: PLC0415 - likewise
 
     bars = Bars(Console(stderr=True))
     try:
-        return Supervisor(config, asdict(options), bars.show).run()
+        return Supervisor(config, asdict(options), bars.show, reader).run()
     finally:
         bars.close()

@@ -1,8 +1,9 @@
 """The supervisor: one worker process a source, started again when it dies.
 
 Holds the signals and the control socket. The first SIGTERM or SIGINT drains, the second
-ends at once. A worker that dies is started again with backoff; one that ends with 2, 3
-or 4 needs an operator and is not, until its source was lent and came back.
+ends at once; SIGHUP has the configuration read again. A worker that dies is started
+again with backoff; one that ends with 2, 3 or 4 needs an operator and is not, until its
+source was lent and came back, or the configuration was read again.
 """
 
 import contextlib
@@ -10,30 +11,32 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from walstream import logs
-from walstream.away.note import AWAY
-from walstream.config import Config
+from walstream.config import Config, Secrets
 from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
-from walstream.errors import ConfigError
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.fleet import Fleet
 from walstream.http.lines import stats_lines
 from walstream.http.listening import listen
 from walstream.lock import FolderLock
-from walstream.meter import added
 from walstream.metrics import ERROR, HINT
 from walstream.notifying import Notifier
+from walstream.reload import Reader, Reloaded, own_changes
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
-from walstream.worker_process import GRACE_S, WorkerProcess
+from walstream.supported import refuse_unsupported
+from walstream.worker_process import GRACE_S
 
 if TYPE_CHECKING:
     from walstream.http.face import Face
@@ -55,24 +58,23 @@ class Supervisor:
         config: Config,
         options: dict[str, Any],
         watch: Watch = lambda _reports: None,
+        reader: Reader | None = None,
     ) -> None:
-        """`watch` is called at each turn."""
+        """`watch` is called at each turn; without a `reader` there is no reload."""
         self._config = config
         self._watch = watch
+        self._reader = reader
         self._selector = selectors.DefaultSelector()
         self._keeper = Keeper(config, self._selector)
-        self._options = {**options, "driver": self._keeper.address}
-        self.workers = [
-            WorkerProcess(config, name, self._options)
-            for name in sorted(config.sources)
-        ]
-        self._away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
-        self._back: dict[str, dict[str, Any]] = {}  # what those counted that are gone
+        self._fleet = Fleet(config, {**options, "driver": self._keeper.address})
+        self._secrets = config.secrets.values  # and those of before a reload
         self._face: Face | None = None
         self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
         self._stats_at = time.monotonic() + config.stats_interval
+        self._hangup = False  # SIGHUP came
+        self._terminal = sys.stderr.isatty()
         self._signals = 0  # received
         self._passed_on = 0  # told to the workers
         self._stop_deadline = 0.0
@@ -94,18 +96,18 @@ class Supervisor:
             self._control.open()
             with self._signals_held():
                 self._start_due()  # they load their libraries while this loads HTTP's
-                self._open_face(sockets)
+                self._open_face(self._config, sockets)
                 while self._goes_on:
                     self._turn()
         finally:
-            for worker in self._everyone:
+            for worker in self._fleet.everyone:
                 worker.kill()
             self._keeper.close()
             self._control.close()
             if self._face is not None:
                 self._face.close()
             lock.release()
-        return max((worker.exit_code or 0 for worker in self.workers), default=0)
+        return max((worker.exit_code or 0 for worker in self._fleet.workers), default=0)
 
     def _listen(self) -> list[socket.socket]:
         """Take the address of HTTP, if there is one to take."""
@@ -120,11 +122,11 @@ class Supervisor:
             _log.warning("HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint})
             return []
 
-    def _open_face(self, sockets: list[socket.socket]) -> None:
+    def _open_face(self, config: Config, sockets: list[socket.socket]) -> None:
         if sockets:
             from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
 
-            self._face = Face(self._config, sockets, self._set_debug)
+            self._face = Face(config, sockets, self._set_debug)
 
     def _set_debug(self, on: bool) -> None:  # noqa: FBT001
         """Have every process log more, or as configured; from any thread."""
@@ -137,37 +139,17 @@ class Supervisor:
             self._level = level
             logs.set_level(level)
             self._keeper.log(level)
-            for worker in self._everyone:
-                worker.log(level)
-
-    @property
-    def _everyone(self) -> list[WorkerProcess]:
-        return [*self.workers, *self._away.values()]
-
-    def _follow_sinks(self) -> None:
-        """Have a worker for each sink that is detached, as the sources' own say."""
-        for worker in self.workers:
-            if worker.lent:
-                continue
-            for sink, told in worker.state.get("away", {}).items():
-                own = WorkerProcess(self._config, worker.source, self._options, sink)
-                if told["phase"] == AWAY and own.name not in self._away:
-                    own.log(self._level)
-                    self._away[own.name] = own
-        for name, own in list(self._away.items()):
-            if own.exit_code is not None and own.pid is None:
-                self._back[name] = self._counted(own)
-                del self._away[name]  # if the sink is still away, it is started again
+            self._fleet.log(level)
 
     @property
     def _goes_on(self) -> bool:
         """Tell whether a source is left; or, once told to stop, anybody who drains."""
-        if any(worker.exit_code is None for worker in self.workers):
+        if any(worker.exit_code is None for worker in self._fleet.workers):
             return True
-        return bool(self._signals and any(one.pid for one in self._away.values()))
+        return bool(self._signals and any(one.pid for one in self._fleet.away.values()))
 
     def _start_due(self) -> None:
-        for worker in self._everyone:
+        for worker in self._fleet.everyone:
             if not self._signals and worker.start_if_due():
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
@@ -175,32 +157,29 @@ class Supervisor:
 
     def _turn(self) -> None:
         if not self._signals:
-            self._follow_sinks()
+            self._fleet.follow_sinks()
         self._start_due()
         self._keeper.tick()
         for key, _ in self._selector.select(_TICK_S):
             key.data()
-        for worker in self._everyone:
+        for worker in self._fleet.everyone:
             stdout = worker.stdout
             worker.reap(stopping=bool(self._signals))
             if stdout is not None and worker.stdout is None:
                 self._selector.unregister(stdout)
             worker.hurry()
+        self._fleet.drop_retired()
+        self._heed_refusals()
         self._control.tick()
+        self._heed_hangup()
         self._follow_level()
         self._tell()
         self._notify()
-        self._watch({worker.name: worker.state for worker in self.workers})
+        self._watch({worker.name: worker.state for worker in self._fleet.workers})
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
-            for worker in self._everyone:
+            for worker in self._fleet.everyone:
                 worker.give_up()
-
-    def _counted(self, worker: WorkerProcess) -> dict[str, Any]:
-        """Give what a worker counted, with those of its name before it."""
-        return cast(
-            "dict[str, Any]", added(self._back.get(worker.name, {}), worker.counted())
-        )
 
     def _tell(self) -> None:
         """Put up what is known; log the figures now and then."""
@@ -218,14 +197,13 @@ class Supervisor:
     def _notify(self) -> None:
         """Tell systemd that this loop turns, and how the workers' are."""
         if self._notifier.due and not self._signals:
-            reports = {worker.name: worker.report() for worker in self.workers}
-            hanging = [worker for worker in self._everyone if worker.hangs]
+            reports = {worker.name: worker.report() for worker in self._fleet.workers}
+            hanging = [worker for worker in self._fleet.everyone if worker.hangs]
             self._notifier.tell(reports, [worker.name for worker in hanging])
             for worker in hanging:
                 worker.end_hanging(self._notifier.patience_s)
 
     def _snapshot(self) -> Snapshot:
-        counted = {worker.name: self._counted(worker) for worker in self._everyone}
         return Snapshot(
             at=time.time(),
             made_at=time.monotonic(),
@@ -233,9 +211,11 @@ class Supervisor:
             started_at=self._started_at,
             stopping=bool(self._signals),
             log_level=self._level,
-            sources={worker.name: worker.knowledge() for worker in self.workers},
-            away={name: worker.knowledge() for name, worker in self._away.items()},
-            counted={**self._back, **counted},
+            sources={worker.name: worker.knowledge() for worker in self._fleet.workers},
+            away={
+                name: worker.knowledge() for name, worker in self._fleet.away.items()
+            },
+            counted=self._fleet.all_counted(),
         )
 
     def status(self) -> dict[str, Any]:
@@ -244,53 +224,122 @@ class Supervisor:
             "pid": os.getpid(),
             "started_at": self._started_at,
             "stopping": bool(self._signals),
-            "sources": {worker.name: worker.report() for worker in self.workers},
-            "away": {name: worker.report() for name, worker in self._away.items()},
+            "sources": {worker.name: worker.report() for worker in self._fleet.workers},
+            "away": {
+                name: worker.report() for name, worker in self._fleet.away.items()
+            },
         }
 
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
-        worker = self._worker(source)
+        worker = self._fleet.worker(source)
         if worker is None:
             return _NO_SOURCE
         return worker.pass_on(word, request)
 
     def answer(self, source: str, number: int) -> Answer | None:
         """Give what a worker says to a request; None: nothing yet."""
-        worker = self._worker(source)
+        worker = self._fleet.worker(source)
         return None if worker is None else worker.answer(number)
 
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""
-        worker = self._worker(source)
+        worker = self._fleet.worker(source)
         if worker is None:
             return _NO_SOURCE
         if self._signals:
             return "it is stopping"
-        for one in self._everyone:
-            if one.source == source:
-                one.lend()
+        for one in self._fleet.of_source(source):
+            one.lend()
         return ""
 
     def is_lent(self, source: str) -> bool:
         """Tell whether the worker that was asked to end has."""
-        own = [one for one in self._everyone if one.source == source]
+        own = self._fleet.of_source(source)
         return bool(own) and all(one.lent and one.pid is None for one in own)
 
     def take_back(self, source: str) -> None:
         """Start the worker again."""
-        for worker in self._everyone:
-            if worker.source == source:
-                worker.take_back(stopping=bool(self._signals))
+        for worker in self._fleet.of_source(source):
+            worker.take_back(stopping=bool(self._signals))
 
-    def _worker(self, source: str) -> WorkerProcess | None:
-        return next((one for one in self.workers if one.name == source), None)
+    def reload(self) -> dict[str, Any]:
+        """Go by the configuration as it is now; tell what that changed."""
+        if self._signals:
+            return Reloaded("it is stopping", Transient.exit_code).answer()
+        if self._reader is None:
+            return Reloaded("it ends by itself, and reads nothing again", 2).answer()
+        return self._follow(self._reader.whole, asked=True).answer()
+
+    def _heed_hangup(self) -> None:
+        if self._hangup and not self._signals:
+            self._hangup = False
+            self.reload()
+
+    def _heed_refusals(self) -> None:
+        """Read passwords anew for whom a server refuses, before it is given up."""
+        refused = [one for one in self._fleet.workers if one.was_refused]
+        if not refused or self._signals or self._reader is None:
+            return
+        self._follow(self._reader.references, asked=False)
+        for worker in refused:
+            if worker.was_refused:  # nothing else was read for it
+                worker.try_again()
+
+    def _follow(self, read: Callable[[], Config], *, asked: bool) -> Reloaded:
+        """Go by what is read; by what was, if that cannot be."""
+        before = self._config
+        try:
+            config = read()
+            refuse_unsupported(config)
+            self._follow_http(config)
+        except WalstreamError as error:
+            problem = before.secrets.scrub(str(error))
+            _log.error(
+                "the configuration is refused: all goes on as before",
+                **{ERROR: problem},
+                hint=f"correct it, then: {before.command('walstream reload')}",
+            )
+            return Reloaded(problem, error.exit_code)
+        if config.state != before.state:
+            config = config.model_copy(update={"state": before.state})
+            _log.warning("another state folder is for the next start: it stays")
+        self._config = config
+        self._secrets |= config.secrets.values
+        logs.configure(self._level, Secrets(self._secrets).scrub)
+        self._stats_at = min(self._stats_at, time.monotonic() + config.stats_interval)
+        self._keeper.take(config)
+        steps = list(self._fleet.take(config, asked=asked))
+        found = Reloaded(
+            changes=tuple(sorted({*own_changes(before, config), *_keys(steps)})),
+            lines=tuple(line for line, _ in steps),
+        )
+        if asked or found.changes:
+            _log.info("the configuration was read", **found.answer())
+        return found
+
+    def _follow_http(self, config: Config) -> None:
+        """Answer by it; raise ConfigError where its address cannot be had."""
+        before, face = self._config.http, self._face
+        if config.http == before:
+            if face is not None:
+                face.board.config = config
+            return
+        sockets: list[socket.socket] = []
+        if config.http.listen and (face is None or config.http.listen != before.listen):
+            sockets = listen(config.http.listen)
+        elif face is not None and config.http.listen:
+            sockets = face.sockets()
+        if face is not None:
+            face.close()
+        self._face = None
+        self._open_face(config, sockets)
 
     @contextmanager
     def _signals_held(self) -> Iterator[None]:
         before = {
             number: signal.signal(number, self._on_signal)
-            for number in (signal.SIGTERM, signal.SIGINT)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         }
         try:
             yield
@@ -298,9 +347,12 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Count and wake: a handler may run between any two steps of the loop."""
-        self._signals += 1
+        if number == signal.SIGHUP and sys.stderr.isatty() == self._terminal:
+            self._hangup = True
+        else:  # a terminal that is closed is gone by then
+            self._signals += 1
         self._wake()
 
     def _wake(self) -> None:
@@ -316,5 +368,10 @@ class Supervisor:
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = self._signals
         self._notifier.stopping(drain_s)
-        for worker in self._everyone:
+        for worker in self._fleet.everyone:
             worker.stop(now=at_once)
+
+
+def _keys(steps: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    for _, keys in steps:
+        yield from keys

@@ -124,6 +124,7 @@ class Worker:
             "repair": error.repair.of_source(self._name).command,
             "exit_code": error.exit_code,
             "final": final,
+            "renewable": error.renewable,
         }
         with contextlib.suppress(WalstreamError):  # the state itself may be at fault
             if self._positions is not None:
@@ -285,7 +286,7 @@ def _end_in_time(stop: Stop) -> None:
         time.sleep(_LOOK_EVERY_S)
     time.sleep(_LATE_S)
     _log.warning("stopped before all was delivered: it will come again")
-    sys.stderr.flush()
+    logs.STDERR.flush()
     os._exit(0)
 
 
@@ -301,6 +302,7 @@ def main() -> int:
     stop = Stop(Waker(), config.shutdown_timeout)
     # the supervisor decides: a terminal's Ctrl-C reaches the whole group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)
     # modules and configuration stay: no collection need look at them again
@@ -327,7 +329,7 @@ def main() -> int:
 def process() -> None:
     """Be a worker's process; never return."""
     code = main()
-    sys.stderr.flush()
+    logs.STDERR.flush()
     # threads may still wait for servers that are away: nothing of theirs matters
     os._exit(code)
 

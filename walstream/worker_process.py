@@ -16,12 +16,14 @@ import structlog
 from walstream.config import Config
 from walstream.control_server import Answer
 from walstream.errors import Transient
-from walstream.meter import added
 from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE
+from walstream.reload import Effective
+from walstream.renewal import Renewal
 from walstream.retry import Backoff
 from walstream.snapshot import SILENT_S
 from walstream.stall import HANGS_S, StallWatch
+from walstream.worker_counts import WorkerCounts
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
 _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
@@ -29,8 +31,8 @@ _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGA
 _HISTORY: Final = 3
 _NICE: Final = 10
 _HEALTHY_S: Final = 30.0
+_FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
 _FIRST_WORD_S: Final = 120.0
-_COUNTED: Final = ("metrics", "errors")
 _LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
     *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
     *("tables", "beside", "backfill_record", "away"),
@@ -52,6 +54,10 @@ class WorkerProcess:
         self.heard_at = 0.0  # monotonic
         self.exit_code: int | None = None  # final: it is not started again
         self.lent = False  # to another command, which uses the source's state
+        self.retired = False  # its source, or sink, is configured no more
+        self._renewed_at = 0.0  # it was asked to end, for another configuration
+        self._effective: Effective | None = None  # what its process was started with
+        self._renewal = Renewal(config.reload_grace)
         self._config = config
         self._options = {**options, "sink": sink}
         self._process: subprocess.Popen[bytes] | None = None
@@ -64,8 +70,8 @@ class WorkerProcess:
         self._stalls = StallWatch()
         self._level: str = config.log_level
         self._last: dict[str, Any] = {}  # said by the last process that ended
-        self._before: dict[str, Any] = {}  # what its processes counted that ended
-        self._added: tuple[Any, dict[str, Any]] = None, {}  # for which state, and what
+        self._ended_with: dict[str, Any] = {}  # the error of that one
+        self._counts = WorkerCounts()
         self._deaths = 0  # of processes that nobody had asked to end
 
     @property
@@ -98,6 +104,7 @@ class WorkerProcess:
         self._started_at = now
         self._died_with = None
         self._stalls = StallWatch()
+        self._effective = Effective.of(self._config, self.source)
         self._tell(
             json.dumps(
                 {
@@ -158,15 +165,72 @@ class WorkerProcess:
     def take_back(self, *, stopping: bool) -> None:
         """Start it again, whatever it had ended with; not while all is stopping."""
         self.lent = False
-        if stopping and self._process is None:
+        if (stopping or self.retired) and self._process is None:
             self.exit_code = 0
+        self._start_again()
+
+    def _start_again(self) -> None:
         self._start_at = 0.0
         self._backoff.reset()
 
+    def take(self, config: Config, *, asked: bool = True) -> list[str]:
+        """Go by another configuration; name what of it is different for this one.
+
+        Where something is, it drains and ends, and is started again. So is one that had
+        ended with an error, if somebody `asked`: what it lacked may be there.
+        """
+        self._config = config
+        self._renewal.grace_s = config.reload_grace
+        to = Effective.of(config, self.source)
+        changes = list(self._effective.changes(to)) if self._effective else []
+        if self._process is None:
+            if (self.exit_code and asked) or changes or self.retired:
+                self.exit_code = None
+                self._start_again()
+        elif (changes or self.retired) and not self.lent:
+            self._renew()
+        self.retired = False
+        return changes
+
+    def _renew(self) -> None:
+        if not self._renewed_at:
+            self._renewed_at = time.monotonic()
+            self._tell("stop")
+
+    def retire(self) -> None:
+        """Drain and end it for good: it is configured no more."""
+        self.retired = True
+        if self._process is not None:
+            self._renew()
+        elif not self.lent:
+            self.exit_code = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it was retired, and nothing of it is left."""
+        return self.retired and self._process is None and not self.lent
+
+    @property
+    def was_refused(self) -> bool:
+        """Tell whether it ended since a server refused its password or certificate."""
+        error = self._ended_with
+        ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
+        return bool(ended and error.get("final") and error.get("renewable"))
+
+    def try_again(self) -> bool:
+        """Have one that was refused tried again after a while; False: it is over."""
+        if not self._renewal.goes_on():
+            self._ended_with = {}  # that was it
+            return False
+        self._died_with, self.exit_code = self.exit_code, None
+        self._start_later()
+        return True
+
     def hurry(self) -> None:
-        """Kill one that is lent and drains for too long."""
+        """Kill one that drains for too long to be lent, or to begin again."""
+        since = self._lent_at if self.lent else self._renewed_at
         drain_s = self._config.shutdown_timeout + GRACE_S
-        if self.lent and time.monotonic() > self._lent_at + drain_s:
+        if since and time.monotonic() > since + drain_s:
             self.kill()
 
     def give_up(self) -> None:
@@ -190,6 +254,8 @@ class WorkerProcess:
             with contextlib.suppress(ValueError):
                 self.state = json.loads(lines[-1])
             self.heard_at = time.monotonic()
+            if self.state.get("state") in _FLOWS:
+                self._renewal.flows()
         return bool(data)
 
     @property
@@ -232,7 +298,7 @@ class WorkerProcess:
         """Tell what is known of it."""
         now = time.monotonic()
         silent_s = now - self.heard_at
-        told = {key: self.state[key] for key in self.state if key not in _COUNTED}
+        told = WorkerCounts.strip(self.state)
         # what it said before it was started anew is not how it is
         current = told if self._heard else {}
         runs = self._process is not None
@@ -255,38 +321,39 @@ class WorkerProcess:
 
     def counted(self) -> dict[str, Any]:
         """Give what all its processes counted; it never falls."""
-        told, found = self._added
-        if told is not self.state:  # adding up takes longer than all else of a turn
-            counted = {key: self.state[key] for key in _COUNTED if key in self.state}
-            found = added(self._before, counted)
-            self._added = self.state, found
-        return {**found, "deaths": self._deaths}
+        return {**self._counts.of(self.state), "deaths": self._deaths}
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
         """Hear its last words, and keep what it counted."""
         if process.stdout is not None:
             while select.select([process.stdout], [], [], 0)[0] and self.hear():
                 pass
-        counted = {key: self.state.pop(key) for key in _COUNTED if key in self.state}
-        self._before = added(self._before, counted)
+        self._counts.keep(self.state)
+        self.state = WorkerCounts.strip(self.state)
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                with contextlib.suppress(BrokenPipeError):  # nothing is to be told now
+                    pipe.close()
+        self._process = None
+        self._last = {**self._last, **self.state}
+        self._ended_with = self.state.get("error") or {}
+        self.state, self._partial = {}, b""  # the state folder knows how it ended
 
     def reap(self, *, stopping: bool) -> None:
         """See whether it has ended, and decide whether it is started again."""
         if self._process is None or (code := self._process.poll()) is None:
             return
         self._end(self._process)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                with contextlib.suppress(
-                    BrokenPipeError
-                ):  # it has ended: nothing to tell any more
-                    pipe.close()
-        self._process = None
-        self._last = {**self._last, **self.state}
-        self.state, self._partial = {}, b""  # the state folder knows how it ended
         lived_s = time.monotonic() - self._started_at
-        if self.lent:
-            return
+        renewed_at, self._renewed_at = self._renewed_at, 0.0
+        if renewed_at and not (stopping or self.lent):
+            self.exit_code = 0 if self.retired else None
+            self._start_again()
+        elif not self.lent:
+            self._decide(code, lived_s, stopping=stopping)
+
+    def _decide(self, code: int, lived_s: float, *, stopping: bool) -> None:
+        """Start it again, unless its end is for good."""
         if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S and not self.sink:
             folder = Path(self._config.state) / self.name
             _log.error(
@@ -306,11 +373,14 @@ class WorkerProcess:
                 self._backoff.reset()
             self._died_with = code
             self._deaths += 1
-            wait_s = self._backoff.next()
-            self._start_at = time.monotonic() + wait_s
-            _log.error(
-                "worker ended, starting it again",
-                **{SOURCE: self.name},
-                exit_code=code,
-                wait_s=round(wait_s, 1),
-            )
+            self._start_later()
+
+    def _start_later(self) -> None:
+        wait_s = self._backoff.next()
+        self._start_at = time.monotonic() + wait_s
+        _log.error(
+            "worker ended, starting it again",
+            **{SOURCE: self.name},
+            exit_code=self._died_with,
+            wait_s=round(wait_s, 1),
+        )

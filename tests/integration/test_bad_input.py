@@ -87,7 +87,7 @@ def test_a_wrong_password_is_refused_and_a_right_one_is_never_shown(
     assert CANARY not in walstream.text
 
     secret.write_text(make_conninfo(dsn, password=CANARY))
-    walstream.top = {"log_level": "debug"}
+    walstream.top = {"log_level": "debug", "reload_grace": "0s"}
     walstream.start().streaming()
     for pid in (walstream.pid, walstream.worker_pid()):
         process = psutil.Process(pid)

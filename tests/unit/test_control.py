@@ -47,6 +47,9 @@ class Sources:
     def status(self) -> dict[str, Any]:
         return {"pid": 7}
 
+    def reload(self) -> dict[str, Any]:
+        return {"changes": ["memory"], "lines": []}
+
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         if source != "app":
             return "no such source"
@@ -114,6 +117,13 @@ def test_a_running_instance_tells_its_status(tmp_path: Path) -> None:
         assert ask_status(folder) == {"pid": 7}
         assert (folder / "control.sock").stat().st_mode & 0o777 == 0o600
     assert not (folder / "control.sock").exists()
+
+
+def test_a_running_instance_reloads_and_says_what_that_changed(tmp_path: Path) -> None:
+    assert ask(tmp_path, {"do": "reload"}, 1.0) is None
+    with running(tmp_path):
+        answer = ask(tmp_path, {"do": "reload"}, 5.0)
+    assert answer == {"changes": ["memory"], "lines": []}
 
 
 def test_without_an_instance_the_lock_is_taken(tmp_path: Path) -> None:

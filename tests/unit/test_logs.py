@@ -4,6 +4,7 @@ import ast
 import base64
 import json
 import logging
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -212,3 +213,23 @@ def test_terminal_gets_readable_lines_without_secrets(
     assert CANARY not in logged
     assert "to ***" in logged
     assert not logged.startswith("{")
+
+
+def test_a_log_that_cannot_be_written_ends_nothing() -> None:
+    code = (
+        "from walstream import logs; import structlog\n"
+        "logs.configure('info', str)\n"
+        "for _ in range(100): structlog.get_logger().info('x' * 100_000)\n"
+        "logs.STDERR.flush(); print('went on', flush=True)\n"
+        "import os; os._exit(0)"
+    )
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stdout) == (0, "went on\n")

@@ -6,24 +6,53 @@ instance could not read, and what root may read tells nothing of what it may.
 
 import os
 import pwd
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from walstream import config as configuration
-from walstream.config import Config
+from walstream.config import Config, Written
 from walstream.config.trust import refuse_strangers_folder
 
 
 def load(file: Path | None) -> Config:
-    """Load the configuration; then give root up for the owner of the state.
+    """Load the configuration; then give root up for the owner of the state."""
+    config = configuration.load(file)
+    give_root_up(config, file)
+    return config
+
+
+def give_root_up(config: Config, file: Path | None) -> None:
+    """Go on as the owner of the state, of whom nobody else made one.
 
     Secrets are read before that: their files may be root's alone. So it has to be the
     operator's choice whose state it is, not that of who could put a folder there.
     """
-    config = configuration.load(file)
     if file is None or os.geteuid() == 0:
         refuse_strangers_folder(Path(config.state), file)
     become_owner(Path(config.state))
-    return config
+
+
+class Again:
+    """A configuration that can be read again, with what the command line says."""
+
+    def __init__(self, written: Written, overrides: Mapping[str, Any]) -> None:
+        self._written = written
+        self._overrides = dict(overrides)
+
+    def whole(self) -> Config:
+        """Read the file, and what it refers to."""
+        written = self._written.again()
+        config = self._overridden(written)
+        self._written = written
+        return config
+
+    def references(self) -> Config:
+        """Read what it refers to, as the file was when it was last read."""
+        return self._overridden(self._written)
+
+    def _overridden(self, written: Written) -> Config:
+        return written.config().model_copy(update=self._overrides)
 
 
 def become_owner(folder: Path) -> None:

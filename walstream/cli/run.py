@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from walstream import config as configuration
 from walstream import logs
-from walstream.cli.loading import load
+from walstream.cli.loading import Again, give_root_up
 from walstream.cli.options import ConfigFile
 from walstream.options import Options
 from walstream.run import run as run_all
@@ -47,13 +48,16 @@ def run(  # noqa: PLR0913 - an option each
 ) -> None:
     """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
 
+    SIGHUP reads the configuration again, as walstream reload does.
     Sources of kind = "sql" are polled: tables of other databases that only grow.
 
     Example: walstream run -c walstream.toml
     """
-    config = load(file)
-    if verbose:
-        config = config.model_copy(update={"log_level": "debug"})
+    written = configuration.Written.read(file)
+    overrides = {"log_level": "debug"} if verbose else {}
+    reader = Again(written, overrides)
+    config = reader.references()
+    give_root_up(config, file)
     logs.configure(config.log_level, config.secrets.scrub)
     options = Options(
         adopt_slot=adopt_slot,
@@ -61,4 +65,4 @@ def run(  # noqa: PLR0913 - an option each
         accept_partitions=accept_partitions,
         accept_timeline=accept_timeline,
     )
-    raise typer.Exit(run_all(config, options))
+    raise typer.Exit(run_all(config, options, reader))

@@ -15,6 +15,7 @@ VERBS: Final = {  # what walstream.cli.VERB calls it: a function, or a group of 
     "init": "init",
     "check": "check_command",
     "status": "status",
+    "reload": "reload",
     "backfill": "backfill",
     "poll": "poll",
     "config": "config",

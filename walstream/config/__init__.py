@@ -5,7 +5,7 @@ names the keys and never shows a secret.
 """
 
 from walstream.config.field import Format
-from walstream.config.load import load
+from walstream.config.load import Written, load
 from walstream.config.model import Config, Http, Spark
 from walstream.config.render import mask, schema
 from walstream.config.secret import Secrets
@@ -48,6 +48,7 @@ __all__ = [
     "Source",
     "Spark",
     "SqlSource",
+    "Written",
     "load",
     "mask",
     "schema",

@@ -8,6 +8,8 @@ mean together.
 import json
 import os
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -30,11 +32,48 @@ DEFAULT_FILES: Final = (
 )
 
 
+@dataclass(frozen=True)
+class Written:
+    """A file as it was written: what it refers to is read at each `config`."""
+
+    file: FilePath
+    named: str  # as an operator names it again; "" is the default's
+    tables: document.Document = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def read(
+        cls, path: FilePath | None, environment: Mapping[str, str] = os.environ
+    ) -> "Written":
+        """Read the file alone; raise ConfigError where it cannot be parsed."""
+        named = "" if path is None else str(path.absolute())
+        path = path or _default_file()
+        return cls(path, named, document.read(path), environment)
+
+    def again(self) -> "Written":
+        """Read the same file anew."""
+        if not self.named:
+            trust.refuse_strangers_file(self.file)
+        return Written(
+            self.file, self.named, document.read(self.file), self.environment
+        )
+
+    def config(self) -> Config:
+        """Read what it refers to, and check everything.
+
+        Raises one ConfigError for all that is wrong.
+        """
+        return _checked(self)
+
+
 def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read and check everything; raise one ConfigError for all that is wrong."""
-    named = "" if path is None else str(path.absolute())
-    path = path or _default_file()
-    old = repliqate.convert(document.read(path))
+    return Written.read(path, environment).config()
+
+
+def _checked(written: Written) -> Config:
+    path, environment = written.file, written.environment
+    old = repliqate.convert(deepcopy(written.tables))
     if old.problems:
         raise error_of(str(path), old.problems)
     tables = old.tables
@@ -55,7 +94,7 @@ def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> 
         raise error_of(str(path), map(old.locate, problems))
     secrets = _secrets(tables, interpolation)
     config = config.model_copy(update={"state": _state(config, path)})
-    config = config.with_secrets(secrets).with_file(named)
+    config = config.with_secrets(secrets).with_file(written.named)
     return config.with_remarks(old.remarks).with_plain_secrets_in(
         path if plain else None
     )

@@ -83,6 +83,12 @@ class Config(Section):
         default=20.0,
         description="How long a SIGTERM may drain before the process ends anyway.",
     )
+    reload_grace: Duration = Field(
+        default=600.0,
+        description="How long a source that has streamed is tried again when its server"
+        " refuses the password or a certificate: meanwhile ${file:} and ${env:} are"
+        " read anew before each try.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least level that is logged."
     )

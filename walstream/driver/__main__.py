@@ -177,6 +177,6 @@ if __name__ == "__main__":
     code = 0
     with contextlib.suppress(SystemExit):
         code = main()
-    sys.stderr.flush()
+    logs.STDERR.flush()
     # a JVM that died leaves threads of py4j waiting for it
     os._exit(code)

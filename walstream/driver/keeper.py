@@ -75,6 +75,14 @@ class Keeper:
         }
         self._tell(json.dumps(order))
 
+    def take(self, config: Config) -> None:
+        """Start the next driver by this; one that runs with another Spark ends."""
+        old, self._config = self._config, config
+        if self._process is not None and (
+            old.spark != config.spark or old.secrets != config.secrets
+        ):
+            self._process.terminate()  # who waits for it connects to the next one
+
     def log(self, level: str) -> None:
         """Have this driver, and those after it, log from this level on."""
         self._level = level

@@ -61,7 +61,7 @@ class Answers:
 
     async def metrics(self, request: Request) -> Response:
         accept = request.headers.get("accept", "")
-        body, content_type = self.written.of(self._truth(), accept)
+        body, content_type = self.written.of(self.board.config, self._truth(), accept)
         return Response(body, headers={"content-type": content_type})
 
     async def debug(self, request: Request) -> Response:
@@ -85,7 +85,7 @@ class Answers:
 
 def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
     """Make the application, with its guard."""
-    answers = Answers(board, set_debug, exposition.Written(board.config))
+    answers = Answers(board, set_debug, exposition.Written())
     errors = Errors()
     any_method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     app = Starlette(

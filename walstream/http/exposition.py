@@ -62,20 +62,17 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
 class Written:
     """The last answer: with many tables one costs more than all else that is asked."""
 
-    def __init__(
-        self, config: Config, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._config = config
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._of: tuple[float, str] | None = None  # which snapshot, and for whom
         self._at = 0.0
         self._answer = b"", ""
 
-    def of(self, truth: Truth, accept: str) -> tuple[bytes, str]:
+    def of(self, config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
         """Write it anew when something was told since, or half a second went by."""
         of, now = (truth.snapshot.made_at, accept), self._clock()
         if of != self._of or now - self._at >= _FRESH_S:
-            self._answer = write(self._config, truth, accept)
+            self._answer = write(config, truth, accept)
             self._of, self._at = of, now
         return self._answer
 

@@ -79,6 +79,10 @@ class Face:
         self._thread.start()
         _log.info("HTTP listens", address=self.address)
 
+    def sockets(self) -> list[socket.socket]:
+        """Copy what it listens on, for a successor: nobody else gets the address."""
+        return [one.dup() for one in self._sockets]
+
     def close(self) -> None:
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True

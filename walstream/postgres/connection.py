@@ -18,6 +18,7 @@ from walstream.errors import (
     RESET,
     ConfigError,
     HistoryError,
+    LoginRefused,
     PermissionLacking,
     PublicationLost,
     SlotLost,
@@ -104,7 +105,11 @@ def session(dsn: str) -> Iterator[Connection]:
 
 _PUBLICATION_GONE: Final = re.compile('publication ".*" does not exist')
 _STREAM: Final = ("streaming", "reading slot")
-_DENIED: Final = {"42501", "28000", "28P01"}
+_DENIED: Final = {
+    "42501": PermissionLacking,
+    "28000": LoginRefused,
+    "28P01": LoginRefused,
+}
 _SLOT_GONE: Final = {"55000", "58P01"}
 _UNDEFINED: Final = "42704"
 
@@ -117,8 +122,8 @@ def translate(error: psycopg.Error, doing: str) -> WalstreamError:
         if (tried := error.pgconn) is None:
             return refused(doing, text)
         return refused(doing, text, tried.user.decode(), tried.db.decode())
-    if state in _DENIED:
-        return PermissionLacking(
+    if refusal := _DENIED.get(state):
+        return refusal(
             f"{doing}: {text}", hint="grant the right to the dsn's role, then run again"
         )
     if state == _UNDEFINED and _PUBLICATION_GONE.match(text):

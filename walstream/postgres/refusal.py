@@ -10,7 +10,9 @@ from typing import Final
 
 from walstream.errors import (
     NO_REPAIR,
+    CertificateRefused,
     ConfigError,
+    LoginRefused,
     PermissionLacking,
     Repair,
     Transient,
@@ -34,13 +36,11 @@ _REFUSALS: Final = (
     _Refusal("not currently accepting", Transient, _AGAIN),
     _Refusal("max_wal_senders", Transient, "raise max_wal_senders, or end a replica"),
     _Refusal(
-        "password authentication failed", PermissionLacking, "correct user or password"
+        "password authentication failed", LoginRefused, "correct user or password"
     ),
-    _Refusal("no password supplied", PermissionLacking, "add the password to the dsn"),
-    _Refusal(
-        "authentication failed", PermissionLacking, "correct the role or pg_hba.conf"
-    ),
-    _Refusal("pg_hba.conf", PermissionLacking, "allow this host in pg_hba.conf"),
+    _Refusal("no password supplied", LoginRefused, "add the password to the dsn"),
+    _Refusal("authentication failed", LoginRefused, "correct the role or pg_hba.conf"),
+    _Refusal("pg_hba.conf", LoginRefused, "allow this host in pg_hba.conf"),
     _Refusal(
         "permission denied to start WAL sender",
         PermissionLacking,
@@ -61,13 +61,13 @@ _REFUSALS: Final = (
     ),
     _Refusal(
         "is not permitted to log in",
-        PermissionLacking,
+        LoginRefused,
         "let the dsn's role log in",
         "ALTER ROLE {role} LOGIN;",
     ),
     _Refusal(
         'FATAL:  role "',
-        PermissionLacking,
+        LoginRefused,
         "create the role, or correct the dsn",
         "CREATE ROLE {role} LOGIN REPLICATION;",
     ),
@@ -76,8 +76,10 @@ _REFUSALS: Final = (
     ),
     _Refusal("invalid connection option", ConfigError, "correct the dsn"),
     _Refusal("server does not support SSL", ConfigError, "switch TLS on in the server"),
-    _Refusal("certificate verify failed", ConfigError, "correct sslrootcert"),
-    _Refusal("does not match host name", ConfigError, "correct the dsn's host name"),
+    _Refusal("certificate verify failed", CertificateRefused, "correct sslrootcert"),
+    _Refusal(
+        "does not match host name", CertificateRefused, "correct the dsn's host name"
+    ),
 )
 _HBA: Final = re.compile(
     r'pg_hba\.conf.* for host "(?P<host>[^"]*)", user "(?P<user>.*)",'

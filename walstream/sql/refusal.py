@@ -11,7 +11,9 @@ from sqlalchemy.exc import DBAPIError
 
 from walstream.errors import (
     NO_REPAIR,
+    CertificateRefused,
     ConfigError,
+    LoginRefused,
     PermissionLacking,
     Repair,
     Transient,
@@ -25,7 +27,9 @@ _CORRECT: Final = "correct the configuration, or create what is missing"
 _HINTS: Final[dict[type[WalstreamError], str]] = {
     Transient: _AGAIN,
     PermissionLacking: _GRANT,
+    LoginRefused: _GRANT,
     ConfigError: _CORRECT,
+    CertificateRefused: _CORRECT,
 }
 # by the code that ends the words: who may hold the lock
 _LOCKED: Final[dict[str, Repair]] = {
@@ -46,9 +50,8 @@ _Codes = TypeVar("_Codes")
 
 # MariaDB and MySQL manuals, error codes
 _MYSQL: Final[dict[Kind, frozenset[int]]] = {
-    PermissionLacking: frozenset(
-        {1044, 1045, 1130, 1142, 1143, 1227, 1370, 1698, 1820, 1862, 3118, 3955, 4151}
-    ),
+    LoginRefused: frozenset({1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151}),
+    PermissionLacking: frozenset({1044, 1142, 1143, 1227, 1370}),
     ConfigError: frozenset({1049, 1051, 1054, 1109, 1146, 1356, 1932, 2059, 2061}),
     Transient: frozenset(
         {1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1080, 1129, 1152}
@@ -59,22 +62,23 @@ _MYSQL: Final[dict[Kind, frozenset[int]]] = {
 }
 # PostgreSQL manual, appendix "Error Codes": the whole code, or its class
 _POSTGRES: Final[dict[Kind, tuple[str, ...]]] = {
-    PermissionLacking: ("28", "42501"),
+    LoginRefused: ("28",),
+    PermissionLacking: ("42501",),
     ConfigError: ("3D000", "3F000", "42P01", "42703", "55000", "0A000"),
     Transient: ("08", "40", "53", "57", "58", "55006", "55P03"),
 }
 # libpq keeps the SQLSTATE of a refused connection to itself
 _POSTGRES_WORDS: Final[tuple[tuple[str, Kind], ...]] = (
-    ("authentication failed", PermissionLacking),
-    ("no password supplied", PermissionLacking),
-    ("pg_hba.conf", PermissionLacking),
-    ("is not permitted to log in", PermissionLacking),
+    ("authentication failed", LoginRefused),
+    ("no password supplied", LoginRefused),
+    ("pg_hba.conf", LoginRefused),
+    ("is not permitted to log in", LoginRefused),
     ("permission denied for database", PermissionLacking),
-    ('role "', PermissionLacking),
+    ('role "', LoginRefused),
     ('database "', ConfigError),
     ("server does not support SSL", ConfigError),
-    ("certificate verify failed", ConfigError),
-    ("does not match host name", ConfigError),
+    ("certificate verify failed", CertificateRefused),
+    ("does not match host name", CertificateRefused),
     ("invalid connection option", ConfigError),
     ("invalid URI", ConfigError),
 )

@@ -336,15 +336,17 @@ def test_nothing_is_written_twice_for_one_report_but_time_goes_on() -> None:
     made = all_kinds({})
     truth = made.truth()
     assert truth is not None
-    written = exposition.Written(made.config, lambda: now[0])
-    first, _ = written.of(truth, "")
-    assert written.of(truth, "")[0] is first
-    openmetrics_text, kind = written.of(truth, "application/openmetrics-text")
+    written = exposition.Written(lambda: now[0])
+    first, _ = written.of(made.config, truth, "")
+    assert written.of(made.config, truth, "")[0] is first
+    openmetrics_text, kind = written.of(
+        made.config, truth, "application/openmetrics-text"
+    )
     assert (openmetrics_text is first, "openmetrics" in kind) == (False, True)
-    again, _ = written.of(truth, "")
+    again, _ = written.of(made.config, truth, "")
     now[0] += 0.6
-    assert written.of(truth, "")[0] is not again
+    assert written.of(made.config, truth, "")[0] is not again
     other = all_kinds({}, made_at=time.monotonic() + 1).truth()
     assert other is not None
-    last, _ = written.of(truth, "")
-    assert written.of(other, "")[0] is not last
+    last, _ = written.of(made.config, truth, "")
+    assert written.of(made.config, other, "")[0] is not last

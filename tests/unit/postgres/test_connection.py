@@ -5,7 +5,9 @@ import pytest
 from psycopg import conninfo, errors
 
 from walstream.errors import (
+    CertificateRefused,
     ConfigError,
+    LoginRefused,
     PermissionLacking,
     PublicationLost,
     SlotLost,
@@ -88,8 +90,8 @@ def test_text_that_is_no_dsn_is_refused_without_showing_it() -> None:
     ("state", "text", "kind"),
     [
         ("42501", "permission denied for table t", PermissionLacking),
-        ("28P01", "password authentication failed", PermissionLacking),
-        ("28000", "role is not permitted to log in", PermissionLacking),
+        ("28P01", "password authentication failed", LoginRefused),
+        ("28000", "role is not permitted to log in", LoginRefused),
         ("42704", 'publication "p" does not exist', PublicationLost),
         ("42704", 'replication slot "s" does not exist', SlotLost),
         ("55000", "can no longer get changes from replication slot", SlotLost),
@@ -121,17 +123,17 @@ def test_what_a_plain_session_meets_says_nothing_of_the_slot() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ('FATAL:  password authentication failed for user "u"', PermissionLacking),
-        ("fe_sendauth: no password supplied", PermissionLacking),
-        ("FATAL:  no pg_hba.conf entry for host", PermissionLacking),
-        ('FATAL:  role "u" does not exist', PermissionLacking),
-        ('FATAL:  role "u" is not permitted to log in', PermissionLacking),
+        ('FATAL:  password authentication failed for user "u"', LoginRefused),
+        ("fe_sendauth: no password supplied", LoginRefused),
+        ("FATAL:  no pg_hba.conf entry for host", LoginRefused),
+        ('FATAL:  role "u" does not exist', LoginRefused),
+        ('FATAL:  role "u" is not permitted to log in', LoginRefused),
         ('FATAL:  permission denied for database "d"', PermissionLacking),
         ("FATAL:  permission denied to start WAL sender", PermissionLacking),
         ("FATAL:  must be superuser or replication role to start", PermissionLacking),
         ('FATAL:  database "d" does not exist', ConfigError),
         ("server does not support SSL, but SSL was required", ConfigError),
-        ("SSL error: certificate verify failed", ConfigError),
+        ("SSL error: certificate verify failed", CertificateRefused),
         ("connection refused", Transient),
         ("timeout expired", Transient),
         ("could not translate host name", Transient),

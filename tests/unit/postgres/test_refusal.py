@@ -2,7 +2,13 @@
 
 import pytest
 
-from walstream.errors import ConfigError, PermissionLacking, Transient, WalstreamError
+from walstream.errors import (
+    ConfigError,
+    LoginRefused,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
 from walstream.postgres.refusal import hba_line, refused
 
 HBA = (
@@ -41,7 +47,7 @@ def test_who_is_not_known_gets_no_statement() -> None:
     ("text", "kind"),
     [
         ('FATAL:  database "d" does not exist', ConfigError),
-        ("FATAL:  password authentication failed for user", PermissionLacking),
+        ("FATAL:  password authentication failed for user", LoginRefused),
     ],
 )
 def test_what_no_statement_cures_is_left_to_a_person(

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError
 from walstream.errors import (
     ConfigError,
     HistoryError,
+    LoginRefused,
     PermissionLacking,
     Transient,
     WalstreamError,
@@ -39,7 +40,7 @@ class DataError(Error):
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (OPERATIONAL(1045, "Access denied for user 'u'@'h'"), PermissionLacking),
+        (OPERATIONAL(1045, "Access denied for user 'u'@'h'"), LoginRefused),
         (OPERATIONAL(1142, "SELECT command denied"), PermissionLacking),
         (OPERATIONAL(1049, "Unknown database 'd'"), ConfigError),
         (pymysql.err.ProgrammingError(1146, "Table 'd.t' doesn't exist"), ConfigError),
@@ -49,7 +50,7 @@ class DataError(Error):
         (OPERATIONAL(1040, "Too many connections"), Transient),
         (OPERATIONAL(1205, "Lock wait timeout exceeded"), Transient),
         (psycopg.errors.InsufficientPrivilege("denied for t"), PermissionLacking),
-        (psycopg.errors.InvalidPassword("wrong"), PermissionLacking),
+        (psycopg.errors.InvalidPassword("wrong"), LoginRefused),
         (psycopg.errors.UndefinedTable('relation "t"'), ConfigError),
         (psycopg.errors.UndefinedColumn('column "c"'), ConfigError),
         (psycopg.errors.AdminShutdown("terminating connection"), Transient),
@@ -58,12 +59,12 @@ class DataError(Error):
         (psycopg.errors.CrashShutdown("bye"), Transient),
         (
             psycopg.OperationalError(f'{LOGIN}role "r" does not exist'),
-            PermissionLacking,
+            LoginRefused,
         ),
-        (psycopg.OperationalError(f"{LOGIN}no pg_hba.conf entry"), PermissionLacking),
+        (psycopg.OperationalError(f"{LOGIN}no pg_hba.conf entry"), LoginRefused),
         (
             psycopg.OperationalError(f"{LOGIN}password authentication failed for u"),
-            PermissionLacking,
+            LoginRefused,
         ),
         (psycopg.OperationalError(f'{LOGIN}database "d" does not exist'), ConfigError),
         (psycopg.OperationalError("failed to resolve host 'h'"), Transient),

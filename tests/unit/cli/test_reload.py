@@ -1,0 +1,70 @@
+"""What `walstream reload` prints. The reload: tests/integration/test_reload.py."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from walstream import control
+from walstream.cli.main import app
+from walstream.errors import ConfigError
+
+FILE = """
+[sources.app]
+kind = "postgres"
+dsn = "host=/run/postgresql"
+sinks = ["log"]
+[sinks.log]
+kind = "log"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "walstream.toml"
+    made.write_text(FILE)
+    return made
+
+
+def answering(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | None
+) -> list[tuple[Path, dict[str, Any]]]:
+    asked = []
+
+    def ask(
+        folder: Path, request: dict[str, Any], _wait_s: float
+    ) -> dict[str, Any] | None:
+        asked.append((folder, request))
+        return answer
+
+    monkeypatch.setattr(control, "ask", ask)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "printed"),
+    [
+        ({"changes": [], "lines": []}, "nothing is different\n"),
+        (
+            {"changes": ["memory"], "lines": ["source 'app' begins again"]},
+            "source 'app' begins again\nchanged: memory\n",
+        ),
+    ],
+)
+def test_it_prints_what_was_done_and_for_which_keys(
+    monkeypatch: pytest.MonkeyPatch, file: Path, answer: dict[str, Any], printed: str
+) -> None:
+    asked = answering(monkeypatch, answer)
+    done = CliRunner().invoke(app, ["reload", "-c", str(file)])
+    assert (done.exit_code, done.output) == (0, printed)
+    assert asked == [(file.parent / "state", {"do": "reload"})]
+
+
+def test_where_none_runs_it_says_how_to_start_one(
+    monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    answering(monkeypatch, None)
+    done = CliRunner().invoke(app, ["reload", "-c", str(file)])
+    assert isinstance(done.exception, ConfigError)
+    assert str(done.exception.hint) == f"walstream run -c {file} starts one"
