@@ -10,7 +10,7 @@ The catalog tells the primary key of now, a Relation message the columns of then
 set also keeps the columns that the table had, and the table's oid.
 
 Under DEFAULT a Relation message tells the primary key of then, too: such a set counts
-from its place on alone.
+from its place on alone, also within a transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from walstream.lsn import Lsn
-from walstream.root_keys import RootKeys
+from walstream.root_keys import Place, RootKeys
 
 _FORMER: Final = 4  # tables that had a name before, of which the keys are kept
 
@@ -38,9 +38,18 @@ class KeySet:
     numbers: tuple[int, ...] = ()  # of its columns; 0: generated, and maybe not sent
     # of a description that told nothing: its columns, and what it marked
     vain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    from_seq: int = 0  # and within the first of them: from this number on
+
+    @property
+    def since(self) -> Place:
+        return self.from_lsn, self.from_seq
+
+    def counting(self, place: Place) -> "KeySet":
+        """Give the same, from another place on."""
+        return replace(self, from_lsn=place[0], from_seq=place[1])
 
     def says_as(self, other: "KeySet") -> bool:
-        return replace(self, from_lsn=0) == replace(other, from_lsn=0)
+        return self.counting((0, 0)) == other.counting((0, 0))
 
     def had(self, columns: Sequence[str]) -> bool:
         """Tell whether the table had these columns, in this order, and maybe others.
@@ -87,10 +96,10 @@ class KeyHistory:
 
         Its partition key counts; for the primary key see `primary_key`.
         """
-        return _at(self._sets, lsn)
+        return _at(self._sets, (lsn, 0))
 
     def primary_key(
-        self, lsn: Lsn, oid: int, columns: tuple[str, ...]
+        self, lsn: Lsn, oid: int, columns: tuple[str, ...], seq_id: int = 0
     ) -> tuple[str, ...] | None:
         """Find the primary key of a table that had these columns; None: not known.
 
@@ -98,16 +107,16 @@ class KeyHistory:
         be added, so nothing that was once found is found otherwise in a replay: see
         docs/decisions.md.
         """
-        found = self._find(lsn, oid, columns)
+        found = self._find((lsn, seq_id), oid, columns)
         return () if found is None and (oid, columns) in self._let_go else found
 
     def _find(
-        self, lsn: Lsn, oid: int, columns: tuple[str, ...]
+        self, place: Place, oid: int, columns: tuple[str, ...]
     ) -> tuple[str, ...] | None:
-        sets = self._counting(lsn, oid)
+        sets = self._counting(place, oid)
         if not sets:
             return None
-        at = _index(sets, lsn)
+        at = _index(sets, place)
         now, later = sets[at], sets[at + 1 :]
         for one in (now, *later[:1]):
             guess = one is now and not now.columns  # kept by an earlier version
@@ -133,21 +142,23 @@ class KeyHistory:
             and self._sets[-1].partition_key == now.partition_key
         ):
             return False
-        from_lsn = max(now.from_lsn, self._sets[-1].from_lsn)
-        self._sets.append(replace(now, from_lsn=from_lsn))
+        self._append(now, now.from_lsn)
         return True
 
+    def _append(self, one: KeySet, lsn: Lsn) -> None:
+        self._sets.append(one.counting(max((lsn, 0), self._sets[-1].since)))
+
     def tells(
-        self, lsn: Lsn, oid: int, columns: tuple[str, ...], marked: tuple[str, ...]
+        self, place: Place, oid: int, columns: tuple[str, ...], marked: tuple[str, ...]
     ) -> bool:
         """Tell whether it is kept what a description under DEFAULT says of the key.
 
         Not whether it follows: from what is found later, something else may.
         """
-        sets = self._counting(lsn, oid)
+        sets = self._counting(place, oid)
         if not sets:
             return False
-        now = _at(sets, lsn)
+        now = _at(sets, place)
         if now.vain is not None:
             return now.vain == (columns, marked)
         key = set(now.primary_key)
@@ -155,7 +166,7 @@ class KeyHistory:
 
     def tell(
         self,
-        lsn: Lsn,
+        place: Place,
         oid: int,
         columns: tuple[str, ...],
         marked: tuple[str, ...],
@@ -169,19 +180,19 @@ class KeyHistory:
         gone. Nothing behind this place was sent under another key: a place that was
         passed told it then. Tells whether anything changed.
         """
-        if self.tells(lsn, oid, columns, marked):
+        if self.tells(place, oid, columns, marked):
             return False
-        sets = self._counting(lsn, oid) or [KeySet(0, vague=True)]
-        before = _at(sets, lsn)
+        sets = self._counting(place, oid) or [KeySet(0, vague=True)]
+        before = _at(sets, place)
         about = [before] if found is None else [before, found]
         if marked:
             sure = not any(one.partial for one in about)
         else:
             sure = found is not None and not any(one.vague for one in about)
         if sure:
-            self._insert(lsn, KeySet(0, marked, columns=columns, oid=oid))
+            self._insert(place, KeySet(0, marked, columns=columns, oid=oid))
         else:
-            self._insert(lsn, replace(before, vain=(columns, marked)))
+            self._insert(place, replace(before, vain=(columns, marked)))
         return True
 
     def let_go_of(self, oid: int, columns: tuple[str, ...]) -> None:
@@ -192,36 +203,30 @@ class KeyHistory:
         """
         self._let_go.add((oid, columns))
 
-    def _insert(self, lsn: Lsn, told: KeySet) -> None:
+    def _insert(self, place: Place, told: KeySet) -> None:
         """Have it count from there on; the partition key stays."""
-        at = _index(self._sets, lsn)
+        at = _index(self._sets, place)
         last = self._sets[at]
-        told = replace(
-            told,
-            from_lsn=max(lsn, last.from_lsn),
-            partition_key=last.partition_key,
-            told=True,
-        )
-        self._sets.insert(at + 1, told)
+        told = replace(told, partition_key=last.partition_key, told=True)
+        self._sets.insert(at + 1, told.counting(max(place, last.since)))
 
-    def _counting(self, lsn: Lsn, oid: int) -> list[KeySet]:
+    def _counting(self, place: Place, oid: int) -> list[KeySet]:
         """List the sets of a table, but what was told behind there: that is later's."""
-        return [one for one in self._of(oid) if one.from_lsn <= lsn or not one.told]
+        return [one for one in self._of(oid) if one.since <= place or not one.told]
 
-    def settle(self, lsn: Lsn, seen: KeySet) -> bool:
-        """Keep that `seen.columns` came at `lsn`, and `seen.from_lsn` found the rest.
+    def settle(self, place: Place, seen: KeySet) -> bool:
+        """Keep that `seen.columns` came there, and `seen.from_lsn` found the rest.
 
         Columns that came and went while nobody looked, or a key that is not all among
         them: the set that counts there gets a next one now, so that none that is found
         later is taken for it in a replay. Tells whether anything changed.
         """
         sets = self._of(seen.oid)
-        if not sets or not sets[-1].columns or _at(sets, lsn) is not sets[-1]:
+        if not sets or not sets[-1].columns or _at(sets, place) is not sets[-1]:
             return False
         if sets[-1].had(seen.columns) and sets[-1].keyed(seen.columns):
             return False
-        from_lsn = max(seen.from_lsn, self._sets[-1].from_lsn)
-        self._sets.append(replace(sets[-1], from_lsn=from_lsn))
+        self._append(sets[-1], seen.from_lsn)
         return True
 
     def meet_gone(self, gone: KeySet) -> bool:
@@ -234,14 +239,13 @@ class KeyHistory:
             return False
         same = [one for one in self._sets if one.columns == gone.columns]
         key = same[-1].primary_key if same else ()
-        from_lsn = max(gone.from_lsn, self._sets[-1].from_lsn)
-        self._sets.append(replace(gone, primary_key=key, from_lsn=from_lsn))
+        self._append(replace(gone, primary_key=key), gone.from_lsn)
         return True
 
     @property
     def known_from(self) -> Lsn:
         """From which LSN on `at` is right: what counted below may be forgotten."""
-        return self._sets[0].from_lsn
+        return self._sets[0].from_lsn + bool(self._sets[0].from_seq)
 
     def forget_below(self, oldest: Lsn) -> None:
         """Drop sets that no replay can need: none begins below `oldest`.
@@ -249,15 +253,15 @@ class KeyHistory:
         What counts there of other tables that had the name is kept: one may have it
         again in a row that comes.
         """
-        at = _index(self._sets, oldest)
+        at = _index(self._sets, (oldest, 0))
         current = self._sets[at]
         others = {one.oid: one for one in self._sets[:at] if one.oid != current.oid}
-        kept = [replace(one, from_lsn=current.from_lsn) for one in others.values()]
+        kept = [one.counting(current.since) for one in others.values()]
         self._sets = [*kept[-_FORMER:], *self._sets[at:]]
 
     def boundaries(self) -> Iterable[Lsn]:
         """List the LSNs at which the set changes."""
-        return (key_set.from_lsn for key_set in self._sets[1:])
+        return (one.from_lsn + bool(one.from_seq) for one in self._sets[1:])
 
     def to_json(self) -> list[dict[str, Any]]:
         return [asdict(key_set) for key_set in self._sets]
@@ -278,20 +282,21 @@ class KeyHistory:
                     vague=fields.get("vague", True),
                     numbers=tuple(fields.get("numbers", ())),
                     vain=_vain(fields.get("vain")),
+                    from_seq=fields.get("from_seq", 0),
                 )
                 for fields in sets
             ]
         )
 
 
-def _at(sets: Sequence[KeySet], lsn: Lsn) -> KeySet:
-    return sets[_index(sets, lsn)]
+def _at(sets: Sequence[KeySet], place: Place) -> KeySet:
+    return sets[_index(sets, place)]
 
 
-def _index(sets: Sequence[KeySet], lsn: Lsn) -> int:
+def _index(sets: Sequence[KeySet], place: Place) -> int:
     """Find where the set stands that counts there: an equal one may stand before it."""
     for at in reversed(range(len(sets))):
-        if sets[at].from_lsn <= lsn:
+        if sets[at].since <= place:
             return at
     return 0
 

@@ -120,7 +120,8 @@ class Relations:
             told = kept if kept is not None and kept.fits(names) else told
         named = told if told.names else described
         full = told.full
-        key = history.primary_key(self._lsn, oid, names) if full else ()
+        lsn, seq_id = self._place
+        key = history.primary_key(lsn, oid, names, seq_id) if full else ()
         key_names = set(key or ()) if full else told.columns
         row_key = tuple(
             [

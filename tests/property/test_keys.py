@@ -97,15 +97,22 @@ class Server:
         self.state, self.other = replace(came, version=version), self.state
         self.keys.append(set(self.state.key))
 
+    def _transact(self, changes: list[str], where: int) -> None:
+        """Run them in one transaction, with rows before and behind each."""
+        states = [self.state]
+        for how in changes:
+            self.change(how, where)
+            states.append(self.state)
+        self.wal.append(states)
+
     def change(self, how: str, where: int) -> None:
         """Run DDL; `where` chooses what it is about.
 
-        "in ...": in one transaction, between a row and another.
+        "in ..., ...": in one transaction, each between a row and another.
         """
         old = self.state
         if how.startswith(_WITHIN):
-            self.change(how.removeprefix(_WITHIN), where)
-            self.wal.append([old, self.state])
+            self._transact(how.removeprefix(_WITHIN).split(", "), where)
             return
         columns, key, numbers = list(old.columns), old.key, list(old.numbers)
         free = [name for name in NAMES if name not in columns]
@@ -281,7 +288,10 @@ _COMES_BACK: Final[Steps] = [
     *(("trade", 0), ("write", 0), ("read", 0), ("confirm", 0), ("write", 0)),
     *(("read", 0), ("replace", 1)),
 ]
-_IDENTITIES: Final = ["default", "full", "in default", "in full", "defer"]
+_IDENTITIES: Final = [
+    *("default", "full", "in default", "in full", "defer"),
+    *("in default, replace, full", "in replace, full", "in replace, default, unkey"),
+]
 _DDL: Final = ["rename", "swap", "add", "drop", "lose", "recreate", "replace", "unkey"]
 
 
@@ -358,7 +368,9 @@ def told_steps(draw: st.DrawFn) -> Steps:
     """Change the key under DEFAULT alone, where a row tells it."""
     drawn: Steps = []
     for how, where in draw(steps("replace", "unkey", "analyze")):
-        if how in {"replace", "unkey"}:
+        if how in {"replace", "unkey"} and draw(st.booleans()):
+            drawn.append((f"{_WITHIN}default, {how}, full, analyze", where))
+        elif how in {"replace", "unkey"}:
             drawn += [("default", 0), (how, where), ("write", 0)]
             if draw(st.booleans()):
                 drawn.append(("read", draw(st.integers(0, 4))))

@@ -179,21 +179,33 @@ def test_a_table_that_is_gone_has_the_key_of_its_name_and_columns() -> None:
 def test_columns_that_came_and_went_are_read_alike_when_they_come_again() -> None:
     history = KeyHistory([known(0, "iv", "i")])
     seen = known(100, "ivc", "")
-    assert history.settle(50, seen)
+    assert history.settle((50, 0), seen)
     before = history.primary_key(50, OID, ("i", "v", "c"))
     assert history.change(known(200, "ivc", "c"))
     assert history.primary_key(50, OID, ("i", "v", "c")) == before == ("i",)
     assert history.primary_key(200, OID, ("i", "v", "c")) == ("c",)
-    assert not history.settle(50, seen)
+    assert not history.settle((50, 0), seen)
 
 
-def test_of_keys_that_a_transaction_tells_the_last_one_counts() -> None:
+def test_of_keys_that_a_transaction_tells_each_counts_from_its_place() -> None:
     columns = ("id", "code")
     history = KeyHistory([KeySet(0, ("id",), columns=columns, oid=7)])
-    for lsn, key in ((101, "code"), (101, "id"), (101, "code"), (150, "id")):
+    told = [((100, 2), "code"), ((100, 4), "id"), ((100, 6), "code"), ((150, 0), "id")]
+    for place, key in told:
         found = KeySet(900, (key,), columns=columns, oid=7)
-        assert history.tell(lsn, 7, columns, (key,), found)
-        assert history.primary_key(lsn, 7, columns) == (key,)
-        assert history.tells(lsn, 7, columns, (key,))
-    kept = list(history.boundaries())
-    assert kept == sorted(kept)
+        assert history.tell(place, 7, columns, (key,), found)
+    again = KeyHistory.from_json(history.to_json())
+    for (lsn, seq_id), key in [*told, ((100, 1), "id"), ((100, 7), "code")]:
+        assert again.primary_key(lsn, 7, columns, seq_id) == (key,)
+    for place, key in told:
+        assert again.tells(place, 7, columns, (key,))
+    assert list(again.boundaries()) == [101, 101, 101, 150]
+
+
+def test_of_equal_sets_at_one_place_the_last_one_counts() -> None:
+    columns = ("id", "code")
+    one, other = (KeySet(100, (key,), columns=columns, oid=7) for key in columns)
+    history = KeyHistory([other, one, other])
+    assert history.tell((150, 0), 7, columns, ("id",), one)
+    assert history.primary_key(160, 7, columns) == ("id",)
+    assert list(history.boundaries()) == [100, 100, 150]

@@ -84,8 +84,7 @@ class KeyBook:
         marked = _marked(relation)
         history = self._histories[f"{relation.namespace}.{relation.name}"]
         columns = tuple(column.name for column in relation.columns)
-        lsn = place[0] + bool(place[1])
-        known = marked is None or history.tells(lsn, relation.oid, columns, marked)
+        known = marked is None or history.tells(place, relation.oid, columns, marked)
         return not known
 
     def learn(
@@ -133,7 +132,6 @@ class KeyBook:
         """
         full_name = f"{relation.namespace}.{relation.name}"
         history, is_new = self._find(full_name, 0)
-        lsn = place[0] + bool(place[1])
         columns = tuple(column.name for column in relation.columns)
         if looked.facts is None:
             partition_key = self._partition_keys(relation.namespace, relation.name)
@@ -141,7 +139,7 @@ class KeyBook:
             if is_new:
                 history = KeyHistory([replace(gone, from_lsn=0)])
             changed = history.meet_gone(gone)
-            _let_go(history, relation, gone, place[0], guessed=is_new or changed)
+            _let_go(history, relation, gone, place, guessed=is_new or changed)
             found = None
         else:
             from_lsn = 0 if is_new else looked.after
@@ -150,10 +148,10 @@ class KeyBook:
                 history = KeyHistory([found])
             changed = history.change(found)
             seen = KeySet(looked.after, columns=columns, oid=relation.oid)
-            changed = history.settle(lsn, seen) or changed
+            changed = history.settle(place, seen) or changed
         marked = _marked(relation)
         if marked is not None and relation.oid not in self._roots:
-            told = history.tell(lsn, relation.oid, columns, marked, found)
+            told = history.tell(place, relation.oid, columns, marked, found)
             changed = told or changed
         self._looked.add(relation.oid)
         keyed = self._is_keyed(relation, looked.facts)
@@ -241,13 +239,18 @@ class KeyBook:
 
 
 def _let_go(
-    history: KeyHistory, relation: Relation, gone: KeySet, lsn: Lsn, *, guessed: bool
+    history: KeyHistory,
+    relation: Relation,
+    gone: KeySet,
+    place: Place,
+    *,
+    guessed: bool,
 ) -> None:
     """Let rows of a table that is gone pass; say so where they have no key.
 
     `guessed`: nothing was known of it.
     """
-    wanted = lsn, gone.oid, gone.columns
+    wanted = place[0], gone.oid, gone.columns, place[1]
     unknown = guessed or history.primary_key(*wanted) is None
     history.let_go_of(gone.oid, gone.columns)
     if relation.replica_identity != "f" or gone.partition_key:
@@ -255,7 +258,7 @@ def _let_go(
     if unknown and not history.primary_key(*wanted):
         _log.warning(
             "rows of a dropped table go out without a key: nobody knows it by now",
-            **{TABLE: f"{relation.namespace}.{relation.name}", LSN: show(lsn)},
+            **{TABLE: f"{relation.namespace}.{relation.name}", LSN: show(place[0])},
         )
 
 
