@@ -115,6 +115,12 @@ def _common(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]:
     for key in properties:
         if key.endswith("_cb") or key in {"on_delivery", "on_commit", "logger"}:
             yield Problem((*path, key), "is a callback, which no file can hold")
+        elif key == "debug":
+            yield Problem(
+                (*path, key),
+                "would fill a log with what may hold secrets, and none takes it: leave "
+                "it out; kcat -d asks the same library",
+            )
         elif key.endswith((".serializer", ".deserializer")):
             yield Problem(
                 (*path, key), "is not librdkafka's: the sink's own key format does this"

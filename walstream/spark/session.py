@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import structlog
 
-from walstream.config.keyword import MASK, is_secret_key
+from walstream.config.keyword import HIDDEN_WORDS, MASK, is_secret_key
 from walstream.config.spark import LOCAL, spark_defaults
 from walstream.errors import ConfigError, Transient
 from walstream.java import INSTALL, LOWEST_VERSION, java_version
@@ -42,6 +42,8 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.scheduler.mode": "FAIR",
+    # its own knows no account.key: event log and UI would show it
+    "spark.redaction.regex": f"(?i){HIDDEN_WORDS}",
 }
 _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",

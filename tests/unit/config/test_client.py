@@ -68,6 +68,7 @@ def test_properties_that_keep_the_promises_pass() -> None:
         "oauth_cb",
         "on_delivery",
         "logger",
+        "debug",
         "key.serializer",
         "partitioner",
         "metadata.broker.list",

@@ -1,5 +1,6 @@
 """What Spark is started with, and what is refused before."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -118,6 +119,13 @@ def test_what_chunks_cannot_run_under_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         session.check(settings)
+
+
+def test_spark_hides_what_walstream_calls_a_secret() -> None:
+    shown = re.compile(properties(Settings())["spark.redaction.regex"])
+    for key in ("spark.hadoop.fs.azure.account.key.me", "spark.ssl.keyPassword"):
+        assert shown.search(key)
+    assert not shown.search("spark.master")
 
 
 def test_the_line_of_spark_submit_is_runnable_and_masks_secrets() -> None:
