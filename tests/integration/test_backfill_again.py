@@ -123,7 +123,9 @@ def test_a_table_that_is_given_up_is_the_exit_code_until_it_is_mended(
     )
     walstream.start()
     walstream.ends_with(5, "public.broken", "division by zero", timeout_s=150)
-    assert len(reader.read()) == 10
+    before = list(reader.read())
+    # a chunk may be sent again for another one's sake: under the same names
+    assert len({(record.op.lsn, record.op.seq_id) for record in before}) == 10
     database.execute("ALTER PUBLICATION walstream SET TABLE small, broken")
     assert walstream.start().wait(150) == 0, walstream.text
-    assert len(reader.read()) == 11
+    assert len(reader.read()) == len(before) + 1

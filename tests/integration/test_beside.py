@@ -234,7 +234,7 @@ def never_alone(database: Database, turn: Callable[[], int]) -> Iterator[None]:
         with connect(database.dsn) as session:
             while not ended.is_set():
                 began = turn()
-                session.execute("BEGIN; INSERT INTO elsewhere DEFAULT VALUES")
+                session.execute("BEGIN; INSERT INTO public.elsewhere DEFAULT VALUES")
                 while turn() < began + 2 and not ended.wait(0.05):
                     pass
                 session.execute("COMMIT")
@@ -256,7 +256,7 @@ def never_alone(database: Database, turn: Callable[[], int]) -> Iterator[None]:
 def test_a_table_busier_than_may_be_held_ends_while_transactions_last(
     newest_postgres: PostgresServer, runs: Runs
 ) -> None:
-    rounds = 0
+    rounds = parts = 0
     ended = threading.Event()
     with temporary_database(newest_postgres) as database:
         database.execute(
@@ -269,7 +269,7 @@ def test_a_table_busier_than_may_be_held_ends_while_transactions_last(
         walstream = started(runs, database.dsn)
 
         def update() -> None:
-            nonlocal rounds
+            nonlocal rounds, parts
             behind = (
                 "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)"
                 " > 16000000 FROM pg_replication_slots WHERE slot_name = %s"
@@ -283,19 +283,23 @@ def test_a_table_busier_than_may_be_held_ends_while_transactions_last(
                         ) and not ended.wait(0.05):
                             pass
                         session.execute(
-                            "UPDATE busy SET n = n + 1 WHERE id > %s AND id <= %s",
+                            "UPDATE public.busy SET n = n + 1"
+                            " WHERE id > %s AND id <= %s",
                             (part * 10_000, (part + 1) * 10_000),
                         )
+                        parts += 1
                     rounds += 1  # more rows than the watch of a chunk may hold
 
         updating = threading.Thread(target=update)
         updating.start()
         try:
             with never_alone(database, lambda: rounds):
+                wait_until(lambda: rounds, 120, "the table is busy")
+                began = parts
                 database.execute("ALTER PUBLICATION walstream ADD TABLE busy")
                 ask(walstream, "busy")
                 until_done(walstream, "public.busy", timeout_s=420)
-                assert rounds > 2
+                assert parts > began + 2
         finally:
             ended.set()
             updating.join()
