@@ -185,7 +185,7 @@ class Beginning:
         source = self._site.source
         ours = stored_of(self._positions, source.slot).intent
         with session(source.dsn) as connection:
-            self._capture.recognise(connection)
+            self._capture.recognise(connection, at_first=bool(ours))
             tables = self._tables(connection) if ours else []
         _log.info("slot adopted", **{SLOT: source.slot, LSN: show(decision.resume)})
         self._remember(server, decision.resume, tables)

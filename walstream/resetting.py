@@ -18,6 +18,7 @@ from walstream.kafka import kept
 from walstream.lock import FolderLock
 from walstream.lsn import show
 from walstream.positions import LmdbPositions, discard
+from walstream.postgres import publication
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
@@ -62,6 +63,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
         server = servers.look(connection)  # is it there at all?
         if other is None:
             _check_ours(connection, source, server)
+        stays = _staying(connection, source)
     left = other and _left(config, name, source, other)
     lost = "changes from there to the next start will not be in Kafka"
     dropped = f", and slot {source.slot!r} is dropped"
@@ -74,7 +76,17 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     with lent(config, name) as running:
         _reset(folder, name, source, other)
     begins = ", and begins anew" if running else "; the next run begins anew"
-    return f"source {name!r} is reset{begins}{ending}"
+    return f"source {name!r} is reset{begins}{ending}{stays}"
+
+
+def _staying(connection: Connection, source: PostgresSource) -> str:
+    """Name the publications: whoever gives the source up drops them, too."""
+    both = source.publication, publication.insert_only(source.publication)
+    names = list(publication.find(connection, both))
+    if not names:
+        return ""
+    stays = "publications stay" if len(names) > 1 else "publication stays"
+    return f"\nIts {stays}: {', '.join(names)}"
 
 
 def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:

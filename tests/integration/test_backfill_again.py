@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.folding import by_arrival, by_position, in_place, rows_of
 from tests.reading import Reader
-from tests.running import Walstream
+from tests.running import SOURCE, Walstream
+from tests.verbs import verb
 
 
 @pytest.fixture
@@ -37,6 +39,31 @@ def test_only_backfills_and_ends(
     assert walstream.start().wait(60) == 0
     assert walstream.said("backfilled before")
     assert len(reader.read()) == len(records)
+
+
+def test_rows_of_a_table_that_is_new_since_a_reset_come_once(
+    database: Database, walstream: Walstream, reader: Reader
+) -> None:
+    database.execute("DROP TABLE load")
+    walstream.source = {"backfill": "never"}  # the reset is what counts
+    assert walstream.start().streaming().terminate() == 0
+    reset = verb(walstream.configuration, "positions", "reset", SOURCE, "--yes")
+    assert reset.returncode == 0, reset.stderr
+    assert "publications stay: walstream, walstream_insert" in reset.stdout
+    database.execute(
+        "CREATE TABLE later (id int PRIMARY KEY);"
+        " INSERT INTO later SELECT generate_series(1, 7);"
+        " CREATE TABLE bare (v text); INSERT INTO bare VALUES ('x')"
+    )
+    walstream.source = {"backfill": "initial"}
+    assert walstream.start().streaming().running
+    assert not walstream.said("not sent")
+    database.execute("INSERT INTO later VALUES (8)")  # comes behind all of before
+    records = reader.until(lambda found: any(r.new == {"id": "8"} for r in found), 60)
+    assert walstream.terminate() == 0
+    counts = Counter(record.op.table.name for record in records)
+    assert counts == {"small": 10, "later": 8, "bare": 1}
+    assert not walstream.said("table backfilled")  # beside the stream
 
 
 def backfilled(

@@ -660,6 +660,31 @@ def test_a_table_that_gains_a_key_is_told_to_be_read_anew(database: Database) ->
         first.check(connection)
 
 
+def test_before_the_first_slot_no_table_is_new(database: Database) -> None:
+    """Publications that a reset left: what they lack now, a backfill reads whole."""
+    with watching(database, "patterns") as (connection, _, _):
+        execute(
+            database,
+            [
+                "CREATE TABLE later (id int PRIMARY KEY)",
+                "CREATE TABLE bare (id int)",
+                "ALTER TABLE t DROP CONSTRAINT t_pkey",  # it moves to the other one
+            ],
+        )
+        grown: list[Any] = []
+        asked: list[Any] = []
+        begun = capture(database, ["*.*"], [], grown=grown.append, ask=asked.append)
+        with capture_logs() as logs:
+            begun.establish(connection)
+        assert "public.later" in begun.captured(connection, catalog.tables(connection))
+        assert (grown, asked) == ([], [])
+        assert not [one for one in logs if "not sent" in one["event"]]
+        begun.check(connection)
+        execute(database, ["CREATE TABLE last (id int PRIMARY KEY)"])
+        begun.extend(connection, catalog.tables(connection))
+        assert grown == [["public.last"]]
+
+
 def test_a_change_that_is_still_being_committed_is_waited_for(
     database: Database,
 ) -> None:

@@ -115,15 +115,20 @@ class Capture:
         plan = publication.plan(self.patterns, facts)
         with connection.transaction():
             self._create(connection, plan, set(found))
-        self.recognise(connection)
+        self.recognise(connection, at_first=True)
 
-    def recognise(self, connection: Connection) -> None:
+    def recognise(self, connection: Connection, *, at_first: bool = False) -> None:
         """Remember the publications that are there, and extend them.
 
-        Nothing is created: a slot that is there could not read it.
+        Nothing is created: a slot that is there could not read it. `at_first`: the rows
+        of all tables are the first backfill's, also of those that come in now.
         """
         self.watch.begin(connection, self.present(connection))
-        self.extend(connection, catalog.tables(connection))
+        self.watch.at_first = at_first
+        try:
+            self.extend(connection, catalog.tables(connection))
+        finally:
+            self.watch.at_first = False
 
     def present(self, connection: Connection) -> dict[str, Publication]:
         """Find the publications of a slot that is there; raise without the main one."""

@@ -53,6 +53,7 @@ class Watch:
     teller: Teller
     memory: Memory = field(default_factory=Memory)
     document: dict[str, Any] = field(default_factory=dict)  # the same, as it is stored
+    at_first: bool = False  # nothing was streamed yet: no table is new since
 
     @property
     def names(self) -> list[str]:
@@ -184,17 +185,23 @@ class Watch:
         """
         if memory == self.memory:
             return
-        before, now = self.memory, memory.sightings
+        if not self.at_first:
+            # first: a crash in between only makes it be told again
+            self._have_read(connection, memory.sightings, own=own)
+        self._take(memory)
+        self.keep(self.document)
+
+    def _have_read(
+        self, connection: Connection, now: Mapping[str, Sighting], *, own: bool
+    ) -> None:
+        before = self.memory
         found = compare(before.sightings, now, before.left)
-        # first: a crash in between only makes it be told again
         if came := self._came(connection, now, found.came):
             self.grown(came)
         if own and (back := {oid for oid in found.missed if str(oid) in before.left}):
             self._again(connection, self._named(connection, now, back), wanted=True)
         if found.widened:
             self._again(connection, self._named(connection, now, found.widened))
-        self._take(memory)
-        self.keep(self.document)
 
     def _came(
         self,
