@@ -3,6 +3,7 @@
     WalstreamError              exit code 1, a defect unless a leaf says otherwise
     +-- ConfigError             2  usage or configuration
     +-- HistoryError            3  a gap, or another history: needs an operator
+    |   +-- TopicMissing        2  nothing is lost: the topic has to be created
     +-- PermissionLacking       4  a right is missing
     +-- Transient               5  try again: the network, a server that starts
     +-- DecodeError             1  bytes that pgoutput never sends
@@ -102,6 +103,13 @@ class PublicationLost(HistoryError):
 
 class TopicLost(HistoryError):
     """A topic is missing, was deleted or recreated, or has other partitions."""
+
+
+class TopicMissing(TopicLost):
+    """A topic was never there, and is not ours to create: nothing is lost."""
+
+    exit_code = 2
+    kind = "configuration"
 
 
 class RecordRefused(HistoryError):

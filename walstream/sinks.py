@@ -64,6 +64,7 @@ class SinkSet:
         self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
         self._seen_topics = seen_topics
         self._positions = positions
+        self._read = positions.read
         self._options = options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
@@ -214,6 +215,7 @@ class SinkSet:
             client_properties(config.producer),
             creation(config),
             accept=self._accept(sink),
+            met=lambda name: self._read(kept.document_name(sink, name)) is not None,
         )
 
     def _accept(self, sink: str) -> Callable[[Topic], None]:
@@ -221,7 +223,7 @@ class SinkSet:
 
         def accept(topic: Topic) -> None:
             name = kept.document_name(sink, topic.name)
-            before = self._positions.read(name)
+            before = self._read(name)
             keys = self._routers.keys(sink, topic.name)
             found = kept.document(topic.partitions, topic.identity)
             found = kept.laid_out(found, keys, before)

@@ -48,12 +48,17 @@ def test_a_missing_topic_that_is_not_ours_to_make_is_refused(
     database: Database, runs: Runs, reader: Reader, admin: TopicAdmin, topic: str
 ) -> None:
     walstream = runs(database.dsn, sink={"create_topics": False}).start()
-    walstream.ends_with(3, topic, "create_topics = true", "walstream run")
+    walstream.ends_with(
+        2, f"topic '{topic}' does not exist", "create_topics = true", "walstream run"
+    )
     assert not slots(database)
     admin.create(topic)
     walstream.start().streaming()
     insert(database, 1)
     reader.count(1)
+    assert walstream.terminate() == 0
+    admin.delete(topic)
+    walstream.start().ends_with(3, f"'{topic}' was deleted")
 
 
 def test_a_topic_that_is_wanted_first_while_streaming_is_refused_too(
@@ -64,7 +69,7 @@ def test_a_topic_that_is_wanted_first_while_streaming_is_refused_too(
     database.execute("ALTER TABLE t RENAME TO moved")
     insert_moved = "INSERT INTO moved VALUES (1)"
     database.execute(insert_moved)
-    walstream.ends_with(3, "public.moved", "create_topics")
+    walstream.ends_with(2, "public.moved", "create_topics")
     assert reader.count(0) == []
 
 

@@ -15,6 +15,7 @@ from walstream.errors import DecodeError, WalstreamError
         (errors.SlotLost, 3, False),
         (errors.PublicationLost, 3, False),
         (errors.TopicLost, 3, False),
+        (errors.TopicMissing, 2, False),
         (errors.RecordRefused, 3, False),
         (errors.StateDamaged, 3, False),
         (errors.PermissionLacking, 4, False),

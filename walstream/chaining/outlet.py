@@ -317,8 +317,13 @@ class Outlet:
                 accept=self._accept(partitions),
                 # aside goes what has no order
                 grown="" if partitions == _ANY else _GROWN,
+                met=self._met,
             )
         return self._topics[partitions]
+
+    def _met(self, topic: str) -> bool:
+        name = kept.document_name(self.name, topic)
+        return self._positions.read(name) is not None
 
     def _accept(self, partitions: int) -> Callable[[Topic], None]:
         """Compare each topic with what it has to be, before its first record."""

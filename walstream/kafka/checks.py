@@ -13,6 +13,7 @@ from walstream.errors import (
     PermissionLacking,
     Repair,
     TopicLost,
+    TopicMissing,
     Transient,
     WalstreamError,
 )
@@ -124,15 +125,17 @@ def _not_there(
     if wanted.creation.allowed:
         return
     for name in missing:
+        met = name in wanted.kept
         yield (
             name,
             Remark(
                 "topic-missing",
                 Severity.STOP,
-                "does not exist, and create_topics is false",
+                f"{'was deleted' if met else 'does not exist'}, and create_topics is"
+                " false",
                 "run would end here, before anything is delivered",
                 tools.create(wanted.creation),
-                TopicLost.exit_code,
+                (TopicLost if met else TopicMissing).exit_code,
             ),
         )
 

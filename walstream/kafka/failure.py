@@ -1,5 +1,6 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -9,6 +10,7 @@ from walstream.errors import (
     PermissionLacking,
     RecordRefused,
     TopicLost,
+    TopicMissing,
     Transient,
     WalstreamError,
 )
@@ -36,6 +38,7 @@ _DENIED: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
+_NAMED: Final = 3
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
@@ -71,4 +74,19 @@ def topic_lost(name: str, what: str) -> WalstreamError:
     return TopicLost(
         f"topic {name!r} {what}: what was delivered to it before is gone",
         hint="see that readers know; walstream run goes on with the new topic",
+    )
+
+
+def topics_missing(names: Sequence[str]) -> WalstreamError:
+    """Make the error of topics that are not there, and are not ours to create."""
+    if len(names) == 1:
+        what, them = f"topic {names[0]!r} does not exist", "it"
+    else:
+        said = ", ".join(map(repr, names[:_NAMED]))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        what, them = f"topics {said}{more} do not exist", "them"
+    return TopicMissing(
+        f"{what}, and create_topics is false",
+        hint=f"create {them}: walstream check prints the commands; or set"
+        " create_topics = true; then: walstream run",
     )

@@ -18,8 +18,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
-from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.failure import creation_error, failure, topic_lost
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.kafka.failure import creation_error, failure, topic_lost, topics_missing
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
 from walstream.metrics import TOPIC
@@ -67,15 +67,19 @@ class Topics:
         creation: Creation,
         accept: Callable[[Topic], None],
         grown: str = _GROWN,
+        *,
+        met: Callable[[str], bool] = lambda _topic: False,
     ) -> None:
         """`accept` sees each topic before the first record; it may raise.
 
-        `grown` is said of one that gets more partitions; "" says nothing.
+        `grown` is said of one that gets more partitions; "" says nothing. One that was
+        `met` by an earlier start is lost where it is missing.
         """
         self._client = dict(client)
         self._creation = creation
         self._accept = accept
         self._grown = grown
+        self._met = met
         self._admin: AdminClient | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
@@ -155,10 +159,9 @@ class Topics:
     def _create(self, names: list[str]) -> None:
         creation = self._creation
         if not creation.allowed:
-            raise TopicLost(
-                f"topics {names} do not exist, and create_topics is false",
-                hint="create them, or set create_topics = true; then: walstream run",
-            )
+            for name in filter(self._met, names):
+                raise topic_lost(name, "was deleted")
+            raise topics_missing(names)
         new = [creation.topic(name) for name in names]
         for part in in_parts(new, _CREATED_AT_ONCE):
             asked = self._connected().create_topics(

@@ -94,7 +94,7 @@ def test_a_property_that_librdkafka_refuses_ends_run_with_2() -> None:
 
 def test_missing_topics_stop_where_they_may_not_be_created() -> None:
     (one,) = found(Told(), ["a", "b"], Creation(allowed=False))
-    assert (one.code, one.subject, one.exit_code) == ("topic-missing", "topics a, b", 3)
+    assert (one.code, one.subject, one.exit_code) == ("topic-missing", "topics a, b", 2)
     assert one.repair.command.count("kafka-topics.sh") == 2
 
 

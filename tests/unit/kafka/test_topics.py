@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tests.waiting import wait_until
-from walstream.errors import TopicLost
+from walstream.errors import TopicLost, TopicMissing
 from walstream.kafka.topics import Creation, Topics
 
 
@@ -101,6 +101,34 @@ def test_a_new_topic_that_one_broker_does_not_know_yet_is_asked_for_again(
 ) -> None:
     admin.late = {"a"}
     assert set(known("a").known) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["gone"], "topic 'gone' does not exist, and create_topics is false"),
+        (["gone", "a", "n1", "n2", "n3"], "'gone', 'n1', 'n2' and 1 more do not"),
+    ],
+)
+def test_a_topic_that_was_never_there_is_to_be_created_and_no_loss(
+    admin: Admin, names: list[str], said: str
+) -> None:
+    admin.gone = {"gone", "n1", "n2", "n3"}
+    topics = Topics({}, Creation(allowed=False), lambda _: None)
+    with pytest.raises(TopicMissing) as missing:
+        wait_until(lambda: topics.have(names), 10, "they are asked for")
+    assert said in str(missing.value)
+    assert "create" in missing.value.hint
+
+
+def test_a_topic_that_an_earlier_start_met_is_lost(admin: Admin) -> None:
+    admin.gone = {"gone", "other"}
+    topics = Topics(
+        {}, Creation(allowed=False), lambda _: None, met=lambda name: name == "gone"
+    )
+    with pytest.raises(TopicLost, match="'gone' was deleted") as lost:
+        wait_until(lambda: topics.have(["gone", "other"]), 10, "they are asked for")
+    assert lost.value.exit_code == 3
 
 
 def test_a_topic_that_nothing_was_sent_to_is_forgotten(admin: Admin) -> None:
