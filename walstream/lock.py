@@ -1,15 +1,23 @@
 """Exclusive use of a folder: two instances on one state would lose changes."""
 
+import contextlib
 import fcntl
 import os
 import time
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
+import structlog
+
+from walstream import state_room
 from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.metrics import ERROR, HINT
+from walstream.retry import Backoff
 
 LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying up
 _LOOK_EVERY_S: Final = 0.05
+_log = structlog.get_logger()
+_WIDTH: Final = 10  # of the holder's number: the next one's takes the same room
 
 
 def holder(folder: Path) -> str | None:
@@ -30,28 +38,20 @@ def holder(folder: Path) -> str | None:
     return None
 
 
-def unwritable(folder: Path, reason: str) -> Transient:
-    """Make the error of a folder in which nothing can be kept."""
-    return Transient(
-        f"state folder {folder}: {reason}",
-        hint="make it writable for this user, with free space",
-    )
-
-
 class FolderLock:
     """Exclusive use of a folder, held until close or the process's end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._file: IO[str] | None = None
+        self._file: int | None = None
 
     def acquire(self, wait_s: float = LOCK_WAIT_S) -> None:
         """Take the lock, or raise ConfigError that names the holder."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = (self._folder / "lock").open("a+")
+            file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise unwritable(self._folder, error.strerror or str(error)) from error
+            raise state_room.refusal(self._folder, error) from error
         deadline = time.monotonic() + wait_s
         while True:
             try:
@@ -59,21 +59,32 @@ class FolderLock:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    file.seek(0)
-                    holder = file.read().strip() or "unknown"
-                    file.close()
+                    holder = os.pread(file, 99, 0).decode().strip() or "unknown"
+                    os.close(file)
                     raise ConfigError(
                         f"the state folder {self._folder} is in use by process"
                         f" {holder}",
                         hint="stop that one first, or give this one its own `state`",
                     ) from None
                 time.sleep(_LOOK_EVERY_S)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
         self._file = file
+        with contextlib.suppress(OSError):  # no room: it is held, by nobody knows whom
+            os.pwrite(file, f"{os.getpid():<{_WIDTH}}".encode(), 0)
+
+    def acquire_patiently(self) -> None:
+        """Take it; wait where what is wrong may pass, as a full disk does."""
+        backoff, said = Backoff(0.5, 5.0), ""
+        while True:
+            try:
+                self.acquire()
+            except Transient as error:
+                if said != (said := str(error.args[0])):
+                    _log.warning("trying again", **{ERROR: said, HINT: error.hint})
+                time.sleep(backoff.next())
+            else:
+                return
 
     def release(self) -> None:
         if self._file is not None:
-            self._file.close()
+            os.close(self._file)
             self._file = None

@@ -5,6 +5,7 @@ damaged file is noticed and never believed. LMDB itself keeps the file whole thr
 crash: no writemap, every commit with fsync.
 """
 
+import errno
 import threading
 import time
 import zlib
@@ -18,7 +19,7 @@ from typing import Any, Final, Self
 import lmdb
 import orjson
 
-from walstream import state_file, state_steps
+from walstream import state_file, state_making, state_room, state_steps
 from walstream.errors import (
     RESET,
     PermissionLacking,
@@ -26,7 +27,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.lock import LOCK_WAIT_S, FolderLock, holder, unwritable
+from walstream.lock import LOCK_WAIT_S, FolderLock, holder
 from walstream.lsn import Lsn, show
 from walstream.ports import Position
 
@@ -34,6 +35,7 @@ _FORMAT: Final = 2
 # address space, not disk: the data are a few kilobytes, unless a million gaps are kept
 _MAP_SIZE: Final = 256 << 20
 _CHECKSUM_SIZE: Final = 4
+_FILE: Final = "data.mdb"
 _READERS_EVERY_S: Final = 60.0
 _DAMAGE: Final = (  # what no free space will cure
     lmdb.CorruptedError,
@@ -62,7 +64,9 @@ class LmdbPositions:
         """Lock and open; raise StateDamaged when the file cannot be believed."""
         try:
             self._lock.acquire(wait_s)
-            state_file.check(self._folder / "data.mdb")
+            state_file.check(self._folder / _FILE)
+            state_making.make(self._folder, _MAP_SIZE)
+            state_making.reserve(self._folder)
             self._environment = lmdb.open(
                 str(self._folder),
                 map_size=_MAP_SIZE,
@@ -79,13 +83,14 @@ class LmdbPositions:
                 self.write({"format": {"version": _FORMAT}})
         except lmdb.ReadonlyError as error:  # of another user's lock.mdb: EACCES
             self.close()
-            raise unwritable(self._folder, str(error)) from error
+            denied = PermissionError(errno.EACCES, str(error))
+            raise state_room.refusal(self._folder, denied) from error
         except (lmdb.Error, state_file.Broken) as error:
             self.close()
-            raise self._damaged(str(error)) from error
+            raise self._damaged(error) from error
         except OSError as error:
             self.close()
-            raise unwritable(self._folder, error.strerror or str(error)) from error
+            raise state_room.refusal(self._folder, error) from error
         except WalstreamError:
             self.close()
             raise
@@ -111,13 +116,17 @@ class LmdbPositions:
             positions.close()
 
     def _open_to_read(self) -> None:
-        file = self._folder / "data.mdb"
+        file = self._folder / _FILE
         try:
             if not file.stat().st_size:
                 raise FileNotFoundError
             self._check_at_rest(file)
             self._environment = lmdb.open(
-                str(self._folder), map_size=_MAP_SIZE, readonly=True, create=False
+                str(self._folder),
+                map_size=_MAP_SIZE,
+                readonly=True,
+                create=False,
+                lock=self._reserved(),
             )
         except (PermissionError, lmdb.ReadonlyError) as error:
             raise PermissionLacking(
@@ -125,7 +134,15 @@ class LmdbPositions:
                 hint="run this as the user that walstream runs as",
             ) from error
         except (lmdb.Error, state_file.Broken) as error:
-            raise self._damaged(str(error)) from error
+            raise self._damaged(error) from error
+
+    def _reserved(self) -> bool:
+        """Have room for a reader's mark; without any, nobody writes either."""
+        try:
+            state_making.reserve(self._folder)
+        except OSError as error:
+            return not state_room.is_full(self._folder, error)
+        return True
 
     def _check_at_rest(self, file: Path) -> None:
         try:
@@ -222,6 +239,8 @@ class LmdbPositions:
                 " are remembered then",
             ) from error
         except (lmdb.Error, OSError) as error:
+            if state_room.is_full(self._folder, error):
+                raise state_room.no_room(self._folder) from error
             raise Transient(
                 f"state folder {self._folder}: cannot write: {error}",
                 hint="free space there: walstream confirms nothing meanwhile,"
@@ -286,7 +305,10 @@ class LmdbPositions:
             raise self._damaged(f"the checksum of {name!r} is wrong")
         return orjson.loads(body)
 
-    def _damaged(self, what: str) -> StateDamaged:
+    def _damaged(self, what: Exception | str) -> WalstreamError:
+        """Make the error of what cannot be believed, unless the disk is full."""
+        if isinstance(what, Exception) and state_room.is_full(self._folder, what):
+            return state_room.no_room(self._folder)
         source = self._folder.name
         return StateDamaged(
             f"the state in {self._folder} is damaged: {what}",
@@ -298,7 +320,7 @@ class LmdbPositions:
 
 def discard(folder: Path) -> None:
     """Delete a source's documents, believed or not; the caller holds the state."""
-    for name in ("data.mdb", "lock.mdb"):
+    for name in (_FILE, "lock.mdb"):
         (folder / name).unlink(missing_ok=True)
 
 

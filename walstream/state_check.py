@@ -4,22 +4,23 @@ Reads beside a running instance, and changes nothing: a folder that is missing i
 by `run`, not by whoever looks.
 """
 
+import errno
 import os
 import shlex
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from walstream import state_room
 from walstream.backfill import kept
 from walstream.backfill.record import Record
 from walstream.beside import progress
 from walstream.beside.progress import Wishes
-from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
+from walstream.errors import PermissionLacking, Repair, StateDamaged, WalstreamError
 from walstream.finding import Finding, note, warning
-from walstream.lock import holder, unwritable
+from walstream.lock import holder
 from walstream.positions import LmdbPositions
 from walstream.postgres.start import Stored
 from walstream.stored import stored_of
@@ -76,23 +77,29 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
 
 def _unwritable(folder: Path) -> WalstreamError | None:
     """Find what would keep `run` from writing there."""
-    here = _existing(folder)
+    here = state_room.existing(folder)
+    number = 0
     if not here.is_dir():
-        return unwritable(folder, "Not a directory")
-    if not os.access(here, os.W_OK | os.X_OK):
-        return unwritable(folder, "Permission denied")
-    if os.statvfs(here).f_flag & os.ST_RDONLY:
-        return unwritable(folder, "Read-only file system")
+        number = errno.ENOTDIR
+    elif not os.access(here, os.W_OK | os.X_OK):
+        number = errno.EACCES
+    elif os.statvfs(here).f_flag & os.ST_RDONLY:
+        number = errno.EROFS
+    if number:
+        return state_room.refusal(folder, OSError(number, os.strerror(number)))
     for name in _FILES:
         file = folder / name
         if file.exists() and not os.access(file, os.R_OK | os.W_OK):
-            return unwritable(folder, f"{name}: Permission denied")
+            what = f"{name}: {os.strerror(errno.EACCES)}"
+            return state_room.refusal(folder, OSError(errno.EACCES, what))
     return None
 
 
 def _room(folder: Path, subject: str) -> Iterator[Finding]:
-    free = shutil.disk_usage(_existing(folder)).free
-    if free < _LITTLE_SPACE:
+    free = state_room.free(folder)
+    if free < state_room.NEEDED:
+        yield Finding.of(state_room.no_room(folder), "state-disk", subject)
+    elif free < _LITTLE_SPACE:
         yield warning(
             "state-disk",
             subject,
@@ -101,12 +108,6 @@ def _room(folder: Path, subject: str) -> Iterator[Finding]:
             " PostgreSQL keeps all WAL meanwhile",
             Repair(then=f"make room: {_LITTLE_SPACE >> 20} MiB and more"),
         )
-
-
-def _existing(folder: Path) -> Path:
-    """Find the nearest part of the path that is there."""
-    absolute = folder.absolute()
-    return next(path for path in (absolute, *absolute.parents) if path.exists())
 
 
 def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
@@ -124,10 +125,10 @@ def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
             if positions is not None:
                 positions.check_format()
                 known = _read(positions, slot)
-    except Transient as error:
-        findings.append(Finding.of(error, "state-unwritable", subject))
-    except WalstreamError as error:
+    except StateDamaged as error:
         findings.append(Finding.of(error, "state-damaged", subject))
+    except WalstreamError as error:
+        findings.append(Finding.of(error, "state-unwritable", subject))
     return known, findings
 
 

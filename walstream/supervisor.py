@@ -90,7 +90,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until no source is left; give the highest exit code."""
         lock = FolderLock(Path(self._config.state))
-        lock.acquire()
+        lock.acquire_patiently()
         try:
             sockets = self._listen()
             self._control.open()

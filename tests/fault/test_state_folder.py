@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_postgres import Database
+from tests.disks import small_disk
+from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader
+from tests.verbs import verb
 from tests.waiting import wait_until
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
@@ -69,6 +71,41 @@ def test_a_full_disk_pauses_confirmation_until_there_is_space(
         wait_until(lambda: confirmed(database, walstream.slot), 10, "it goes on")
         assert walstream.terminate() == 0
         assert reader.count(3)
+
+
+def test_a_first_start_on_a_full_disk_waits_and_goes_on_by_itself(
+    newest_postgres: PostgresServer, runs: Runs, reader: Reader, tmp_path: Path
+) -> None:
+    with (
+        temporary_database(newest_postgres) as database,
+        small_disk(tmp_path / "disk") as disk,
+    ):
+        database.execute(_TABLE)
+        walstream = runs(database.dsn, top={"state": str(disk.folder / "state")})
+        disk.fill()
+        walstream.start().until("no space left on device")
+        disk.fill(2)  # 8 KiB: a file of LMDB's begins to fit
+        wait_until(lambda: len(walstream.said("trying again")) > 0, 10, "it tries")
+        shown = verb(walstream.configuration, "check")
+        assert shown.returncode == 5, shown.stdout
+        shown_whole = " ".join(shown.stdout.split())
+        assert "no space left on device" in shown_whole, shown_whole
+        said = walstream.text + shown_whole
+        disk.free()
+        walstream.streaming()
+        database.execute(_INSERT)
+        reader.count(1)
+        walstream.kill()
+        said += walstream.text
+        disk.fill()  # a start finds the state whole, and goes on in its own pages
+        walstream.start().streaming()
+        database.execute(_INSERT)
+        reader.until(lambda records: records[-1].new == {"id": "2"})
+        disk.free()
+        assert walstream.terminate() == 0
+        said += walstream.text
+        assert "reset" not in said
+        assert "damaged" not in said
 
 
 def confirmed(database: Database, slot: str) -> bool:

@@ -309,8 +309,8 @@ def test_a_folder_that_cannot_be_made_ends_run_as_said(
     (tmp_path / "file").write_text("")
     walstream = runs(database.dsn, top={"state": str(tmp_path / "file" / "state")})
     report = operator.check(walstream)
-    assert found(report, "state-unwritable")["exit_code"] == report["exit_code"] == 5
-    walstream.start().ends_with(5, "Not a directory")
+    assert found(report, "state-unwritable")["exit_code"] == report["exit_code"] == 2
+    walstream.start().ends_with(2, "Not a directory")
 
 
 def test_help_has_an_example() -> None:

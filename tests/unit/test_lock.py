@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from walstream.errors import ConfigError, Transient
-from walstream.lock import FolderLock
+from walstream.lock import FolderLock, holder
 
 HOLD = """
 import pathlib, sys
-from walstream.lock import FolderLock
+from walstream.lock import FolderLock, holder
 lock = FolderLock(pathlib.Path(sys.argv[1]))
 lock.acquire()
 print("held", flush=True)
@@ -58,8 +59,30 @@ def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_a_folder_that_cannot_be_made_is_worth_another_try(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Transient, match="Not a directory") as refused:
+    with pytest.raises(ConfigError, match="Not a directory") as refused:
         FolderLock(tmp_path / "file" / "state").acquire()
-    assert "writable" in refused.value.hint
+    assert "`state`" in refused.value.hint
+
+
+def test_what_may_pass_is_waited_for_and_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.retry.Backoff.next", lambda _: 0.0)
+    tries: list[int] = []
+    acquire = FolderLock.acquire
+
+    def failing(lock: FolderLock, wait_s: float = 0.0) -> None:
+        tries.append(1)
+        if len(tries) < 4:
+            raise Transient("no space left", hint="free some")
+        acquire(lock, wait_s)
+
+    monkeypatch.setattr(FolderLock, "acquire", failing)
+    with capture_logs() as logs:
+        lock = FolderLock(tmp_path)
+        lock.acquire_patiently()
+    assert holder(tmp_path) == str(os.getpid())
+    lock.release()
+    assert [one["error"] for one in logs] == ["no space left"]

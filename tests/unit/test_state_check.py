@@ -63,20 +63,20 @@ def test_a_folder_that_is_fine_or_not_there_yet_is_not_mentioned(
     assert not (tmp_path / "not").exists()
 
 
-def test_a_folder_that_cannot_be_made_would_be_waited_for(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_ends_run_with_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     found = only(list(look_at_folder(tmp_path / "file" / "state")))
-    assert (found.code, found.exit_code) == ("state-unwritable", 5)
+    assert (found.code, found.exit_code) == ("state-unwritable", 2)
     assert "Not a directory" in found.what
 
 
-def test_missing_rights_would_be_waited_for(
+def test_missing_rights_end_run_with_4(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # root may write anywhere: asked of another user's rights
     monkeypatch.setattr(os, "access", lambda *_: False)
     found = only(list(look_at_folder(folder)))
-    assert (found.severity, found.exit_code) == (Severity.STOP, 5)
+    assert (found.severity, found.exit_code) == (Severity.STOP, 4)
     assert "Permission denied" in found.what
 
 
@@ -105,6 +105,16 @@ def test_little_room_is_a_warning(
     found = only(list(look_at_folder(folder)))
     assert (found.code, found.severity) == ("state-disk", Severity.WARNING)
     assert "63 MiB" in found.what
+
+
+def test_no_room_at_all_is_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 30, 0, 5 << 10))
+    found = only(list(look_at_folder(folder)))
+    assert (found.code, found.severity) == ("state-disk", Severity.STOP)
+    assert found.exit_code == 5
+    assert "no space left on device (0 MiB free)" in found.what
 
 
 def test_a_folder_in_use_is_a_note_that_names_the_process(folder: Path) -> None:
