@@ -65,18 +65,23 @@ class Report:
     ok: bool  # `run` would start
     sources: list[SourceReport]
     findings: list[Finding]  # of configuration and state folder: of no single source
+    instance: str | None = None  # the process of a walstream that runs here now
 
 
 ADAPTER: Final = TypeAdapter(Report)
 
 
-def check(config: Config) -> Report:
-    """Look at everything; never raises WalstreamError."""
+def check(config: Config, more: Iterable[Finding] = ()) -> Report:
+    """Look at everything; never raises WalstreamError.
+
+    `more` is of the configuration, too: what a layer above found.
+    """
     folder = Path(config.state)
     whole = [
         *map(_unsupported, supported.unsupported(config)),
         *file_check.look_at_file(config.plain_secrets_in),
         *state_check.look_at_folder(folder),
+        *more,
         *(_risk(risk) for risk in supported.risks(config)),
     ]
     usable = not any(finding.code == "state-unwritable" for finding in whole)
@@ -91,7 +96,8 @@ def check(config: Config) -> Report:
     whole = finish.all(whole)
     ended = _first_stop(whole)  # before any source begins
     code = ended or max((source.exit_code for source in sources), default=0)
-    return Report(code, not code, [finish.source(one) for one in sources], whole)
+    shown = [finish.source(one) for one in sources]
+    return Report(code, not code, shown, whole, state_check.user_of(folder))
 
 
 def refused(error: WalstreamError) -> Report:

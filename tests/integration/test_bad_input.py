@@ -175,7 +175,10 @@ def test_a_slot_in_use_is_waited_for_and_can_be_taken_over(
     first.start().streaming()
     active = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s"
     pid = database.fetch(active, database.name)[0][0]
-    second = runs(database.dsn).start("--adopt-slot")
+    second = runs(database.dsn).start()
+    reader_said = f"pid {pid} (walstream of postgres at 127.0.0.1, since 20"
+    second.ends_with(2, reader_said, "second instance", "another `slot`")
+    second.start("--adopt-slot")
     second.until("trying again")
     said = second.said("trying again")[0]
     assert f"pid {pid} (walstream of postgres at 127.0.0.1" in said["error"]

@@ -58,6 +58,10 @@ def test_before_beside_and_after_a_run_it_would_start(
         beside = operator.check(walstream)
         assert beside["ok"], findings(beside)
         assert f"process {walstream.pid}" in found(beside, "state-in-use")["what"]
+        assert beside["instance"] == str(walstream.pid)
+        shown = checked("-c", walstream.configuration).stdout
+        assert f"walstream runs here, process {walstream.pid}" in shown
+        assert "run would start" not in shown
         assert walstream.running
         assert walstream.terminate() == 0
 

@@ -128,6 +128,9 @@ def test_only_another_ones_hold_of_the_slot_is_a_finding(
     assert stored.position is not None
     passed = stored.position.resume
     stopped.start().streaming()
+    second = one(look(stopped.dsn, slot=stopped.slot), "slot-in-use", Severity.STOP, 2)
+    assert "second instance" in second.why
+    assert re.search(r"pid \d+ \(walstream of .* since 20", second.what)
     other = look(stopped.dsn, slot=stopped.slot, adopt_slot=True)
     finding = one(other, "slot-in-use", Severity.STOP, 5)
     assert "run would wait" in finding.why

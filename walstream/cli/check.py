@@ -14,6 +14,7 @@ from walstream.cli.output import console, print_findings, print_json, print_sche
 from walstream.config import Secrets
 from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
+from walstream.http import checks as http_checks
 
 _WAITS: Final = Transient.exit_code
 _MEANINGS: Final = {
@@ -52,7 +53,7 @@ def check_command(
         report = refused(error)
     else:
         logs.configure("error", config.secrets.scrub)
-        report = check(config)
+        report = check(config, http_checks.inspect(config))
     if as_json:
         print_json(ADAPTER, report)
     else:
@@ -95,6 +96,11 @@ def _print_verdict(out: Console, report: Report) -> None:
 
 def verdict(report: Report) -> str:
     """Say in a line what `run` would do."""
+    if report.ok and report.instance:
+        return (
+            f"walstream runs here, process {report.instance}: nothing would stop its"
+            " next start"
+        )
     if report.ok:
         return "run would start"
     if report.exit_code == _WAITS:

@@ -16,6 +16,7 @@ from walstream.cli.output import console
 from walstream.config import Secrets, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
+from walstream.http import checks as http_checks
 from walstream.initial import (
     DEFAULT_BROKERS,
     VARIABLE,
@@ -153,7 +154,7 @@ def _tell(wishes: Wishes, written: Written) -> None:
         print_report(refused(error))
     else:
         logs.configure("error", config.secrets.scrub)
-        print_report(check(config))
+        print_report(check(config, http_checks.inspect(config)))
     suffix = f" {_NAMED} {shlex.quote(str(wishes.output))}" if named else ""
     out.print()
     for command in next_steps(written.topic):

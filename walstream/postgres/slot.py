@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import psycopg
@@ -44,6 +45,7 @@ class Slot:
     invalidation: str | None  # why it is of no more use; 15 knows only wal_status
     confirmed_flush_lsn: Lsn | None
     two_phase: bool = False  # gives out transactions when they are prepared
+    reader: str = ""  # who reads it now, as `holder` describes it
 
     @property
     def lost(self) -> str | None:
@@ -65,8 +67,10 @@ def invalidation(version: int) -> sql.SQL:
 def find(connection: Connection, name: str) -> Slot | None:
     """Look a slot up by its name."""
     query = sql.SQL(
-        "SELECT slot_name, slot_type, plugin, database, active_pid, wal_status, {},"
-        " confirmed_flush_lsn::text, two_phase FROM pg_replication_slots"
+        "SELECT slot_name, slot_type, plugin, s.database, active_pid, wal_status, {},"
+        " confirmed_flush_lsn::text, two_phase, usename, application_name,"
+        " host(client_addr), backend_start"
+        " FROM pg_replication_slots s LEFT JOIN pg_stat_activity ON pid = active_pid"
         " WHERE slot_name = %s"
     ).format(invalidation(connection.info.server_version))
     row = connection.execute(query, (name,)).fetchone()
@@ -82,6 +86,7 @@ def find(connection: Connection, name: str) -> Slot | None:
         invalidation=row[6],
         confirmed_flush_lsn=parse(row[7]) if row[7] else None,
         two_phase=row[8],
+        reader=_described(row[4], *row[9:]) if row[4] is not None else "",
     )
 
 
@@ -123,14 +128,29 @@ def health(connection: Connection, slot: str) -> Health | None:
 def holder(connection: Connection, pid: int) -> str:
     """Describe who holds a slot."""
     row = connection.execute(
-        "SELECT usename, application_name, host(client_addr)"
+        "SELECT usename, application_name, host(client_addr), backend_start"
         " FROM pg_stat_activity WHERE pid = %s",
         (pid,),
     ).fetchone()
-    if row is None:
+    return f"pid {pid}" if row is None else _described(pid, *row)
+
+
+def _described(
+    pid: int,
+    user: str | None,
+    application: str | None,
+    address: str | None,
+    since: datetime | None,
+) -> str:
+    """Describe a session; without the right to see more, by its number."""
+    if user is None:
         return f"pid {pid}"
-    user, application, address = row
-    return f"pid {pid} ({application or 'no name'} of {user} at {address or 'local'})"
+    # who may not see the session's times may not see its address either
+    begun = ""
+    if since is not None:
+        began = since.astimezone(UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        begun = f" at {address or 'local'}, since {began} UTC"
+    return f"pid {pid} ({application or 'no name'} of {user}{begun})"
 
 
 def take_over(dsn: str, pid: int) -> None:

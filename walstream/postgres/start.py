@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from walstream.errors import RESET, HistoryError, Repair, SlotLost, WalstreamError
+from walstream.errors import (
+    RESET,
+    ConfigError,
+    HistoryError,
+    Repair,
+    SlotLost,
+    WalstreamError,
+)
 from walstream.lsn import Lsn, parse, show
 from walstream.ports import Position
 from walstream.postgres.server import Server
@@ -73,6 +80,19 @@ def decide(
     if stored.intent or adopt:
         step = Step.WAIT if slot.active_pid else Step.ADOPT
         return Decision(step, confirmed)
+    if slot.active_pid:
+        raise ConfigError(
+            f"slot {slot.name!r} is read now by {_reader(slot)}, and the state folder"
+            " knows nothing of it",
+            hint="is this a second instance? Then give its source another `slot`. To"
+            " succeed that reader, stop it first; then walstream run --adopt-slot"
+            f" streams from {show(confirmed)}, or where it ends, without the rows"
+            " before it",
+            repair=Repair(
+                command="walstream slots",  # names who reads it
+                then="give the source another `slot`",
+            ),
+        )
     raise HistoryError(
         f"slot {slot.name!r} is there (confirmed {show(confirmed)}), but the state"
         " folder knows nothing of it",
@@ -164,6 +184,10 @@ def _resume(
     return Decision(Step.WAIT if slot.active_pid else Step.STREAM, resume)
 
 
+def _reader(slot: Slot) -> str:
+    return slot.reader or f"pid {slot.active_pid}"
+
+
 def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
     """Say who has the slot: an instance that goes on is not to be reset."""
     what = (
@@ -172,7 +196,7 @@ def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
     )
     if slot.active_pid:
         return SlotLost(
-            f"{what}: another instance reads it now (pid {slot.active_pid})",
+            f"{what}: another instance reads it now: {_reader(slot)}",
             hint="that one goes on, and nothing is missing: leave this one stopped. Two"
             " instances of one source need one state folder between them",
             repair=Repair(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from walstream.errors import HistoryError, SlotLost, WalstreamError
+from walstream.errors import ConfigError, HistoryError, SlotLost, WalstreamError
 from walstream.ports import Position
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
@@ -84,7 +84,11 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
             NOTHING, SLOT, HistoryError, ["knows nothing", "0/100"], id="unknown slot"
         ),
         pytest.param(
-            NOTHING, ACTIVE, HistoryError, ["knows nothing"], id="unknown and held"
+            NOTHING,
+            replace(ACTIVE, reader="pid 7 (x of y at z, since 12:00)"),
+            ConfigError,
+            ["knows nothing", "read now by pid 7 (x of y at z, since 12:00)", "second"],
+            id="unknown and held",
         ),
         pytest.param(CREATED, None, SlotLost, ["0/100", "gone"], id="created, gone"),
         pytest.param(
@@ -129,7 +133,7 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
             at(0xFF),
             replace(SLOT, active_pid=7),
             SlotLost,
-            ["another instance reads it now (pid 7)", "leave this one stopped"],
+            ["another instance reads it now: pid 7", "leave this one stopped"],
             id="another instance goes on",
         ),
         pytest.param(
@@ -163,7 +167,7 @@ def test_start_stops_and_says_how_to_repair(
 ) -> None:
     with pytest.raises(kind) as stopped:
         run(stored, slot)
-    assert stopped.value.exit_code == 3
+    assert stopped.value.exit_code == kind.exit_code
     assert all(part in str(stopped.value) for part in said)
     assert stopped.value.repair.command.startswith("walstream ")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walstream.errors import Repair, SlotLost, WalstreamError
+from walstream.errors import ConfigError, Repair, SlotLost, WalstreamError
 from walstream.finding import Finding, note
 from walstream.postgres import creation, room, timeline
 from walstream.postgres import slot as slots
@@ -30,6 +30,8 @@ def look(seen: Seen) -> Iterator[Finding]:
         )
     except WalstreamError as error:
         code = "slot-lost" if isinstance(error, SlotLost) else "history"
+        if isinstance(error, ConfigError):
+            code = "slot-in-use"
         yield Finding.of(error, code, f"slot {seen.source.slot}")
         return
     seen.step = decision.step
