@@ -660,6 +660,20 @@ def test_a_table_that_gains_a_key_is_told_to_be_read_anew(database: Database) ->
         first.check(connection)
 
 
+def test_a_pattern_that_matches_nothing_is_said_once_by_run(database: Database) -> None:
+    execute(database, ["CREATE SCHEMA shop; CREATE TABLE shop.orders (id int)"])
+    with connect(database.dsn) as connection, capture_logs() as logs:
+        made = capture(database, ["sohp.*", "shop.*"], [])
+        made.establish(connection)
+        made.extend(connection, catalog.tables(connection))
+        begun = capture(database, ["sohp.*", "shop.*"], [])
+        begun.resume(connection, made.remembered, catalog.tables(connection))
+    said = [one for one in logs if "matches no table" in one["event"]]
+    assert [one["pattern"] for one in said] == ["sohp.*", "sohp.*"]  # at each start
+    assert "is 'shop.*' meant?" in said[0]["event"]
+    assert said[0]["log_level"] == "warning"
+
+
 def test_before_the_first_slot_no_table_is_new(database: Database) -> None:
     """Publications that a reset left: what they lack now, a backfill reads whole."""
     with watching(database, "patterns") as (connection, _, _):

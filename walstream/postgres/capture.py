@@ -14,6 +14,7 @@ from walstream.postgres.altering import Alteration, Change
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.mending import Mending
+from walstream.postgres.pattern import WHY, unmatched
 from walstream.postgres.publication import Publication
 from walstream.postgres.rights import Rights
 from walstream.postgres.telling import Teller
@@ -195,6 +196,8 @@ class Capture:
             return
         inserts = found.get(publication.insert_only(self.name))
         plan = publication.plan(self.patterns, facts)
+        for pattern, what in unmatched(self.patterns, facts).items():
+            self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
         for name, reason in plan.refused.items():
             self._teller.warn(
                 name,

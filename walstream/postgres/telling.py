@@ -17,13 +17,19 @@ class Teller:
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def warn(
-        self, subject: str, what: str, *, hint: str = "", repair: Repair = NO_REPAIR
+        self,
+        subject: str,
+        what: str,
+        *,
+        hint: str = "",
+        repair: Repair = NO_REPAIR,
+        kind: str = TABLE,
     ) -> None:
-        """Say it of a table, unless it was said."""
+        """Say it of a table, or of another `kind`, unless it was said."""
         if (subject, what) in self._told:
             return
         self._told.add((subject, what))
-        said = {TABLE: subject}
+        said = {kind: subject}
         if hint:
             said[HINT] = hint
         if cure := repair.sql or repair.command:

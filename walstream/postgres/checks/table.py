@@ -1,8 +1,6 @@
 """Tables that do not come, or not whole: patterns, identities, unlogged ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
-from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
@@ -10,12 +8,11 @@ from walstream.postgres import identity, publication
 from walstream.postgres.capture import set_logged
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.wanted import Seen, statements
+from walstream.postgres.pattern import WHY, unmatched
 from walstream.postgres.phrase import because, few, tables, which
 from walstream.postgres.publication import Publication
 from walstream.postgres.start import Step
 from walstream.routing import matches
-
-_NEAR: Final = 0.8  # of 1: how like a name must be to be meant
 
 
 def look(seen: Seen) -> Iterator[Finding]:
@@ -46,25 +43,14 @@ def of_patterns(
     source: str, patterns: Iterable[str], facts: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
     """Name patterns that match nothing."""
-    for pattern in patterns:
-        if any(matches(pattern, name) for name in facts):
-            continue
-        near = _nearest(pattern, facts)
-        meant = f"; is {near!r} meant?" if near else ""
+    for pattern, what in unmatched(patterns, facts).items():
         yield warning(
             "pattern",
             f"pattern {pattern}",
-            f"matches no table{meant}",
-            "patterns are case-sensitive, and match `schema.table`; a table that is"
-            " created later is taken in",
+            what,
+            WHY,
             Repair(then=f"correct `tables` in [sources.{source}]"),
         )
-
-
-def _nearest(pattern: str, names: Iterable[str]) -> str | None:
-    folded = {name.casefold(): name for name in names}
-    near = get_close_matches(pattern.casefold(), folded, n=1, cutoff=_NEAR)
-    return folded[near[0]] if near else None
 
 
 def failing_updates(
