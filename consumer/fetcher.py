@@ -25,12 +25,14 @@ from confluent_kafka import (
 from consumer.flow import Flow
 from consumer.inbox import Budget
 from consumer.lane import Lane, Place, Work
+from consumer.outage import Outage
 from consumer.pool import Pool
 from consumer.settings import from_earliest, max_poll_interval_s
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 
 _POLL_S: Final = 0.1
 _ASK_S: Final = 1.0
+_BACK_S: Final = 0.5
 _STORE_INTERVAL_S: Final = 0.2
 _LEAVE_S: Final = 30.0
 _REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
@@ -71,8 +73,10 @@ class Fetcher:
         self._unsought = False  # a lane's seek has to be tried again
         self._next_store = 0.0
         self._closing = False
+        self._outage = Outage(logging.getLogger("consumer.librdkafka"))
+        hearing = self._outage.hearing(settings.get("error_cb"))
         self._consumer = Consumer(
-            dict(settings), logger=logging.getLogger("consumer.librdkafka")
+            {**settings, "error_cb": hearing}, logger=self._outage
         )
         self._pool = Pool(threads)
         self._budget = Budget(drained=self.wake)
@@ -94,6 +98,8 @@ class Fetcher:
                 most = self._flow.most()
                 if most:
                     self._fetch(most)
+                if self._outage.is_to_ask():
+                    self._ask_whether_back()
         finally:
             lanes = self._close()
         _raise_failure(lanes)
@@ -142,6 +148,11 @@ class Fetcher:
             lane = self._lanes.get(Place(topic or "", number or 0))
             if lane is not None:
                 self._flow.put(lane, messages)
+
+    def _ask_whether_back(self) -> None:
+        with suppress(KafkaException):
+            self._consumer.list_topics(self._topics[0], timeout=_BACK_S)
+            self._outage.end()
 
     def _attend(self) -> None:
         """See to what the lanes asked for; raise what stopped one."""

@@ -33,6 +33,7 @@ _CONSUMERS_OWN: Final = (
     "check.crcs",
     "consume.",
 )
+_SILENT: Final = 2  # a connection that fails is 3
 _SESSION_TIMEOUT_MS: Final = 45_000  # librdkafka's defaults
 _MAX_POLL_INTERVAL_MS: Final = 300_000
 
@@ -55,8 +56,8 @@ def consumer_settings(group: str, kafka: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def admin_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what only a consumer knows."""
-    return {
+    """Leave out what only a consumer knows; it says by itself that Kafka is away."""
+    return {"log_level": _SILENT} | {
         name: value
         for name, value in settings.items()
         if not name.startswith(_CONSUMERS_OWN)

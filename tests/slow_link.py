@@ -14,12 +14,12 @@ _HOST: Final = "127.0.0.1"
 class SlowLink:
     """Listens on `port`; `rate` is of what the server says, None is no limit."""
 
-    def __init__(self, to_port: int) -> None:
+    def __init__(self, to_port: int, port: int = 0) -> None:
         self.rate: int | None = None  # bytes a second
         self.passed = 0  # bytes of the server's, of all connections
         self._to_port = to_port
         self._closed = threading.Event()
-        self._listener = socket.create_server((_HOST, 0))
+        self._listener = socket.create_server((_HOST, port))
         self._sockets = [self._listener]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()

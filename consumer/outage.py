@@ -1,0 +1,90 @@
+"""What librdkafka says while brokers are away: the first of it, and how much there was.
+
+It reports each connection that fails, some twenty times a second.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+
+_FAILURES: Final = frozenset({"FAIL", "ERROR"})  # of a connection
+_AGAIN_S: Final = 60.0
+_FRESH_S: Final = 5.0  # so old, a failure that was said is of this outage
+_ASK_EVERY_S: Final = 5.0
+_ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's own
+
+
+class Outage:
+    """Stands for a logger, and hears errors; both in the thread that polls."""
+
+    def __init__(
+        self, log: logging.Logger, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._last = ""  # what failed
+        self._said_at = -math.inf
+        self._left_out = 0
+        self._since = math.inf  # when all were gone; inf: they are not
+        self._ask_at = 0.0
+
+    def log(self, level: int, text: str, facility: str, client: str, what: str) -> None:
+        """Take a line of librdkafka's log."""
+        if facility not in _FAILURES:
+            self._log.log(level, text, facility, client, what)
+            return
+        self._last = what.partition("]: ")[2] or what  # in front stands a thread
+        self._left_out += 1
+        if self._clock() - self._said_at >= _AGAIN_S:
+            self._say()
+
+    def _say(self) -> None:
+        self._left_out -= 1
+        more = f"; {self._left_out} such failures before" if self._left_out else ""
+        self._log.warning(
+            "no connection to Kafka: %s%s; trying again by itself", self._last, more
+        )
+        self._said_at = self._clock()
+        self._left_out = 0
+
+    def hearing(self, other: Any) -> Callable[[KafkaError], None]:
+        """Give what hears errors, and passes them on to whoever asked for them."""
+
+        def hear(error: KafkaError) -> None:
+            if error.code() == _ALL_DOWN:
+                self._begin()
+            if other is not None:
+                other(error)
+
+        return hear
+
+    def _begin(self) -> None:
+        now = self._clock()
+        if self._since != math.inf:
+            return
+        self._since, self._ask_at = now, now + _ASK_EVERY_S
+        if self._left_out and now - self._said_at > _FRESH_S:
+            self._say()
+
+    def is_to_ask(self) -> bool:
+        """Tell whether it is time to see if they are back, which nobody reports."""
+        if self._since == math.inf or self._clock() < self._ask_at:
+            return False
+        self._ask_at = self._clock() + _ASK_EVERY_S
+        return True
+
+    def end(self) -> None:
+        """Hear that they answer."""
+        if self._since == math.inf:
+            return
+        self._log.warning(
+            "Kafka answers again after %.0f s; %d more failures to connect were left"
+            " out",
+            self._clock() - self._since,
+            self._left_out,
+        )
+        self._since, self._left_out = math.inf, 0
