@@ -236,7 +236,7 @@ def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str
     said = {ERROR: str(error.args[0]), HINT: error.hint}
     if cure := repair.sql or config.command(repair.command):
         said[REPAIR] = cure
-    if repair.then:
+    if repair.then and repair.then != error.hint:
         said[THEN] = repair.then
     return said
 

@@ -57,7 +57,9 @@ def test_without_java_nothing_is_created(
 ) -> None:
     walstream.environment = {"JAVA_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
     walstream.start()
-    walstream.ends_with(2, "Spark needs Java 17 or later", "apt-get install")
+    walstream.ends_with(
+        2, "Spark needs Java 17 or later", "apt-get install", 'backfill = "never"'
+    )
     assert not database.fetch("SELECT FROM pg_replication_slots")
     assert not database.fetch("SELECT FROM pg_publication")
 

@@ -51,6 +51,7 @@ def test_settings_that_stop_are_said_at_once_and_run_ends_or_waits_as_said(
     assert "run would wait" in of(found, "free-slot")[0].why
     level, slots, senders = found.findings[:3]
     assert "nobody reads other now" in slots.why
+    assert "walstream slots drop other" in slots.why
     walstream.start().ends_with(2, "wal_level")
     assert walstream.said("wal_level")[0]["repair"] == level.repair.sql
 

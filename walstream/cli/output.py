@@ -104,7 +104,7 @@ def print_findings(
         head.append(f"{finding.subject}: ", style="bold")
         head.append(finding.what, style=style)
         _print_hanging(out, head)
-        if finding.why:
+        if finding.why and finding.why != finding.repair.then:
             _print_hanging(out, Text(f"{_INDENT}{finding.why}", style="dim"))
         print_repair(out, finding.repair, command)
 

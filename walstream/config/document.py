@@ -4,6 +4,7 @@ Error texts name line and column and quote nothing from the file, since any line
 hold a secret.
 """
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -65,13 +66,26 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}, line {line}: is not UTF-8 text") from None
 
 
+_YAML: Final = re.compile(r"[\w\"'-]+[ \t]*:(?:\s|$)")
+
+
+def _looks_like_yaml(text: str) -> bool:
+    lines = (line.strip() for line in text.splitlines())
+    first = next((one for one in lines if one not in {"", "---"} and one[0] != "#"), "")
+    return _YAML.match(first) is not None
+
+
 def _read_toml(path: Path, text: str) -> Document:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         end = f"at its end, line {len(text.splitlines())}"
         complaint = str(error).replace("at end of document", end)
-        raise ConfigError(f"{path}: is no TOML: {complaint}") from None
+        meant = f"it looks like YAML: name it {path.with_suffix('.yaml')}"
+        raise ConfigError(
+            f"{path}: is no TOML: {complaint}",
+            hint=meant if _looks_like_yaml(text) else "",
+        ) from None
 
 
 def _read_yaml(path: Path, text: str) -> Document:

@@ -196,10 +196,13 @@ def _parse_pairs(dsn: str) -> dict[str, str]:
         parameters[key] = re.sub(r"\\(.?)", r"\1", value, flags=re.DOTALL)
         offset = match.end()
     if dsn[offset:].strip(_SPACE):
-        raise ValueError(f"is no connection string: {_WANTED}")
+        name = _VARIABLE.fullmatch(dsn.strip(_SPACE))
+        meant = f"did you mean ${{env:{name[1]}}}?" if name else _WANTED
+        raise ValueError(f"is no connection string: {meant}")
     return parameters
 
 
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")  # of a shell
 _SPACE: Final = " \t\n\r\v\f"
 _PAIR: Final = re.compile(
     r"""[ \t-\r]*(?P<key>[^= \t-\r]+)[ \t-\r]*=[ \t-\r]*

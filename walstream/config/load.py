@@ -30,6 +30,8 @@ DEFAULT_FILES: Final = (
     FilePath("walstream.toml"),
     FilePath("/etc/walstream/walstream.toml"),
 )
+_YAML_FILES: Final = ("walstream.yaml", "walstream.yml")
+_NONE_HERE: Final = "name one with -c FILE, or look at walstream demo, which needs none"
 
 
 @dataclass(frozen=True)
@@ -123,10 +125,12 @@ def _default_file() -> FilePath:
         if path.exists():
             trust.refuse_strangers_file(path)
             return path
+    here = [name for name in _YAML_FILES if FilePath(name).exists()]
+    hint = f"there is {here[0]}: name it, -c {here[0]}" if here else _NONE_HERE
     raise ConfigError(
         f"there is no configuration: neither ./{DEFAULT_FILES[0]} nor "
         f"{DEFAULT_FILES[1]}",
-        hint="name one with -c FILE, or look at walstream demo, which needs none",
+        hint=hint,
     )
 
 

@@ -5,7 +5,6 @@ that did not answer once is not asked again.
 """
 
 import logging
-import re
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
@@ -20,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.failure import creation_error, failure
+from walstream.kafka.failure import creation_error, failure, unreached
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
 
@@ -34,7 +33,6 @@ _TELLING: Final = (  # of what librdkafka says while a request waits, the causes
     KafkaError._RESOLVE,  # noqa: SLF001 - likewise
     KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
 )
-_NOISE: Final = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state \w+\)$")
 _READY: Final = KafkaError.TOPIC_ALREADY_EXISTS
 
 Answer = TypeVar("Answer")
@@ -227,6 +225,6 @@ class Cluster:
         for code in _TELLING:
             if code in self._heard:
                 error = failure(self._heard[code], doing)
-                text = _NOISE.sub("", self._heard[code].str())
+                text = unreached(self._heard[code])
                 return type(error)(f"{doing}: {text}", hint=error.hint)
         return Transient(f"{doing}: no answer", hint="walstream tries again by itself")

@@ -1,5 +1,6 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -39,6 +40,7 @@ _DENIED: Final = {
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
 _NAMED: Final = 3
+_NOISE: Final = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state .*\)$")
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
@@ -57,6 +59,11 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
             text, hint="grant the right to the producer's user, then: walstream run"
         )
     return Transient(text, hint="walstream tries again by itself")
+
+
+def unreached(error: KafkaError) -> str:
+    """Say why a connection failed, without librdkafka's own states."""
+    return _NOISE.sub("", error.str())
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:

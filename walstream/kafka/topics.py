@@ -19,10 +19,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.failure import creation_error, failure, topic_lost, topics_missing
+from walstream.kafka.failure import (
+    creation_error,
+    failure,
+    topic_lost,
+    topics_missing,
+    unreached,
+)
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
-from walstream.metrics import TOPIC
+from walstream.metrics import ERROR, HINT, TOPIC
 
 T = TypeVar("T")
 
@@ -32,6 +38,12 @@ _CREATED_TIMEOUT_S: Final = 30.0
 _AGAIN_S: Final = 3.0  # until a broker has heard what others know already
 _CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
+_AGAIN: Final = "walstream tries again by itself; walstream check says more"
+_UNREACHED: Final = {
+    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's local codes are spelt so
+    KafkaError._RESOLVE,  # noqa: SLF001 - likewise
+    KafkaError._SSL,  # noqa: SLF001 - likewise
+}
 _GROWN: Final = (
     "topic has other partitions now: keys stay where they are until"
     " walstream run --accept-partitions"
@@ -88,6 +100,8 @@ class Topics:
         self._closed = threading.Event()
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
+        self._unreached = ""  # why a broker was not, the last time
+        self._all_down = False
         self._limits = Limits(str(client.get("client.id", "")))
 
     @property
@@ -121,20 +135,32 @@ class Topics:
                 self._asked[missing] = self._thread.submit(self._find, missing)
             return False
         if not asked.done():
+            self._listen()
             return False
         del self._asked[missing]
         try:
             asked.result()
         except Transient as error:
-            self._tell(str(error))
+            self._tell(str(error.args[0]))
             self._retry_at = time.monotonic() + 1.0
             return False
         return True
 
+    def _listen(self) -> None:
+        """Hear at once that no broker is reached: the request would run out first."""
+        if self._admin is not None and not self.away:
+            self._admin.poll(0)
+            if self._all_down:
+                self._tell("no broker is reached")
+
     def _tell(self, what: str) -> None:
         if "unreachable" not in self._told:
             self._told.add("unreachable")
-            _log.warning("waiting for Kafka", error=what)
+            _log.warning(
+                "waiting for Kafka",
+                brokers=self._client.get("bootstrap.servers", ""),
+                **{ERROR: self._unreached or what, HINT: _AGAIN},
+            )
 
     def _find(self, names: frozenset[str]) -> None:
         found = self._describe(names)
@@ -149,6 +175,7 @@ class Topics:
                     raise Transient(f"topics {missing} were created but do not appear")
                 time.sleep(0.05)
                 found = self._describe(names)
+        self._unreached, self._all_down = "", False
         for topic in found.values():
             self._accept(topic)
         self._known = {**self._known, **found}
@@ -187,6 +214,10 @@ class Topics:
     def _hear(self, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own
             self._login_refused = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - likewise
+            self._all_down = True
+        elif error.code() in _UNREACHED:
+            self._unreached = unreached(error)
 
     def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
         """Say what failed: a refused login is only heard of, a request times out."""

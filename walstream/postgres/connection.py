@@ -148,7 +148,12 @@ def publication_lost(what: str) -> HistoryError:
 def _first_line(error: psycopg.Error) -> str:
     text = error.diag.message_primary or str(error)
     # a multi-host or failed connection says more than one line: the cause is the first
-    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+    whole, *more = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    for line in more:
+        # a sentence of its own, behind a line that has no stop
+        stop = "." if whole[-1].isalnum() and line[0].isupper() else ""
+        whole = f"{whole}{stop} {line}"
+    return whole
 
 
 def readable(socket: int, timeout_s: float) -> bool:

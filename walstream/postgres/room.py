@@ -48,7 +48,12 @@ def _slots(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
         hint = f"slot {lost[0]!r} is of no use any more: its WAL is gone"
     else:
         repair = _raise("max_replication_slots", most)
-        hint = f"nobody reads {few(idle)} now" if idle else "each slot is in use"
+        hint = "each slot is in use"
+        if idle:
+            hint = (
+                f"nobody reads {few(idle)} now: if nobody will, walstream slots drop"
+                f" {idle[0]}"
+            )
     yield (
         "free-slot",
         Transient(

@@ -24,7 +24,7 @@ import structlog
 
 from walstream.config.keyword import HIDDEN_WORDS, MASK, is_secret_key
 from walstream.config.spark import LOCAL, spark_defaults
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, Repair, Transient
 from walstream.java import INSTALL, LOWEST_VERSION, java_version
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ CONNECTIONS: Final = 16
 _THROWN: Final = re.compile(r'Exception in thread "main" (?:[\w.]+: )?(.*)')
 _PYTHON: Final = "spark.pyspark.python"
 _SPECULATION: Final = "spark.speculation"
+_INSTALL_SPARK: Final = (
+    "install the package walstream-spark, or: pip install 'pyspark>=4.2,<4.4'"
+)
 _LAST_LINES: Final = 5
 _PLAIN: Final = frozenset(ascii_letters + digits + "._-/,*[]@")
 _DEFAULTS: Final[Mapping[str, str]] = {
@@ -102,7 +105,9 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
     if version < LOWEST_VERSION:
         where = f"{java} is {version or 'no Java'}" if java else "there is none"
         raise ConfigError(
-            f"Spark needs Java {LOWEST_VERSION} or later, and {where}: {INSTALL}"
+            f"Spark needs Java {LOWEST_VERSION} or later, and {where}",
+            hint=INSTALL,
+            repair=Repair(then=INSTALL),
         )
 
 
@@ -110,8 +115,9 @@ def check_pyspark() -> None:
     """Raise ConfigError when pyspark is not installed; loads nothing of it."""
     if find_spec("pyspark") is None:
         raise ConfigError(
-            "backfill and polling need Spark, which is not installed: install the"
-            " package walstream-spark, or: pip install 'pyspark>=4.2,<4.4'"
+            "backfill and polling need Spark, which is not installed",
+            hint=_INSTALL_SPARK,
+            repair=Repair(then=_INSTALL_SPARK),
         )
 
 

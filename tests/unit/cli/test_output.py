@@ -32,6 +32,12 @@ def test_prose_is_wrapped_and_commands_are_not() -> None:
     assert all(len(line) <= 100 for line in text.splitlines() if "SQL>" not in line)
 
 
+def test_the_same_is_not_said_twice() -> None:
+    cure = "correct user or password"
+    text = printed(warning("x", "server", "what", cure, Repair(then=cure)))
+    assert text.count(cure) == 1
+
+
 def test_a_command_is_completed_by_the_file() -> None:
     repair = Repair(command="walstream positions reset app", then="walstream run")
     text = printed(warning("x", "slot", "what", "why", repair))

@@ -118,6 +118,22 @@ def test_no_configuration_is_said_so(
     assert complaint in refusal(tmp_path, name, content)
 
 
+@pytest.mark.parametrize(
+    ("text", "yaml"),
+    [
+        ("sources:\n  app:\n    kind: postgres\n", True),
+        ('# a comment\n---\n"state": /tmp/x\n', True),
+        ("state = [\n", False),
+        ("[sources.app]\ndsn: x\n", False),
+    ],
+)
+def test_yaml_under_a_toml_name_is_told_its_name(
+    tmp_path: Path, text: str, yaml: bool
+) -> None:
+    meant = f"it looks like YAML: name it {tmp_path / 'a.yaml'}"
+    assert (meant in refusal(tmp_path, "a.toml", text)) is yaml
+
+
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     assert read(write(tmp_path, "a.toml", b"\xef\xbb\xbfa = 1")) == {"a": 1}
 

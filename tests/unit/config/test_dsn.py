@@ -187,3 +187,9 @@ def test_secrets_are_taken_out_and_fit_in_again(
     text, found = dsn.extract(written, lambda key: f"<{key}>")
     assert text == place
     assert list(found.values()) == secrets
+
+
+@pytest.mark.parametrize("written", ["$SHOP_DSN", "${SHOP_DSN}", " $SHOP_DSN "])
+def test_a_shells_variable_is_told_how_it_is_written_here(written: str) -> None:
+    with pytest.raises(ValueError, match=r"did you mean \$\{env:SHOP_DSN\}\?"):
+        dsn.parse(written)

@@ -106,6 +106,19 @@ def test_the_folder_at_hand_comes_before_etc(
 @pytest.mark.skipif(
     Path("/etc/walstream/walstream.toml").exists(), reason="walstream is installed here"
 )
+def test_a_yaml_that_is_there_has_to_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "walstream.yml").write_text("state: x\n")
+    with pytest.raises(ConfigError) as refused:
+        load(None, {})
+    assert "-c walstream.yml" in refused.value.hint
+
+
+@pytest.mark.skipif(
+    Path("/etc/walstream/walstream.toml").exists(), reason="walstream is installed here"
+)
 def test_no_file_anywhere_names_both_places_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

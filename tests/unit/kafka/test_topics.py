@@ -1,15 +1,18 @@
 """What is known of topics, and when one is lost; tests/integration asks brokers."""
 
+import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from structlog.testing import capture_logs
 
 from tests.waiting import wait_until
 from walstream.errors import TopicLost, TopicMissing
 from walstream.kafka.topics import Creation, Topics
+from walstream.local.port import free_port
 
 
 class Admin:
@@ -129,6 +132,24 @@ def test_a_topic_that_an_earlier_start_met_is_lost(admin: Admin) -> None:
     with pytest.raises(TopicLost, match="'gone' was deleted") as lost:
         wait_until(lambda: topics.have(["gone", "other"]), 10, "they are asked for")
     assert lost.value.exit_code == 3
+
+
+def test_brokers_that_are_away_are_named_at_once_with_the_reason() -> None:
+    port = free_port()
+    client = {"bootstrap.servers": f"127.0.0.1:{port}"}
+    topics = Topics(client, Creation(allowed=False), lambda _: None)
+    began = time.monotonic()
+    with capture_logs() as logs:
+        wait_until(lambda: topics.have(["t"]) or topics.away, 9, "it is said")
+        assert not topics.have(["t"])
+    assert time.monotonic() - began < 9  # the request takes 10 s to time out
+    (said,) = [one for one in logs if one["event"] == "waiting for Kafka"]
+    assert said["brokers"] == f"127.0.0.1:{port}"
+    assert (
+        said["error"] == f"Connect to ipv4#127.0.0.1:{port} failed: Connection refused"
+    )
+    assert "walstream check" in said["hint"]
+    topics.close()
 
 
 def test_a_topic_that_nothing_was_sent_to_is_forgotten(admin: Admin) -> None:

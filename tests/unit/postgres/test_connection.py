@@ -158,3 +158,17 @@ def test_lost_publication_is_a_gap() -> None:
     assert isinstance(found, PublicationLost)
     assert found.exit_code == 3
     assert found.repair.command == "walstream positions reset {source}"
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("a failed: refused\n\tIs the server running?\n", "a failed: refused. Is the"),
+        ("a failed: refused\nb failed: refused", "a failed: refused b failed"),
+        ("refused.\nAgain", "refused. Again"),
+        ("", ""),
+    ],
+)
+def test_lines_of_the_server_become_sentences(said: str, line: str) -> None:
+    found = translate(psycopg.OperationalError(said), "connecting")
+    assert str(found.args[0]).startswith(f"connecting: {line}")

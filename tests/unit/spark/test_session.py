@@ -37,10 +37,11 @@ def test_java_is_looked_for_where_spark_looks(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError) as error:
             session.check_java(environment)
-        said = str(error.value)
+        said = str(error.value.args[0])
         assert said.startswith("Spark needs Java 17 or later, and ")
         assert words in said
-        assert "apt-get install openjdk-17" in said
+        assert "apt-get install openjdk-17" in error.value.hint
+        assert error.value.repair.then == error.value.hint
         assert "\n" not in said
         assert error.value.exit_code == 2
 
