@@ -37,6 +37,7 @@ from walstream.rewinding import Rewind, To
 from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
 from walstream.standing.facts import ChainedStanding, PolledStanding, StateFacts
+from walstream.stored import Window
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
@@ -110,11 +111,8 @@ def _print_verdict(out: Console, standing: Shown, config: Config) -> None:
 def _print(out: Console, standing: Standing, config: Config) -> None:
     out.print(_sides(standing))
     if (window := standing.window) is not None:
-        out.print(
-            f"a rewind can reach {show(window.oldest)} to {show(window.newest)}:"
-            f" {size(window.size_bytes)}"
-        )
-        if window.first_time and window.last_time:
+        out.print(_reach(window))
+        if window.size_bytes and window.first_time and window.last_time:
             first, last = map(instant.of, (window.first_time, window.last_time))
             out.print(
                 f"or commit times from {instant.rfc3339(first)} to"
@@ -122,6 +120,16 @@ def _print(out: Console, standing: Standing, config: Config) -> None:
             )
     findings: list[Finding] = [*standing.topics.problems, *standing.notes]
     print_findings(out, findings, config.command)
+
+
+def _reach(window: Window) -> str:
+    if not window.size_bytes:
+        return (
+            'nothing can be rewound: write retain = "1GiB", or another size, and so'
+            " much WAL is kept behind the position from then on"
+        )
+    reach = f"{show(window.oldest)} to {show(window.newest)}"
+    return f"a rewind can reach {reach}: {size(window.size_bytes)}"
 
 
 def _sides(standing: Standing) -> Table:

@@ -62,8 +62,8 @@ class PostgresSource(_Source):
     )
     backfill: Literal["initial", "never", "only"] = Field(
         default="initial",
-        description="Whether the rows that were there before come first, never, or "
-        "alone.",
+        description='Whether the rows that were there before come first ("initial"), '
+        'never, or alone ("only").',
     )
     retain: ByteSize = Field(
         default=0, description="Bytes of WAL kept behind the position, to rewind into."
