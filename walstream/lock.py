@@ -49,7 +49,10 @@ class FolderLock:
         """Take the lock, or raise ConfigError that names the holder."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+            file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            # one of an older walstream: whoever could read it could hold it, too
+            with contextlib.suppress(PermissionError):
+                os.fchmod(file, 0o600)
         except OSError as error:
             raise state_room.refusal(self._folder, error) from error
         deadline = time.monotonic() + wait_s

@@ -3,14 +3,16 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from walstream.errors import ConfigError, Transient
+from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.lock import FolderLock, holder
 
+NOBODY = 65534
 HOLD = """
 import pathlib, sys
 from walstream.lock import FolderLock, holder
@@ -42,6 +44,30 @@ def test_folder_is_made_for_this_user_alone(tmp_path: Path) -> None:
     lock.acquire()
     assert (tmp_path / "state" / "app").stat().st_mode & 0o777 == 0o700
     lock.release()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can")
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_no_other_user_holds_the_lock_of_an_open_folder(
+    before: int | None,
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        if before is not None:  # an older walstream made it
+            (folder / "lock").touch()
+            (folder / "lock").chmod(before)
+        lock = FolderLock(folder)
+        lock.acquire()
+        lock.release()
+        os.seteuid(NOBODY)
+        try:
+            with pytest.raises(PermissionError):
+                (folder / "lock").open("r")
+            with pytest.raises(PermissionLacking):
+                holder(folder)
+        finally:
+            os.seteuid(0)
 
 
 def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:

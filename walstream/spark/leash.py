@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import IO, Final, Self
 
 import structlog
 
@@ -66,7 +66,7 @@ class Leash:
             self.check()
             yield
             return
-        with Path(self.lock).open("a", encoding="utf-8") as file:
+        with _open(self.lock) as file:
             fcntl.flock(file, fcntl.LOCK_SH)
             self.check()  # after the lock: who holds it alone has seen the driver gone
             yield
@@ -76,7 +76,7 @@ def await_orphans(lock: Path, stop: Stop) -> bool:
     """Wait until no task holds this file; False: a stop came."""
     if not lock.exists():
         return True
-    with lock.open("a", encoding="utf-8") as file:
+    with _open(lock) as file:
         said = False
         while not stop.requested:
             try:
@@ -89,6 +89,12 @@ def await_orphans(lock: Path, stop: Stop) -> bool:
             else:
                 return True
     return False
+
+
+def _open(lock: Path | str) -> IO[str]:
+    """Open for this user alone: who can read it can hold it, too."""
+    file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    return os.fdopen(file, "a", encoding="utf-8")
 
 
 def _folder() -> str:

@@ -62,7 +62,8 @@ def test_files_are_named_as_seen_from_where_the_driver_runs(
     monkeypatch.chdir(tmp_path)
     task = wear(Leash.of_this_process(Path("spark.lock")))
     assert task.communicate()[0] == f"worn {tmp_path}\n"
-    assert (tmp_path / "spark.lock").exists()
+    # who can read it can hold it, and a backfill waits for who does
+    assert (tmp_path / "spark.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_next_order_waits_for_tasks_until_a_stop(tmp_path: Path) -> None:
