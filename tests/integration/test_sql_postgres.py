@@ -118,10 +118,14 @@ def test_names_are_looked_up_by_the_roles_path_and_printed_without_it(
 ) -> None:
     database.execute("CREATE SCHEMA shop; CREATE SCHEMA elsewhere")
     database.execute("CREATE TYPE shop.mood AS ENUM ('sad')")
+    database.execute("CREATE EXTENSION hstore SCHEMA elsewhere")
     database.execute(
-        "CREATE TABLE shop.t (id serial PRIMARY KEY, c regclass, m shop.mood, p money)"
+        "CREATE TABLE shop.t (id serial PRIMARY KEY, c regclass, m shop.mood, p money,"
+        " h elsewhere.hstore)"
     )
-    database.execute("INSERT INTO shop.t (c, m, p) VALUES ('shop.t', 'sad', '1.5')")
+    database.execute(
+        "INSERT INTO shop.t (c, m, p, h) VALUES ('shop.t', 'sad', '1.5', 'a=>b')"
+    )
     for setting in (
         "search_path = elsewhere, shop",
         "quote_all_identifiers = on",
@@ -131,7 +135,7 @@ def test_names_are_looked_up_by_the_roles_path_and_printed_without_it(
 
     (row,) = read(url, "shop.t").rows
 
-    assert row == {"id": 1, "c": "shop.t", "m": "sad", "p": "$1.50"}
+    assert row == {"id": 1, "c": "shop.t", "m": "sad", "p": "$1.50", "h": {"a": "b"}}
     assert read(url, "t").rows == [row]
     assert looked(url, "t").schema == "shop"
     with pytest.raises(ConfigError, match="did you mean t"):

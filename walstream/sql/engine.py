@@ -4,7 +4,7 @@ A session reads only. Its time zone is UTC, so that no setting of a server chang
 the same row is written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -86,7 +86,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "SET xmlbinary = 'base64'",
         "SET lc_monetary = 'C'",
         "SET quote_all_identifiers = off",
-        # reg* values carry their schema; see `path.py` for who needs the role's own
+        # reg* values carry their schema, and no name of ours is led astray
         "SET search_path = pg_catalog, pg_temp",
         f"SET lock_timeout = '{_LOCK_S}s'",
         "SET default_transaction_read_only = on",
@@ -94,6 +94,19 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "SET row_security = off",
     ),
     "sqlite": ("PRAGMA query_only = ON",),
+}
+
+# the extension's type, in whatever schema it is; of that name there may be others
+_HSTORE: Final = """
+SELECT t.oid, t.typarray FROM pg_extension e
+JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+  AND d.classid = 'pg_type'::regclass AND d.deptype = 'e'
+JOIN pg_type t ON t.oid = d.objid AND t.typname = 'hstore'
+WHERE e.extname = 'hstore'
+"""
+_REGISTER: Final = {
+    "psycopg": psycopg_text.register,
+    "psycopg2": psycopg2_text.register,
 }
 
 
@@ -118,7 +131,11 @@ def open_engine(url: str) -> Engine:
     """
     target = resolve(url)
     isolation = _ISOLATION.get(target.get_backend_name())
-    options = {"isolation_level": isolation} if isolation else {}
+    options: dict[str, Any] = {"isolation_level": isolation} if isolation else {}
+    if target.get_driver_name() in _REGISTER:
+        options["use_native_hstore"] = (
+            False  # it would be looked for by the role's path
+        )
     try:
         engine = create_engine(
             target,
@@ -129,7 +146,10 @@ def open_engine(url: str) -> Engine:
         )
     except (ArgumentError, TypeError, ValueError) as error:
         raise ConfigError(f"the url of {place(target)} is refused: {error}") from None
-    event.listen(engine, "connect", _Prepare(engine))
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "do_connect", _connect_to_postgres)
+    else:
+        event.listen(engine, "connect", _Prepare(engine))
     if engine.dialect.driver == "psycopg":
         event.listen(engine, "before_cursor_execute", _before_psycopg)
     if engine.dialect.driver == "pymysql":
@@ -168,20 +188,34 @@ class _Prepare:
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect
 
-    def __call__(self, connection: Any, record: Any) -> None:
+    def __call__(self, connection: Any, _record: object) -> None:
         cursor = connection.cursor()
-        if self._dialect.name == "postgresql":
-            cursor.execute("SELECT pg_catalog.current_setting('search_path')")
-            (record.info[path.OWN],) = cursor.fetchone()
         for setting in _SETTINGS.get(self._dialect.name, ()):
             cursor.execute(setting)
         cursor.close()
-        if self._dialect.name == "postgresql":
-            connection.commit()  # or the next rollback would undo them
-        if self._dialect.driver == "psycopg":
-            psycopg_text.register(connection)
-        if self._dialect.driver == "psycopg2":
-            psycopg2_text.register(connection)
+
+
+def _connect_to_postgres(
+    dialect: Any, record: Any, args: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    """Connect in the place of SQLAlchemy, which would ask by the role's path first."""
+    connection = dialect.connect(*args, **options)
+    try:
+        cursor = connection.cursor()
+        cursor.execute(path.ASKED)
+        record.info[path.OWN] = cursor.fetchone()[0]
+        for setting in _SETTINGS["postgresql"]:
+            cursor.execute(setting)
+        cursor.execute(_HSTORE)
+        hstore = cursor.fetchone()
+        cursor.close()
+        connection.commit()  # or the next rollback would undo them
+    except BaseException:
+        connection.close()
+        raise
+    if (register := _REGISTER.get(dialect.driver)) is not None:
+        register(connection, hstore)
+    return connection
 
 
 def _before_psycopg(

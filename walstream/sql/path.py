@@ -1,53 +1,47 @@
 """Which schemas PostgreSQL looks into for names that have none.
 
-A session prints values, and finds functions and operators, in pg_catalog alone. Where a
-bare name of the configuration is looked up, the search_path of role and database
-counts, as it does in every other session of that role.
+A session finds all names in pg_catalog alone: a schema of somebody else may hold a
+function or an operator that fits better, and that would run with the session's rights.
+Where a bare name of the configuration is looked up, the search_path of role and
+database counts, as it does in every other session of that role; it is asked for before
+the session's own is set, by names that nobody can hide.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import json
 from typing import Final
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
 
-OWN: Final = "search_path"
-"""Where a connection's `info` has the path of its role and database."""
+OWN: Final = "schemas"
+"""Where a connection's `info` has the schemas of its role's path, as JSON."""
 
-_PINNED: Final = "pg_catalog, pg_temp"
-_SET: Final = text("SELECT pg_catalog.set_config('search_path', :path, false)")
+ASKED: Final = (
+    "SELECT CAST(pg_catalog.array_to_json(pg_catalog.current_schemas(true))"
+    " AS pg_catalog.text)"
+)
+"""What asks for them."""
+
+_CATALOG: Final = "pg_catalog"
 _SCHEMA_OF: Final = text("""
-SELECT n.nspname FROM pg_catalog.pg_class c
-JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE c.relname OPERATOR(pg_catalog.=) CAST(:name AS pg_catalog.name)
-  AND pg_catalog.pg_table_is_visible(c.oid)
+SELECT n.nspname
+FROM json_array_elements_text(:own) WITH ORDINALITY AS own (name, place)
+JOIN pg_namespace n ON n.nspname = own.name
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = :name
+ORDER BY place LIMIT 1
 """)
 
 
-@contextmanager
-def own(connection: Connection) -> Iterator[None]:
-    """Look names up as the role does; outside of a transaction."""
-    own = connection.info.get(OWN)
-    if own is None:
-        yield
-        return
-    _set(connection, own)
-    try:
-        yield
-    finally:
-        with suppress(SQLAlchemyError):  # broken, and told of already
-            _set(connection, _PINNED)
-
-
-def _set(connection: Connection, path: str) -> None:
-    with connection.begin():
-        connection.execute(_SET, {"path": path})
+def schemas(connection: Connection) -> list[str]:
+    """Name the schemas in which the role's own names are; none: the engine knows."""
+    found: list[str] = json.loads(connection.info.get(OWN, "[]"))
+    return [name for name in found if name != _CATALOG]
 
 
 def schema_of(connection: Connection, name: str) -> str:
-    """Find the schema of a bare name within `own`; "": the engine knows by itself."""
-    if OWN not in connection.info:
+    """Find the schema of a bare name; "": there is none, or the engine knows it."""
+    own = connection.info.get(OWN)
+    if own is None:
         return ""
     with connection.begin():
-        return connection.execute(_SCHEMA_OF, {"name": name}).scalar() or ""
+        found = connection.execute(_SCHEMA_OF, {"own": own, "name": name}).scalar()
+    return str(found or "")

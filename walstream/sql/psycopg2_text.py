@@ -30,9 +30,9 @@ _REFUSED: Final[Mapping[str, str]] = {  # what it would make something else of
 }
 
 
-def register(connection: Any) -> None:
-    """Teach a new connection."""
-    from psycopg2 import extensions  # noqa: PLC0415 - one driver of many
+def register(connection: Any, hstore: tuple[int, int] | None) -> None:
+    """Teach a new connection; `hstore` has the oids of that type and its array's."""
+    from psycopg2 import extensions, extras  # noqa: PLC0415 - one driver of many
 
     known: dict[str, _Cast] = {
         "DATE": extensions.PYDATE,
@@ -52,6 +52,9 @@ def register(connection: Any) -> None:
         extensions.register_type(arrays, connection)
     ranges = extensions.new_type(_RANGES, "RANGE", lambda given, _: given)
     extensions.register_type(ranges, connection)
+    if hstore is not None:
+        oid, array = hstore
+        extras.register_hstore(connection, oid=oid, array_oid=array)
 
 
 def _total(cast: _Cast, refused: str | None) -> _Cast:

@@ -18,9 +18,11 @@ _UTF8: Final = "utf-8"
 _UNCHECKED: Final = "SQL_ASCII"
 
 
-def register(connection: Any) -> None:
-    """Teach a new connection."""
-    from psycopg.types.string import TextLoader  # noqa: PLC0415 - one driver of many
+def register(connection: Any, hstore: tuple[int, int] | None) -> None:
+    """Teach a new connection; `hstore` has the oids of that type and its array's."""
+    from psycopg.types import TypeInfo  # noqa: PLC0415 - one driver of many
+    from psycopg.types.hstore import register_hstore  # noqa: PLC0415
+    from psycopg.types.string import TextLoader  # noqa: PLC0415
 
     adapters = connection.adapters
     for name in _DATED:
@@ -29,6 +31,8 @@ def register(connection: Any) -> None:
     ranges = [f"{one}{kind}" for one in _RANGES for kind in ("range", "multirange")]
     for name in (*_ADDRESSES, *ranges):
         adapters.register_loader(name, TextLoader)
+    if hstore is not None:
+        register_hstore(TypeInfo("hstore", *hstore), connection)
     connection.server_cursor_factory = _quiet_cursor()
 
 

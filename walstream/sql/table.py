@@ -41,15 +41,9 @@ def look(connection: Connection, wish: Wish) -> Shape:
 
     Without `fields` it is what SELECT * gives. A key not among them comes first.
     """
-    with path.own(connection):
-        return _look(connection, wish)
-
-
-def _look(connection: Connection, wish: Wish) -> Shape:
     with connection.begin():
         inspector = inspect(connection)
     schema, name = _find(connection, inspector, wish)
-    schema = schema or path.schema_of(connection, name)
     try:
         with warnings.catch_warnings(), connection.begin():
             warnings.simplefilter("ignore", SAWarning)  # of types that it does not know
@@ -67,7 +61,8 @@ def _look(connection: Connection, wish: Wish) -> Shape:
 def _find(connection: Connection, inspector: Inspector, wish: Wish) -> tuple[str, str]:
     """Find which part of the name is the schema: a table's name may have a dot, too."""
     refused: tuple[DBAPIError, tuple[str, str]] | None = None
-    for found in _readings(wish.name):
+    for schema, name in _readings(wish.name):
+        found = schema or path.schema_of(connection, name), name
         try:
             with connection.begin():
                 if inspector.has_table(found[1], found[0] or None):
@@ -79,7 +74,8 @@ def _find(connection: Connection, inspector: Inspector, wish: Wish) -> tuple[str
     if refused is not None:
         raise _refused(connection, refused[0], wish, refused[1])
     raise ConfigError(
-        f"there is no table {wish.name}{_near(wish.name, _tables(inspector, wish))}",
+        f"there is no table {wish.name}"
+        f"{_near(wish.name, _tables(connection, inspector, wish))}",
         hint='write "table" or "schema.table" as the database spells them',
     )
 
@@ -91,9 +87,10 @@ def _readings(name: str) -> Iterator[tuple[str, str]]:
     yield "", name
 
 
-def _tables(inspector: Inspector, wish: Wish) -> list[str]:
+def _tables(connection: Connection, inspector: Inspector, wish: Wish) -> list[str]:
     """List the names that might have been meant, spelt as they would be configured."""
-    found = inspector.get_table_names()
+    own: list[str] | list[None] = path.schemas(connection) or [None]
+    found = [name for one in own for name in inspector.get_table_names(one)]
     schema, dot, _ = wish.name.partition(".")
     if dot and schema in inspector.get_schema_names():
         found += [f"{schema}.{name}" for name in inspector.get_table_names(schema)]
