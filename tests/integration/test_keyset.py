@@ -42,6 +42,21 @@ def rows(database: Database, name: str, most: int = 3) -> list[tuple[Any, ...]]:
 
 
 KEYS = {
+    "an index of another order than the type's": (
+        (
+            "(k text NOT NULL);"
+            "CREATE UNIQUE INDEX other ON keyed (k text_pattern_ops);"
+            "ALTER TABLE keyed REPLICA IDENTITY USING INDEX other"
+        ),
+        "SELECT chr(60 + i) FROM generate_series(1, 60) i",
+    ),
+    "an enumeration, a list, a range": (
+        "(k mood, a mood[], r int4range, PRIMARY KEY (k, a, r))",
+        (
+            "SELECT (ARRAY['x', 'b', 'a'])[i % 3 + 1]::mood, '{b,a}'::mood[],"
+            " int4range(1, i) FROM generate_series(2, 12) i"
+        ),
+    ),
     "order by the index": (
         "(a int, b text, v text, PRIMARY KEY (b, a))",
         "SELECT i % 5, 'k' || i / 5, 'v' || i FROM generate_series(1, 40) i",
@@ -83,6 +98,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS)
 def test_every_row_comes_once(database: Database, kind: str) -> None:
     columns, query = KEYS[kind]
+    database.execute("CREATE TYPE mood AS ENUM ('x', 'b', 'a')")
     database.execute(f"CREATE TABLE keyed {columns}")
     database.execute(f"INSERT INTO keyed {query}")
     database.execute("CREATE PUBLICATION walstream FOR TABLE keyed")
@@ -102,6 +118,39 @@ def test_operators_that_are_out_of_sight_are_found(database: Database) -> None:
     )
     found = [row[0] for row in rows(database, "public.keyed", 2)]
     assert found == ["a", "B", "c", "D", "e", "F", "g"]
+
+
+def test_a_key_of_an_extensions_type_and_others_is_read_in_order(
+    database: Database,
+) -> None:
+    database.execute(
+        "CREATE SCHEMA apart; CREATE EXTENSION citext SCHEMA apart;"
+        "CREATE TABLE keyed (n int, k apart.citext, d date, PRIMARY KEY (n, k, d));"
+        "INSERT INTO keyed SELECT i % 3, chr(65 + i % 5 + i % 2 * 32),"
+        " date '2000-01-01' + i FROM generate_series(1, 40) i;"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    wanted = database.fetch(
+        "SELECT n::text, k::text, d::text FROM keyed t ORDER BY t.n, t.k, t.d"
+    )
+    for most in (1, 3, 40):
+        assert rows(database, "public.keyed", most) == wanted
+
+
+def test_a_key_that_a_cast_would_compare_otherwise_is_refused(
+    database: Database,
+) -> None:
+    """By its text `b` came before `a`; and the cast's owner had his function run."""
+    database.execute(
+        "CREATE TYPE mood AS ENUM ('b', 'a');"
+        "CREATE TABLE keyed (n int, k mood, PRIMARY KEY (n, k));"
+        "INSERT INTO keyed SELECT i, 'a' FROM generate_series(1, 5) i;"
+        "CREATE PUBLICATION walstream FOR TABLE keyed"
+    )
+    assert len(rows(database, "public.keyed")) == 5
+    database.execute("CREATE CAST (mood AS text) WITH INOUT AS IMPLICIT")
+    with pytest.raises(ConfigError, match=r"type of k, of the key .* implicit cast"):
+        rows(database, "public.keyed")
 
 
 def test_a_partition_root_is_read_as_one(database: Database) -> None:
