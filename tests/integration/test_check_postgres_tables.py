@@ -43,6 +43,23 @@ def test_a_plain_table_is_captured_without_a_remark(database: Database) -> None:
     assert {finding.code for finding in found.findings} <= {"wal-limit"}
 
 
+@pytest.mark.parametrize("kind", ["regclass", "regtype[]", "object", "objects"])
+def test_a_key_that_holds_names_is_told_with_its_column(
+    database: Database, kind: str
+) -> None:
+    database.execute(
+        "CREATE DOMAIN object AS regproc; CREATE DOMAIN objects AS object[]"
+    )
+    database.execute(
+        f"CREATE TABLE k (a int, b {kind}, c regclass, PRIMARY KEY (a, b))"
+    )
+    finding = one(look(database.dsn), "key-type", Severity.WARNING)
+    assert finding.subject == "table public.k"
+    assert "b of public.k (" in finding.what
+    assert f"{kind})" in finding.what
+    assert "c of" not in finding.what
+
+
 NOTHING = "ALTER TABLE k REPLICA IDENTITY NOTHING"
 BY_INDEX = (
     "CREATE TABLE k (a int NOT NULL UNIQUE);"

@@ -16,6 +16,7 @@ from walstream.postgres.checks import (
     blocker,
     clock,
     holding,
+    key_type,
     published,
     reading,
     setting,
@@ -38,6 +39,7 @@ _PARTS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
     blocker.look,
     published.look,
     table.look,
+    key_type.look,
     reading.look,
 )
 
