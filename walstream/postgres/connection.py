@@ -44,8 +44,13 @@ VALUE_SETTINGS: Final[Mapping[str, str]] = {
     "lc_monetary": "C",
     "quote_all_identifiers": "off",
 }
-# PostgreSQL 18 tells of a dropped publication by a warning only.
-_SESSION_SETTINGS: Final = {**VALUE_SETTINGS, "client_min_messages": "warning"}
+_SESSION_SETTINGS: Final = {
+    **VALUE_SETTINGS,
+    # PostgreSQL 18 tells of a dropped publication by a warning only
+    "client_min_messages": "warning",
+    # a policy that hides rows is an error: none is missed, and nobody's function runs
+    "row_security": "off",
+}
 # libpq sends these as startup parameters, which beat `options`.
 _SETTING_VARIABLES: Final = ("PGDATESTYLE", "PGTZ")
 _CONNECT_TIMEOUT_S: Final = 5
