@@ -15,51 +15,53 @@ import psycopg
 from consumer.lane import Lane
 from consumer.lock import lock_key
 from consumer.op import Op
+from consumer.own import BELOW, FROM, IS, IS_NOT, UP_TO
 from consumer.state import PartitionState
 
 _RUN: Final = -1  # no partition: the handler ran
-_LOCK: Final = "SELECT pg_try_advisory_xact_lock(%s)"
+_LOCK: Final = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s)"
 _THIS: Final = (
-    "group_id = %s AND topic = %s AND lsn = %s AND seq_id = %s"
-    " AND (source = %s OR source = '' OR %s = '')"  # '': it was not told yet
+    f"group_id {IS} %s AND topic {IS} %s AND lsn {IS} %s AND seq_id {IS} %s"
+    f" AND (source {IS} %s OR source {IS} '' OR %s {IS} '')"  # '': it was not told yet
 )
 # this partition's own row, and that of the run
 _MET: Final = (
     f"SELECT partition FROM {{barrier}} WHERE {_THIS}"  # noqa: S608 - constants
-    f" AND partition IN ({_RUN}, %s) ORDER BY partition"
+    f" AND (partition {IS} {_RUN} OR partition {IS} %s) ORDER BY partition"
 )
 _ARRIVE: Final = (
     "INSERT INTO {barrier}"
     " (group_id, topic, lsn, seq_id, source, partition)"
     " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
+_TOPIC: Final = f"group_id {IS} %(group)s AND topic {IS} %(topic)s"
+_SOURCE: Final = f"source {IS} %(source)s"
+_LATER: Final = (
+    f"(lsn::numeric, seq_id::numeric) {FROM} (%(lsn)s::numeric, %(seq_id)s::numeric)"
+)
 _ARRIVED: Final = (  # at this one, or at any later op: it met that only after this one
-    "SELECT partition FROM {barrier}"
-    " WHERE group_id = %(group)s AND topic = %(topic)s AND partition >= 0"
-    " AND (lsn::numeric, seq_id::numeric) >= (%(lsn)s::numeric, %(seq_id)s::numeric)"
-    " AND (source = %(source)s OR source = '' OR %(source)s = '')"
-    " UNION SELECT partition FROM {state}"
-    " WHERE group_id = %(group)s AND topic = %(topic)s"
-    " AND (lsn::numeric, seq_id::numeric) >= (%(lsn)s::numeric, %(seq_id)s::numeric)"
-    " AND (source = %(source)s OR source IS NULL OR %(source)s = '')"
+    f"SELECT partition FROM {{barrier}} WHERE {_TOPIC} AND partition {FROM} 0"  # noqa: S608 - constants
+    f" AND {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
+    f" UNION SELECT partition FROM {{state}} WHERE {_TOPIC}"
+    f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
 )
 _KEPT: Final = 100  # the last that were run: for a state that was moved back by hand
 # those before are forgotten once every partition is past them
 _FORGET: Final = (
-    "DELETE FROM {barrier} AS b WHERE group_id = %(group)s AND topic = %(topic)s"  # noqa: S608 - constants
-    f" AND source = %(source)s AND partition = {_RUN}"
-    " AND (lsn::numeric, seq_id::numeric) <= ("
-    "  SELECT lsn::numeric, seq_id::numeric FROM {barrier}"
-    "   WHERE group_id = %(group)s AND topic = %(topic)s AND source = %(source)s"
-    f"  AND partition = {_RUN} ORDER BY 1 DESC, 2 DESC OFFSET %(kept)s LIMIT 1)"
-    " AND %(partitions)s = ("
-    "  SELECT count(*) FROM {state} AS s"
-    "   WHERE s.group_id = %(group)s AND s.topic = %(topic)s"
-    "   AND s.partition < %(partitions)s AND coalesce(s.source, '') = %(source)s"
-    "   AND (s.lsn::numeric, s.seq_id::numeric)"
-    "     >= (b.lsn::numeric, b.seq_id::numeric))"
+    f"DELETE FROM {{barrier}} AS b WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND {_SOURCE} AND partition {IS} {_RUN}"
+    f" AND (lsn::numeric, seq_id::numeric) {UP_TO} ("
+    f"  SELECT lsn::numeric, seq_id::numeric FROM {{barrier}} WHERE {_TOPIC}"
+    f"   AND {_SOURCE} AND partition {IS} {_RUN}"
+    "   ORDER BY 1 DESC, 2 DESC OFFSET %(kept)s LIMIT 1)"
+    f" AND %(partitions)s {IS} ("
+    f"  SELECT pg_catalog.count(*) FROM {{state}} AS s WHERE {_TOPIC}"
+    f"   AND s.partition {BELOW} %(partitions)s"
+    f"   AND coalesce(s.source, '') {IS} %(source)s"
+    f"   AND (s.lsn::numeric, s.seq_id::numeric)"
+    f"     {FROM} (b.lsn::numeric, b.seq_id::numeric))"
 )
-_LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition <> {_RUN}"  # noqa: S608 - constants
+_LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition {IS_NOT} {_RUN}"  # noqa: S608 - constants
 
 
 class Turn(Enum):

@@ -13,38 +13,41 @@ from psycopg import sql
 from psycopg.rows import TupleRow, tuple_row
 
 from consumer.lock import lock_key
+from consumer.own import ABOVE, IS
 from walstream.errors import Repair
 
 _STATE_COLUMNS: Final = {
-    "next_offset": "int8",  # the offset after the last record that was seen through
-    "topic_id": "text",
-    "source": "text",  # walstream-source: system_identifier/database/epoch
+    "next_offset": "bigint",  # the offset after the last record that was seen through
+    "topic_id": "pg_catalog.text",
+    "source": "pg_catalog.text",  # walstream-source: system_identifier/database/epoch
 }
+_TEXT: Final = "pg_catalog.text NOT NULL"
 _TABLES: Final = {
     "replication_consumer_state": (
-        "id uuid NOT NULL, group_id text NOT NULL, topic text NOT NULL,"
-        " partition int4 NOT NULL, lsn text NOT NULL, seq_id text NOT NULL,"
-        " next_offset int8, topic_id text, source text,"
+        f"id pg_catalog.uuid NOT NULL, group_id {_TEXT}, topic {_TEXT},"
+        f" partition integer NOT NULL, lsn {_TEXT}, seq_id {_TEXT}, next_offset bigint,"
+        " topic_id pg_catalog.text, source pg_catalog.text,"
         " PRIMARY KEY (group_id, topic, partition)"
     ),
     "replication_consumer_snapshot": (
-        "group_id text NOT NULL, topic text NOT NULL, partition int4 NOT NULL,"
-        " lsn text NOT NULL, chunk int8 NOT NULL, idx int8 NOT NULL,"
+        f"group_id {_TEXT}, topic {_TEXT}, partition integer NOT NULL,"
+        f" lsn {_TEXT}, chunk bigint NOT NULL, idx bigint NOT NULL,"
         " PRIMARY KEY (group_id, topic, partition, lsn, chunk)"
     ),
     # a row for each partition that arrived, and one of partition -1: it was run
     "replication_consumer_barrier": (
-        "group_id text NOT NULL, topic text NOT NULL, lsn text NOT NULL,"
-        " seq_id text NOT NULL, source text NOT NULL, partition int4 NOT NULL,"
+        f"group_id {_TEXT}, topic {_TEXT}, lsn {_TEXT},"
+        f" seq_id {_TEXT}, source {_TEXT}, partition integer NOT NULL,"
         " PRIMARY KEY (group_id, topic, lsn, seq_id, source, partition)"
     ),
 }
 
 
 _FOUND: Final = (
-    "SELECT n.nspname FROM unnest(%s::text[]) WITH ORDINALITY AS name (name, number)"
-    " JOIN pg_class c ON c.oid = to_regclass(name)"
-    " JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY number"
+    "SELECT n.nspname FROM pg_catalog.unnest(%s::pg_catalog.text[])"  # noqa: S608 - constants
+    " WITH ORDINALITY AS wanted (name, number)"
+    f" JOIN pg_catalog.pg_class c ON c.oid {IS} pg_catalog.to_regclass(wanted.name)"
+    f" JOIN pg_catalog.pg_namespace n ON n.oid {IS} c.relnamespace ORDER BY number"
 )
 
 
@@ -92,7 +95,8 @@ def _create(connection: psycopg.Connection[Any]) -> None:
     with connection.transaction():
         # two that start at once: CREATE TABLE IF NOT EXISTS alone may collide
         connection.execute(
-            "SELECT pg_advisory_xact_lock(%s)", (lock_key("", "replication", "tables"),)
+            "SELECT pg_catalog.pg_advisory_xact_lock(%s)",
+            (lock_key("", "replication", "tables"),),
         )
         for name, columns in _TABLES.items():
             connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
@@ -105,9 +109,12 @@ def _create(connection: psycopg.Connection[Any]) -> None:
 
 def _complete(connection: psycopg.Connection[Any]) -> bool:
     found = connection.execute(
-        "SELECT count(to_regclass(name)) = count(*) AND (SELECT count(*) = %s"
-        " FROM pg_attribute WHERE attname = ANY(%s::text[]) AND attnum > 0 AND attrelid"
-        " = to_regclass('replication_consumer_state')) FROM unnest(%s::text[]) name",
+        "SELECT pg_catalog.count(pg_catalog.to_regclass(name))"  # noqa: S608 - constants
+        f" {IS} pg_catalog.count(*) AND (SELECT pg_catalog.count(*) {IS} %s"
+        f" FROM pg_catalog.pg_attribute WHERE attname {IS} ANY(%s::pg_catalog.text[])"
+        f" AND attnum {ABOVE} 0 AND attrelid"
+        f" {IS} pg_catalog.to_regclass('replication_consumer_state'))"
+        " FROM pg_catalog.unnest(%s::pg_catalog.text[]) name",
         (len(_STATE_COLUMNS), list(_STATE_COLUMNS), list(_TABLES)),
     ).fetchone()
     return bool(found and found[0])

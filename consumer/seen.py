@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol, Self
 import psycopg
 
 from consumer.message import RowMessage
+from consumer.own import BELOW, FROM, IS, MINUS, PLUS
 
 _DAY_S: Final = 86_400.0
 _WEEK_S: Final = 7 * _DAY_S
@@ -180,44 +181,51 @@ def _seconds(stamp: bytes) -> float:
 
 
 # one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_consumer_seen'))"
+_LOCK: Final = (
+    "SELECT pg_catalog.pg_advisory_xact_lock("
+    "pg_catalog.hashtext('replication_consumer_seen'))"
+)
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS replication_consumer_seen (
-  digest bytea PRIMARY KEY, seen_at timestamptz NOT NULL DEFAULT clock_timestamp());
+  digest pg_catalog.bytea PRIMARY KEY,
+  seen_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp());
 CREATE INDEX IF NOT EXISTS replication_consumer_seen_at
   ON replication_consumer_seen (seen_at);
 CREATE TABLE IF NOT EXISTS replication_consumer_seen_time (
-  one bool PRIMARY KEY DEFAULT true CHECK (one),
-  shown timestamptz NOT NULL, now timestamptz NOT NULL);
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  shown timestamp with time zone NOT NULL, now timestamp with time zone NOT NULL);
 INSERT INTO replication_consumer_seen_time (shown, now)
 SELECT at, at FROM (
-  SELECT coalesce(max(seen_at), clock_timestamp()) FROM replication_consumer_seen
+  SELECT coalesce(pg_catalog.max(seen_at), pg_catalog.clock_timestamp())
+  FROM replication_consumer_seen
 ) AS found (at) ON CONFLICT DO NOTHING
 """
 # the filter's time: no more passed since it was kept than the process believes
-_NOW: Final = """(
-  SELECT now + least(greatest(clock_timestamp() - shown, '0'),
-                     make_interval(secs => %s)) FROM replication_consumer_seen_time)
-"""
+_NOW: Final = f"""(
+  SELECT now {PLUS} least(
+    greatest(pg_catalog.clock_timestamp() {MINUS} shown, '0'),
+    pg_catalog.make_interval(secs => %s)) FROM replication_consumer_seen_time)
+"""  # noqa: S608 - constants
+_OLDEST: Final = f"({_NOW} {MINUS} pg_catalog.make_interval(secs => %s))"
 _CONTAINS: Final = f"""
 SELECT FROM replication_consumer_seen
- WHERE digest = %s AND seen_at >= {_NOW} - make_interval(secs => %s)
+ WHERE digest {IS} %s AND seen_at {FROM} {_OLDEST}
 """
 # who keeps it at the same time keeps the same
 _KEEP_TIME: Final = f"""
-UPDATE replication_consumer_seen_time SET now = {_NOW}, shown = clock_timestamp()
- WHERE one = (SELECT one FROM replication_consumer_seen_time FOR UPDATE SKIP LOCKED)
+UPDATE replication_consumer_seen_time SET now = {_NOW},
+       shown = pg_catalog.clock_timestamp()
+ WHERE one {IS} (SELECT one FROM replication_consumer_seen_time FOR UPDATE SKIP LOCKED)
 """  # noqa: S608 - constants
 # of READ COMMITTED, only a statement after the lock sees what its last holder did
-_LOCK_DIGEST: Final = "SELECT pg_advisory_xact_lock(%s)"
+_LOCK_DIGEST: Final = "SELECT pg_catalog.pg_advisory_xact_lock(%s)"
 _LOCK_BYTES: Final = 8
 _ADD: Final = f"""
 INSERT INTO replication_consumer_seen (digest, seen_at) VALUES (%s, {_NOW})
 ON CONFLICT (digest) DO UPDATE SET seen_at = EXCLUDED.seen_at
 """  # noqa: S608 - constants
 _FORGET: Final = f"""
-DELETE FROM replication_consumer_seen
- WHERE seen_at < {_NOW} - make_interval(secs => %s)
+DELETE FROM replication_consumer_seen WHERE seen_at {BELOW} {_OLDEST}
 """  # noqa: S608 - constants
 _ADDS_BETWEEN_FORGETTING: Final = 1000
 _TIME_KEPT_S: Final = 60.0

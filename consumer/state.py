@@ -14,13 +14,15 @@ import psycopg
 
 from consumer.lane import Place
 from consumer.lock import lock_key
+from consumer.own import BELOW, IS, MINUS
 from consumer.position import NOTHING, Chunk, Position, bygone
 from consumer.schema import Tables
 
 _LOCK: Final = (
-    "SELECT CASE WHEN pg_try_advisory_xact_lock(%s) THEN pg_current_xact_id()::text END"
+    "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
+    " THEN pg_catalog.pg_current_xact_id()::pg_catalog.text END"
 )
-_KEY: Final = "group_id = %s AND topic = %s AND partition = %s"
+_KEY: Final = f"group_id {IS} %s AND topic {IS} %s AND partition {IS} %s"
 _INSERT: Final = (
     "INSERT INTO {state}"
     " (id, group_id, topic, partition, lsn, seq_id)"
@@ -33,13 +35,16 @@ _READ: Final = (
 _MOVE: Final = (
     "UPDATE {state}"  # noqa: S608 - constants
     " SET lsn = %s, seq_id = %s, next_offset = %s, topic_id = %s, source = %s"
-    f" WHERE {_KEY} AND id = %s AND lsn = %s AND seq_id = %s"
-    " AND next_offset IS NOT DISTINCT FROM %s AND pg_current_xact_id()::text = %s"
+    f" WHERE {_KEY} AND id {IS} %s AND lsn {IS} %s AND seq_id {IS} %s"
+    f" AND coalesce(next_offset, -1) {IS} coalesce(%s::bigint, -1)"
+    f" AND pg_catalog.pg_current_xact_id()::pg_catalog.text {IS} %s"
 )
-_SAME_TRANSACTION: Final = "SELECT pg_current_xact_id_if_assigned()::text = %s"
+_SAME_TRANSACTION: Final = (
+    f"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text {IS} %s"
+)
 _READ_CHUNK: Final = (
     f"SELECT idx FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
-    " AND lsn = %s AND chunk = %s"
+    f" AND lsn {IS} %s AND chunk {IS} %s"
 )
 _INSERT_CHUNK: Final = (
     "INSERT INTO {snapshot}"
@@ -48,24 +53,28 @@ _INSERT_CHUNK: Final = (
 )
 _MOVE_CHUNK: Final = (
     f"UPDATE {{snapshot}} SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
-    " AND lsn = %s AND chunk = %s AND idx = %s"
+    f" AND lsn {IS} %s AND chunk {IS} %s AND idx {IS} %s"
 )
-_REACH: Final = f"SELECT max(lsn::numeric) FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+_REACH: Final = f"SELECT pg_catalog.max(lsn::numeric) FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
 _CLEAN: Final = (
-    "DELETE FROM {snapshot} WHERE ctid = ANY(ARRAY(SELECT ctid"  # noqa: S608 - constants
-    f" FROM {{snapshot}} WHERE {_KEY} AND lsn::numeric < %s LIMIT %s))"
+    f"DELETE FROM {{snapshot}} WHERE ctid {IS} ANY(ARRAY(SELECT ctid"  # noqa: S608 - constants
+    f" FROM {{snapshot}} WHERE {_KEY} AND lsn::numeric {BELOW} %s LIMIT %s))"
 )
 _CLEANED_AT_ONCE: Final = 10_000
 _CLEANED_EVERY: Final = 1 << 28  # bytes of WAL
 _FORGET_CHUNKS: Final = f"DELETE FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
 _HOLDERS: Final = (
-    "SELECT a.pid, a.state LIKE 'idle in transaction%%'"
-    " AND a.state_change < clock_timestamp() - make_interval(secs => %s)"
-    " FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
-    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
-    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    " AND l.classid::int8 = (%s::int8 >> 32) & 4294967295"
-    " AND l.objid::int8 = %s::int8 & 4294967295"
+    "SELECT a.pid, pg_catalog.starts_with(a.state, 'idle in transaction')"  # noqa: S608 - constants
+    f" AND a.state_change {BELOW} (pg_catalog.clock_timestamp() {MINUS}"
+    " pg_catalog.make_interval(secs => %s))"
+    " FROM pg_catalog.pg_locks l"
+    f" JOIN pg_catalog.pg_stat_activity a ON a.pid {IS} l.pid"
+    f" WHERE l.locktype {IS} 'advisory' AND l.granted AND l.objsubid {IS} 1"
+    f" AND l.database {IS} (SELECT oid FROM pg_catalog.pg_database"
+    f" WHERE datname {IS} pg_catalog.current_database())"
+    f" AND l.classid::bigint {IS} ((%s::bigint OPERATOR(pg_catalog.>>) 32)"
+    " OPERATOR(pg_catalog.&) 4294967295)"
+    f" AND l.objid::bigint {IS} (%s::bigint OPERATOR(pg_catalog.&) 4294967295)"
 )
 
 NEVER: Final = -1  # the index before a chunk's first row
@@ -216,6 +225,6 @@ class PartitionState:
         ).fetchall()
         for pid, frozen in holders:
             if frozen:
-                terminate = "SELECT pg_terminate_backend(%s)"
+                terminate = "SELECT pg_catalog.pg_terminate_backend(%s)"
                 self.tables.execute(connection, terminate, (pid,))
         return dict(holders)

@@ -12,66 +12,74 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from consumer.op import Op
+from consumer.own import ABOVE, BELOW, IS, JOINED, MINUS, PLUS, UP_TO
 from consumer.reading import source_of
 
 Connection = psycopg.Connection[Any]
 
 # one at a time: two CREATE TABLE IF NOT EXISTS can meet in the catalog
-LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('replication_mirror_row'))"
+LOCK: Final = (
+    "SELECT pg_catalog.pg_advisory_xact_lock("
+    "pg_catalog.hashtext('replication_mirror_row'))"
+)
 
 # A source's row of a later generation is named with that number behind it, since the
 # table's key, an earlier version's, has one for each source.
-_ERA: Final = """
+_ERA: Final = f"""
 SELECT s.generation, r.generation AS later, r.lsn AS since
   FROM (SELECT * FROM replication_mirror_source
-         WHERE topic = %s AND partition = %s ORDER BY generation DESC LIMIT 1) AS s
+         WHERE topic {IS} %s AND partition {IS} %s
+         ORDER BY generation DESC LIMIT 1) AS s
   LEFT JOIN replication_mirror_row AS r
-    ON r.relation = s.topic
-   AND r.key = 'since ' || regexp_replace(s.source, ' [0-9]+$', '')
-"""
+    ON r.relation {IS} s.topic
+   AND r.key {IS} ('since ' {JOINED} pg_catalog.regexp_replace(
+         s.source, ' [0-9]+$', ''))
+"""  # noqa: S608 - constants
 # parameters: LSN, topic, partition
 GENERATION: Final = (
     "SELECT coalesce("  # noqa: S608 - constants
-    "max(greatest(generation, CASE WHEN since <= %s THEN later END)), 0)"
+    f"pg_catalog.max(greatest(generation, CASE WHEN since {UP_TO} %s THEN later END)),"
+    " 0)"
     f" FROM ({_ERA}) AS era"
 )
-_CURRENT: Final = """
+_CURRENT: Final = f"""
 SELECT source, generation FROM replication_mirror_source
- WHERE topic = %(topic)s AND partition = %(partition)s
+ WHERE topic {IS} %(topic)s AND partition {IS} %(partition)s
  ORDER BY generation DESC LIMIT 1
-"""
+"""  # noqa: S608 - constants
 # the partitions of a topic meet the same source one after the other
-_KNOWN: Final = """
+_KNOWN: Final = f"""
 SELECT coalesce(
-         min(generation) FILTER (WHERE source IN (%(source)s, %(source)s || ' '
-                                                   || generation)
-                                   AND generation > %(after)s),
-         max(generation) + 1, 1),
-       count(*) FILTER (WHERE source = %(source)s AND generation <= %(after)s) > 0
-  FROM replication_mirror_source WHERE topic = %(topic)s
-"""
+         pg_catalog.min(generation) FILTER (WHERE generation {ABOVE} %(after)s AND (
+           source {IS} %(source)s OR source {IS}
+             (%(source)s {JOINED} ' ' {JOINED} generation::pg_catalog.text))),
+         pg_catalog.max(generation) {PLUS} 1, 1),
+       pg_catalog.count(*) FILTER (
+         WHERE source {IS} %(source)s AND generation {UP_TO} %(after)s) {ABOVE} 0
+  FROM replication_mirror_source WHERE topic {IS} %(topic)s
+"""  # noqa: S608 - constants
 _KEEP: Final = """
 INSERT INTO replication_mirror_source
 VALUES (%(topic)s, %(partition)s, %(name)s, %(generation)s) ON CONFLICT DO NOTHING
 """
-_SINCE: Final = """
+_SINCE: Final = f"""
 INSERT INTO replication_mirror_row AS r
-VALUES (%(topic)s, 'since ' || %(source)s, %(generation)s, %(lsn)s, 0)
+VALUES (%(topic)s, 'since ' {JOINED} %(source)s, %(generation)s, %(lsn)s, 0)
 ON CONFLICT (relation, key) DO UPDATE
    SET generation = EXCLUDED.generation, lsn = EXCLUDED.lsn
- WHERE r.generation < EXCLUDED.generation
-    OR (r.generation = EXCLUDED.generation AND r.lsn > EXCLUDED.lsn)
-"""
+ WHERE r.generation {BELOW} EXCLUDED.generation
+    OR (r.generation {IS} EXCLUDED.generation AND r.lsn {ABOVE} EXCLUDED.lsn)
+"""  # noqa: S608 - constants
 # only one partition's handler runs for a Truncate; the others met the same source
-_SHARE: Final = """
+_HERE: Final = f"topic {IS} %(topic)s AND partition {IS} %(partition)s"
+_SHARE: Final = f"""
 INSERT INTO replication_mirror_source
-SELECT topic, n, source, generation
-  FROM replication_mirror_source, generate_series(0, %(partitions)s - 1) AS n
- WHERE topic = %(topic)s AND partition = %(partition)s AND generation =
-       (SELECT max(generation) FROM replication_mirror_source
-         WHERE topic = %(topic)s AND partition = %(partition)s)
+SELECT topic, n, source, generation FROM replication_mirror_source,
+       pg_catalog.generate_series(0, %(partitions)s {MINUS} 1) AS n
+ WHERE {_HERE} AND generation {IS}
+       (SELECT pg_catalog.max(generation) FROM replication_mirror_source WHERE {_HERE})
 ON CONFLICT DO NOTHING
-"""
+"""  # noqa: S608 - constants
 
 
 def note_source(connection: Connection, op: Op) -> bool:

@@ -34,13 +34,14 @@ from walstream.op import Kind
 _log: Final = logging.getLogger("consumer.mirror")
 
 _SAME: Final = """
-SELECT current_database(), system_identifier,
-       current_setting('session_replication_role') FROM pg_control_system()
+SELECT pg_catalog.current_database(), system_identifier,
+       pg_catalog.current_setting('session_replication_role')
+  FROM pg_catalog.pg_control_system()
 """
 _NOW: Final = "SET CONSTRAINTS ALL IMMEDIATE"  # until the transaction ends
 # a row that a policy hides is an error, and not one that is gone; the handlers of
 # other consumers keep what their session has
-_EVERY_ROW: Final = "SELECT set_config('row_security', 'off', true)"
+_EVERY_ROW: Final = "SELECT pg_catalog.set_config('row_security', 'off', true)"
 
 
 class PostgresMirror:

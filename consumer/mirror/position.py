@@ -20,41 +20,47 @@ from psycopg.rows import tuple_row
 from consumer.mirror.generation import LOCK
 from consumer.mirror.store import GENERAL, Store
 from consumer.op import Op
+from consumer.own import IS
 
 Connection = psycopg.Connection[Any]
 Key = Mapping[str, str | None]
 
 _THERE: Final = """
-SELECT FROM pg_class WHERE oid = to_regclass('replication_mirror_row')
-   AND to_regclass('replication_mirror_source') IS NOT NULL
+SELECT WHERE pg_catalog.to_regclass('replication_mirror_row') IS NOT NULL
+   AND pg_catalog.to_regclass('replication_mirror_source') IS NOT NULL
 """
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS replication_mirror_row (
-  relation text NOT NULL, key text NOT NULL, generation int8 NOT NULL,
+  relation pg_catalog.text NOT NULL, key pg_catalog.text NOT NULL,
+  generation bigint NOT NULL,
   lsn numeric(20) NOT NULL, seq_id numeric(20) NOT NULL, PRIMARY KEY (relation, key));
 CREATE TABLE IF NOT EXISTS replication_mirror_source (
-  topic text NOT NULL, partition int4 NOT NULL, source text NOT NULL,
-  generation int8 NOT NULL, PRIMARY KEY (topic, partition, source))
+  topic pg_catalog.text NOT NULL, partition integer NOT NULL,
+  source pg_catalog.text NOT NULL, generation bigint NOT NULL,
+  PRIMARY KEY (topic, partition, source))
 """
 # a row without a key: positions are kept for all ops of the table
 _MARK: Final = """
 INSERT INTO replication_mirror_row VALUES (%s, '', 0, 0, 0) ON CONFLICT DO NOTHING
 """
-_MARKED: Final = """
-SELECT relation FROM replication_mirror_row WHERE relation = ANY(%s) AND key = ''
-"""
+_MARKED: Final = f"""
+SELECT relation FROM replication_mirror_row
+ WHERE relation {IS} ANY(%s::pg_catalog.text[]) AND key {IS} ''
+"""  # noqa: S608 - constants
 _LOCK_MARKS: Final = """
-SELECT CASE WHEN alone
-         THEN pg_advisory_xact_lock(hashtext('replication_mirror'), number)
-         ELSE pg_advisory_xact_lock_shared(hashtext('replication_mirror'), number) END
-  FROM (SELECT hashtext(relation), alone
-          FROM unnest(%s::text[], %s::bool[]) AS wanted (relation, alone)
-         ORDER BY 1, 2 DESC) AS wanted (number, alone)
+SELECT CASE WHEN alone THEN pg_catalog.pg_advisory_xact_lock(ours, number)
+            ELSE pg_catalog.pg_advisory_xact_lock_shared(ours, number) END
+  FROM (SELECT pg_catalog.hashtext(relation), alone,
+               pg_catalog.hashtext('replication_mirror')
+          FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]),
+                          pg_catalog.unnest(%s::boolean[])) AS wanted (relation, alone)
+         ORDER BY 1, 2 DESC) AS wanted (number, alone, ours)
 """
 # a marker's key is no JSON
-_FORGET: Final = """
-DELETE FROM replication_mirror_row WHERE relation = %s AND key LIKE '[%%'
-"""
+_FORGET: Final = f"""
+DELETE FROM replication_mirror_row
+ WHERE relation {IS} %s AND pg_catalog.starts_with(key, '[')
+"""  # noqa: S608 - constants
 _LAYOUT_HEADER: Final = "walstream-layout"
 
 

@@ -4,14 +4,16 @@ Read from the target's catalog within the consumer's own transaction, so that it
 database that is written to.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
-from psycopg.rows import tuple_row
+from psycopg.rows import TupleRow, tuple_row
 
 from consumer.mirror.store import GENERAL, KeyType, Store
+from consumer.own import pinned
 
 Connection = psycopg.Connection[Any]
 
@@ -24,7 +26,10 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
              WHERE d.typtype = 'd')
           SELECT type FROM base) AS chain JOIN pg_type t ON t.oid = chain.type)
        AND coalesce(l.collisdeterministic, true),
-       format_type(a.atttypid, a.atttypmod),
+       CASE WHEN a.atttypmod = -1 THEN format('%%I.%%I', s.nspname, t.typname)
+         WHEN s.nspname = 'pg_catalog' THEN format_type(a.atttypid, a.atttypmod)
+         ELSE format('%%I.%%I%%s', s.nspname, t.typname,
+           substring(format_type(a.atttypid, a.atttypmod) FROM '[(].*[)]$')) END,
        coalesce(
          ' COLLATE ' || quote_ident(m.nspname) || '.' || quote_ident(l.collname), ''),
        c.relkind = 'p',
@@ -32,8 +37,9 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
                 AND r.contype = 'f' AND r.conrelid <> c.oid),
        EXISTS (SELECT FROM pg_constraint r WHERE r.condeferred
                 AND c.oid IN (r.conrelid, r.confrelid)),
-       (SELECT format_type(t.typarray, -1) FROM pg_type t
-         WHERE t.oid = a.atttypid AND t.typarray <> 0 AND t.typdelim = ','),
+       (SELECT format('%%I.%%I', n.nspname, l.typname) FROM pg_type l
+          JOIN pg_namespace n ON n.oid = l.typnamespace
+         WHERE l.oid = t.typarray AND t.typdelim = ','),
        c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
          AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
          AND (SELECT count(*) FROM pg_index i
@@ -41,6 +47,8 @@ SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_attribute a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_type t ON t.oid = a.atttypid
+  LEFT JOIN pg_namespace s ON s.oid = t.typnamespace
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_namespace m ON m.oid = l.collnamespace AND l.collname <> 'default'
  WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
@@ -89,8 +97,8 @@ SELECT n.nspname, c.relname, kind, name
      WHERE contype IN ('u', 'x') OR contype = 'f'
        AND current_setting('session_replication_role') <> 'replica'
     UNION ALL
-    SELECT indrelid, 'unique index', indexrelid::regclass::text::name
-      FROM pg_index i
+    SELECT indrelid, 'unique index', made.relname
+      FROM pg_index i JOIN pg_class made ON made.oid = i.indexrelid
      WHERE indisunique AND NOT indisprimary
        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
     UNION ALL
@@ -141,6 +149,7 @@ class Shape:
     deferred: bool = False  # a constraint would wait for the end of the transaction
     plain: bool = False  # rows go by their key alone: nothing sees in which order
     arrays: Mapping[str, str] = field(default_factory=dict)  # types, by column
+    equal: Mapping[str, str] = field(default_factory=dict)  # of the key: operators
     keyed_otherwise: bool = False  # records have keys that are not the row's key
     # topics of which a record showed that its key is the row's
     proved: set[str] = field(default_factory=set)
@@ -180,7 +189,7 @@ class Hazard:
 
 def load(connection: Connection, schema: str, name: str) -> Shape | None:
     """Read a table's shape; None where there is no such table."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
+    with pinned(connection), connection.cursor(row_factory=tuple_row) as cursor:
         asked = (_SPELT_ONE_WAY, schema, name)
         found = cursor.execute(_COLUMNS, asked).fetchall()
         if not found:
@@ -201,7 +210,7 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
         indexed=frozenset(row[0] for row in columns if row[3] in _INDEXED_OIDS),
         respelt=frozenset(respelt),
         key_types=tuple(
-            KeyType(types[column][0], types[column][1], _shortest(operator))
+            KeyType(types[column][0], types[column][1], operator)
             for column, operator in zip(names, operators, strict=True)
         )
         if respelt
@@ -214,22 +223,30 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
         and not respelt
         and len(arrays) == len(columns),
         arrays=arrays,
+        equal=dict(zip(names, operators, strict=True)),
     )
 
 
-def _shortest(operator: str) -> str:
-    return "=" if operator == "OPERATOR(pg_catalog.=)" else operator
+@contextmanager
+def _asking(connection: Connection) -> Iterator[psycopg.Cursor[TupleRow]]:
+    """Ask in a transaction of one's own, where names mean PostgreSQL's."""
+    with (
+        connection.transaction(),
+        pinned(connection),
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        yield cursor
 
 
 def hazards(connection: Connection) -> Iterable[Hazard]:
     """Name what of the target may refuse or double a change."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
+    with _asking(connection) as cursor:
         return [Hazard(*row) for row in cursor.execute(_HAZARDS).fetchall()]
 
 
 def cascades(connection: Connection, wanted: Callable[[str, str], bool]) -> list[str]:
     """Give what drops the foreign keys that would change wanted tables' rows."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
+    with _asking(connection) as cursor:
         found = cursor.execute(_CASCADES).fetchall()
     drops = (drop for schema, name, drop in found if wanted(schema, name))
     return list(dict.fromkeys(drops))

@@ -13,16 +13,17 @@ from psycopg import sql
 
 from consumer.mirror.shape import Shape
 from consumer.mirror.store import cast
+from consumer.own import IS, unnest
 
 Where = tuple[tuple[str, bool], ...]
 """The columns that describe a row, and whether each is NULL."""
 
 # How values print where texts are compared; for the rest of the transaction only.
 PRINT_AS_STREAMED: Final = """
-SELECT set_config('DateStyle', 'ISO', true), set_config('TimeZone', 'UTC', true),
-       set_config('IntervalStyle', 'postgres', true),
-       set_config('extra_float_digits', '3', true),
-       set_config('bytea_output', 'hex', true), set_config('xmlbinary', 'base64', true)
+SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
+  ('DateStyle', 'ISO'), ('TimeZone', 'UTC'), ('IntervalStyle', 'postgres'),
+  ('extra_float_digits', '3'), ('bytea_output', 'hex'), ('xmlbinary', 'base64'))
+  AS printed (name, value)
 """
 
 
@@ -100,16 +101,16 @@ def delete_many(shape: Shape, _columns: Sequence[str]) -> str:
 
 def _same_key(shape: Shape, first: int) -> str:
     return " AND ".join(
-        f"t.{_name(column)} = w.c{number}"
+        f"t.{_name(column)} {_equal(shape, column)} w.c{number}"
         for number, column in enumerate(shape.key, first)
     )
 
 
 def _unnested(shape: Shape, columns: Sequence[str], numbered: str = "") -> str:
     # as elements of an array of its type a text is read by the type, as elsewhere
-    arrays = ", ".join(f"%s::{shape.arrays[column]}" for column in columns)
+    arrays = unnest(*(f"%s::{shape.arrays[column]}" for column in columns))
     names = [f"c{number}" for number in range(len(columns))] + ["n"] * bool(numbered)
-    return f"unnest({arrays}){numbered} AS w ({', '.join(names)})"
+    return f"{arrays}{numbered} AS w ({', '.join(names)})"
 
 
 def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
@@ -117,7 +118,7 @@ def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
     return (
         f"WITH one AS ({_one(shape, where)}) UPDATE {_table(shape)} AS t"
         f" SET {_sets(columns)} FROM one"
-        " WHERE t.ctid = one.ctid AND t.tableoid = one.tableoid"
+        f" WHERE t.ctid {IS} one.ctid AND t.tableoid {IS} one.tableoid"
     )
 
 
@@ -125,14 +126,16 @@ def delete_one(shape: Shape, where: Where) -> str:
     """DELETE one of the rows that look like this."""
     return (
         f"WITH one AS ({_one(shape, where)}) DELETE FROM {_table(shape)} AS t"
-        " USING one WHERE t.ctid = one.ctid AND t.tableoid = one.tableoid"
+        f" USING one WHERE t.ctid {IS} one.ctid AND t.tableoid {IS} one.tableoid"
     )
 
 
 def key_of_one(shape: Shape, where: Where) -> str:
     """SELECT the key's texts of one of the rows that look like this."""
     return _one(
-        shape, where, ", ".join(f"format('%%s', {_name(n)})" for n in shape.key)
+        shape,
+        where,
+        ", ".join(f"pg_catalog.format('%%s', {_name(n)})" for n in shape.key),
     )
 
 
@@ -158,8 +161,8 @@ def _matches(shape: Shape, column: str, *, null: bool) -> str:
         return f"{name} IS NULL"
     # format prints as the stream does; equality alone would take 1.0 for 1.00, and
     # json has none
-    exact = f"format('%%s', {name}) = %s"
-    return f"{name} = %s AND {exact}" if column in shape.indexed else exact
+    exact = f"pg_catalog.format('%%s', {name}) {IS} %s"
+    return f"{name} {IS} %s AND {exact}" if column in shape.indexed else exact
 
 
 def matching(
@@ -177,11 +180,17 @@ def matching(
 
 def _by_key(shape: Shape) -> str:
     if not shape.key_types:
-        return " AND ".join(f"{_name(column)} = %s" for column in shape.key)
+        return " AND ".join(
+            f"{_name(column)} {_equal(shape, column)} %s" for column in shape.key
+        )
     return " AND ".join(
         f"{_name(column)} {kind.operator} {cast('%s', kind)}"
         for column, kind in zip(shape.key, shape.key_types, strict=True)
     )
+
+
+def _equal(shape: Shape, column: str) -> str:
+    return shape.equal.get(column, IS).replace("%", "%%")
 
 
 def _sets(columns: Sequence[str]) -> str:

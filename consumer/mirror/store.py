@@ -18,18 +18,26 @@ from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.mirror.generation import GENERATION, LOCK
+from consumer.own import BELOW, ELEMENT, IS, pinned, unnest
 
 Connection = psycopg.Connection[Any]
 
 _COLUMNS: Final = """
-SELECT format_type(a.atttypid, a.atttypmod),
+SELECT CASE WHEN a.atttypmod = -1 THEN format('%%I.%%I', s.nspname, t.typname)
+         WHEN s.nspname = 'pg_catalog' THEN format_type(a.atttypid, a.atttypmod)
+         ELSE format('%%I.%%I%%s', s.nspname, t.typname,
+           substring(format_type(a.atttypid, a.atttypmod) FROM '[(].*[)]$')) END,
        coalesce(
          ' COLLATE ' || quote_ident(m.nspname) || '.' || quote_ident(l.collname), '')
-  FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
+  FROM pg_attribute a
+  JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace s ON s.oid = t.typnamespace
+  LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_namespace m ON m.oid = l.collnamespace AND l.collname <> 'default'
- WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND a.attname LIKE 'key%%'
+ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND a.attname LIKE 'key%%'
  ORDER BY a.attnum
 """
+# by the path of the application, as the statements that write there
+_WHERE: Final = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid"
 _POSITION: Final = "generation, lsn, seq_id"
 
 
@@ -39,7 +47,7 @@ class KeyType:
 
     name: str  # SQL
     collation: str = ""  # COLLATE …
-    equal: str = "="  # the operator of the key's index
+    equal: str = IS  # the operator of the key's index
 
     @property
     def operator(self) -> str:
@@ -64,7 +72,7 @@ class Store:
             f" ON CONFLICT ({columns}) DO UPDATE SET generation = EXCLUDED.generation,"
             " lsn = EXCLUDED.lsn, seq_id = EXCLUDED.seq_id"
             " WHERE (r.generation, r.lsn, r.seq_id)"
-            " < (EXCLUDED.generation, EXCLUDED.lsn, EXCLUDED.seq_id)"
+            f" {BELOW} (EXCLUDED.generation, EXCLUDED.lsn, EXCLUDED.seq_id)"
         )
 
     def add(self) -> str:
@@ -84,7 +92,7 @@ class Store:
         """
         order = ", ".join(f"p.{column}" for column in self.columns)
         return (
-            f"SELECT w.n, p.ctid::text, p.generation, p.lsn, p.seq_id"
+            f"SELECT w.n, p.ctid::pg_catalog.text, p.generation, p.lsn, p.seq_id"
             f" FROM ({self._wanted('n')}) AS w JOIN {self.table} AS p"
             f" ON {self._same()} ORDER BY {order} FOR UPDATE OF p"
         )
@@ -109,19 +117,21 @@ class Store:
             f"{cast(f'u.{column}', kind)} AS {column}"
             for column, kind in zip(self.columns, self.types, strict=True)
         ]
-        arrays = ["%s::text[]"] * len(self.columns)
+        arrays = ["%s::pg_catalog.text[]"] * len(self.columns)
         if more and more != ("n",):
-            arrays += ["%s::int8[]", "%s::numeric[]", "%s::numeric[]"]
+            arrays += ["%s::bigint[]", "%s::numeric[]", "%s::numeric[]"]
         columns = ", ".join((*self.columns, *more))
         numbered = " WITH ORDINALITY" if more == ("n",) else ""
         return (
             f"SELECT {', '.join([*what, *more])}"
-            f" FROM unnest({', '.join(arrays)}){numbered} AS u ({columns})"
+            f" FROM {unnest(*arrays)}{numbered} AS u ({columns})"
         )
 
 
 GENERAL: Final = Store(
-    "replication_mirror_row", ("relation", "key"), (KeyType("text"), KeyType("text"))
+    "replication_mirror_row",
+    ("relation", "key"),
+    (KeyType("pg_catalog.text"), KeyType("pg_catalog.text")),
 )
 
 
@@ -156,7 +166,7 @@ def _ddl(store: Store) -> str:
         for column, kind in zip(store.columns, store.types, strict=True)
     )
     return (
-        f"CREATE TABLE {store.table} ({keys}generation int8 NOT NULL,"
+        f"CREATE TABLE {store.table} ({keys}generation bigint NOT NULL,"
         " lsn numeric(20) NOT NULL, seq_id numeric(20) NOT NULL,"
         f" PRIMARY KEY ({', '.join(store.columns)}))"
     )
@@ -170,7 +180,9 @@ def _fits(connection: Connection, store: Store) -> bool:
 
 def _columns(connection: Connection, store: Store) -> list[tuple[Any, ...]]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        return cursor.execute(_COLUMNS, (store.table,)).fetchall()
+        there = cursor.execute(_WHERE, (store.table,)).fetchone()
+        with pinned(connection):
+            return cursor.execute(_COLUMNS, there).fetchall()
 
 
 def _make(connection: Connection, store: Store, relation: str) -> None:
@@ -185,13 +197,16 @@ def _make(connection: Connection, store: Store, relation: str) -> None:
     )
     connection.execute(about)
     if len(before) == len(store.columns):
-        texts = [f"format('%%s', {column})" for column in store.columns]
+        texts = [f"pg_catalog.format('%%s', {column})" for column in store.columns]
         connection.execute(_refill(store, texts, former, "true"), ())
     if before:
         connection.execute(f"DROP TABLE {former}")
-    texts = [f"key::jsonb ->> {number}" for number in range(len(store.columns))]
+    texts = [
+        f"key::pg_catalog.jsonb {ELEMENT} {number}"
+        for number in range(len(store.columns))
+    ]
     # a marker's key is no JSON
-    kept = "relation = %s AND key LIKE '[%%'"
+    kept = f"relation {IS} %s AND pg_catalog.starts_with(key, '[')"
     connection.execute(_refill(store, texts, GENERAL.table, kept), (relation,))
     connection.execute(f"DELETE FROM {GENERAL.table} WHERE {kept}", (relation,))
 

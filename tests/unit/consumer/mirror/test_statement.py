@@ -2,6 +2,7 @@
 
 from consumer.mirror import statement
 from consumer.mirror.shape import Shape
+from consumer.own import IS
 
 KEYED = Shape("s", "t", ("id", "n", "note"), key=("id",))
 LOOSE = Shape("s", "t", ("a", "b"), key=(), indexed=frozenset({"a"}))
@@ -35,14 +36,17 @@ def test_what_looks_alike_is_compared_by_text_and_found_by_an_index() -> None:
     where, parameters = statement.matching(LOOSE, [("a", "1"), ("b", None)])
     assert parameters == ["1", "1"]
     text = statement.delete_one(LOOSE, where)
-    assert '"a" = %s AND format(\'%%s\', "a") = %s AND "b" IS NULL' in text
+    assert (
+        f"""WHERE "a" {IS} %s AND pg_catalog.format('%%s', "a") {IS} %s"""
+        ' AND "b" IS NULL' in text
+    )
     assert "LIMIT 1 FOR UPDATE" in text
 
 
 def test_names_cannot_leave_their_quotes() -> None:
     shape = Shape('s"', 't"; DROP', ('%s"',), key=('%s"',))
     assert statement.delete_by_key(shape) == (
-        'DELETE FROM "s"""."t""; DROP" WHERE "%%s""" = %s'
+        'DELETE FROM "s"""."t""; DROP" WHERE "%%s""" OPERATOR(pg_catalog.=) %s'
     )
 
 
