@@ -117,8 +117,8 @@ class Scene:
     def runs(self, *words: str, codes: tuple[int, ...] = (0,)) -> None:
         """Run a verb to its end."""
         found = verb(self.walstream.configuration, *words)
-        assert found.returncode in codes, (words, found.stdout, found.stderr)
         assert not self.trap.sprung(), words
+        assert found.returncode in codes, (words, found.stdout, found.stderr)
 
 
 @pytest.fixture(params=[("boss", "psycopg"), ("walstream", "psycopg2")], ids=" ".join)
@@ -163,6 +163,7 @@ def test_a_first_look_runs_no_function_of_a_stranger(
     dsn = make_conninfo(scene.home.dsn, user=scene.role)
     options = ("--dsn", dsn, "--brokers", kafka.bootstrap)
     made = verb(None, "init", *options, folder=tmp_path)
+    assert not scene.trap.sprung()
     assert "walstream.toml" in made.stdout, made
     scene.runs("check", codes=(0, 4))  # not of its own tables yet
     scene.runs("positions", "show", "app")

@@ -48,7 +48,7 @@ def wrong(text: str) -> list[str]:
 def texts(path: Path, pinned: set[str]) -> Iterator[str]:
     """Give the strings of a module that are SQL, with own's names in their places."""
     tree = ast.parse(path.read_text("utf-8"))
-    left = list(tree.body)
+    left: list[ast.AST] = [*tree.body]
     while left:
         node = left.pop()
         match node:
