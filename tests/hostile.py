@@ -71,6 +71,42 @@ SELECT format('CREATE FUNCTION lair.%1$s(%2$s) RETURNS %3$s LANGUAGE sql AS %4$L
 FROM pg_operator o WHERE oprnamespace = 'pg_catalog'::regnamespace AND oprcode <> 0
   AND 'record'::regtype NOT IN (oprleft, oprright)
 """
+# what fits names better than pg_catalog's own, which comes first where a path has none
+_BETTER_OPERATORS: Final = r"""
+SELECT format('CREATE FUNCTION lair.%1$I(%2$s) RETURNS %3$s LANGUAGE sql AS %4$L;'
+  ' CREATE OPERATOR lair.%5$s (FUNCTION = lair.%1$I, LEFTARG = %6$s, RIGHTARG = %7$s)',
+  concat_ws('_', 'better', o.oid, one.kind, other.kind),
+  concat_ws(', ', one.kind, other.kind), oprresult::regtype,
+  format('SELECT lair.spring(%L); SELECT $1::text OPERATOR(pg_catalog.%s) $2::text',
+    format('%s(%s,%s)', oprname, one.kind, other.kind), oprname),
+  oprname, one.kind, other.kind)
+FROM pg_operator o, unnest('{name,text,varchar}'::text[]) AS one (kind),
+  unnest('{name,text,varchar}'::text[]) AS other (kind)
+WHERE oprnamespace = 'pg_catalog'::regnamespace
+  AND oprleft = 'text'::regtype AND oprright = 'text'::regtype
+  AND NOT EXISTS (SELECT FROM pg_operator p WHERE p.oprname = o.oprname
+    AND p.oprleft = one.kind::regtype AND p.oprright = other.kind::regtype)
+"""
+_BETTER_FUNCTIONS: Final = r"""
+SELECT format('CREATE OR REPLACE FUNCTION lair.%I(%s) RETURNS %s LANGUAGE sql AS %L',
+  proname, array_to_string(fitting, ', '), format_type(prorettype, NULL),
+  format('SELECT lair.spring(%L); SELECT pg_catalog.%I(%s)',
+    proname || '(' || array_to_string(fitting, ',') || ')', proname,
+    (SELECT string_agg('$' || n || '::' || format_type(proargtypes[n - 1], NULL), ', ')
+      FROM generate_series(1, pronargs) AS n)))
+FROM pg_proc p CROSS JOIN LATERAL (
+  SELECT array_agg(CASE kind WHEN 'regclass'::regtype THEN 'oid'::regtype
+    WHEN 'text'::regtype THEN 'name'::regtype ELSE kind::regtype END ORDER BY place)
+  FROM unnest(proargtypes::oid[]) WITH ORDINALITY AS given (kind, place)
+) AS better (fitting)
+WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND pronargs > 0
+  AND proallargtypes IS NULL AND provariadic = 0 AND NOT proretset
+  AND NOT proargtypes::oid[] && %(none)s::regtype[]::oid[]
+  AND prorettype <> ALL (%(none)s::regtype[]::oid[])
+  AND NOT EXISTS (SELECT FROM pg_proc q WHERE q.proname = p.proname
+    AND q.pronamespace = p.pronamespace
+    AND q.proargtypes::text = array_to_string(fitting::oid[], ' '))
+"""
 _TYPES: Final = r"""
 SELECT format('CREATE DOMAIN lair.%1$I AS pg_catalog.%1$I CHECK (lair.spring(%2$L))',
   typname, 'type ' || typname)
@@ -87,7 +123,14 @@ SELECT format('CREATE VIEW lair.%1$I AS SELECT %2$s FROM pg_catalog.%1$I'
 FROM pg_class c WHERE relnamespace = 'pg_catalog'::regnamespace
   AND relkind IN ('r', 'v')
 """
-_OF_THE_STRANGER: Final = (_FUNCTIONS, _OPERATORS, _TYPES, _RELATIONS)
+_OF_THE_STRANGER: Final = (
+    _FUNCTIONS,
+    _BETTER_FUNCTIONS,
+    _OPERATORS,
+    _BETTER_OPERATORS,
+    _TYPES,
+    _RELATIONS,
+)
 _NONE: Final = (  # no function of SQL has these types
     '{"\\"any\\"",internal,cstring,unknown,record,void,trigger,event_trigger,'
     "language_handler,fdw_handler,tsm_handler,index_am_handler,table_am_handler,"

@@ -31,13 +31,14 @@ from walstream.formats.row import row_hash
 
 NAIVE: Final = "SELECT relname || '.' FROM pg_class LIMIT 1"
 LONGEST_S: Final = 150.0
-# `moods` is a key of the stranger's type, whose values become texts by his function
+# The key of `names` is of an extension that the stranger's schema has; that of `moods`
+# is of his own type, whose values become texts by his function.
 TABLES: Final = """
-CREATE EXTENSION citext;
+CREATE EXTENSION citext SCHEMA lair;
+CREATE TABLE names (name lair.citext PRIMARY KEY, n int);
 CREATE TYPE public.mood AS ENUM ('sad', 'so so', 'glad');
 ALTER TYPE public.mood OWNER TO stranger;
 CREATE TABLE orders (id int PRIMARY KEY, kind regclass, note text);
-CREATE TABLE names (name citext PRIMARY KEY, n int);
 CREATE TABLE moods (mood mood PRIMARY KEY, big text);
 ALTER TABLE moods ALTER big SET STORAGE EXTERNAL;
 CREATE TABLE polled (id bigserial PRIMARY KEY, mood mood, note text);
@@ -86,9 +87,9 @@ def guarded() -> Iterator[Trap]:
 def home(trap: Trap) -> Iterator[Database]:
     """Give a database with twins, and with rows."""
     with temporary_database(trap.server) as fresh:
+        trap.plant(fresh)
         fresh.execute(TABLES + ROWS)
         fresh.execute(ROLE.format(database=fresh.name))
-        trap.plant(fresh)
         with psycopg.connect(trap.server.dsn(fresh.name, STRANGER)) as connection:
             connection.execute("SET search_path = pg_catalog")
             connection.execute(CAST)
@@ -99,9 +100,9 @@ def home(trap: Trap) -> Iterator[Database]:
 def copy(trap: Trap) -> Iterator[Database]:
     """Give a database with twins that a consumer writes to."""
     with temporary_database(trap.server) as fresh:
+        trap.plant(fresh, "public, lair, pg_catalog")
         fresh.execute(TABLES)
         fresh.execute(ROLE.format(database=fresh.name))
-        trap.plant(fresh, "public, lair, pg_catalog")
         yield fresh
 
 
@@ -240,5 +241,6 @@ def test_a_naive_query_springs(trap: Trap, home: Database) -> None:
     with psycopg.connect(dsn) as connection:
         connection.execute(NAIVE)
     sprung = trap.sprung()
-    assert {"relation pg_class as boss", "||(text,text) as boss"} <= {*sprung}
+    assert "relation pg_class as boss" in sprung
+    assert any(one.startswith("||(") for one in sprung)
     assert trap.won()
