@@ -35,22 +35,42 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "topic.metadata.refresh.sparse": True,
     "log.connection.close": False,
 }
-_ADMIN_PREFIXES: Final = (
-    "bootstrap.servers",
-    "metadata.broker.list",
-    "client.",
-    "security.",
-    "sasl.",
-    "ssl.",
-    "socket.",
-    "broker.address",
-    "reconnect.",
-    "api.version",
-    "enable.ssl.",
-    "log",
-    "debug",
-    "resolve.",
+# CONFIGURATION.md's column C/P; every other property is any client's
+_PRODUCERS_OWN: Final = frozenset(
+    {
+        *("acks", "request.required.acks", "request.timeout.ms"),
+        *("batch.num.messages", "batch.size", "linger.ms"),
+        *("sticky.partitioning.linger.ms", "queuing.strategy"),
+        *("compression.codec", "compression.level", "compression.type"),
+        *("delivery.report.only.error", "produce.offset.report"),
+        *("delivery.timeout.ms", "message.timeout.ms"),
+        *("enable.gapless.guarantee", "enable.idempotence"),
+        *("message.send.max.retries", "retries"),
+        *("partitioner", "partitioner_cb", "msg_order_cmp"),
+        *("queue.buffering.backpressure.threshold", "queue.buffering.max.kbytes"),
+        *("queue.buffering.max.messages", "queue.buffering.max.ms"),
+        *("transaction.timeout.ms", "transactional.id"),
+    }
 )
+_CONSUMERS_OWN: Final = frozenset(
+    {
+        *("auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset"),
+        *("check.crcs", "consume.callback.max.messages"),
+        *("coordinator.query.interval.ms", "enable.auto.commit"),
+        *("enable.auto.offset.store", "enable.partition.eof"),
+        *("fetch.error.backoff.ms", "fetch.max.bytes", "fetch.message.max.bytes"),
+        *("fetch.min.bytes", "fetch.queue.backoff.ms", "fetch.wait.max.ms"),
+        *("group.id", "group.instance.id", "group.protocol", "group.protocol.type"),
+        *("group.remote.assignor", "heartbeat.interval.ms", "isolation.level"),
+        *("max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records"),
+        *("offset.store.method", "offset.store.path", "offset.store.sync.interval.ms"),
+        *("partition.assignment.strategy", "queued.max.messages.kbytes"),
+        *("queued.min.messages", "session.timeout.ms", "share.acknowledgement.mode"),
+    }
+)
+# what a producer is answered is small: descriptions of topics are not
+_TOO_NARROW: Final = "receive.message.max.bytes"
+_NOT_ADMINS: Final = _PRODUCERS_OWN | _CONSUMERS_OWN | {_TOO_NARROW}
 
 
 def hurries(given: Mapping[str, Any]) -> bool:
@@ -137,12 +157,12 @@ def fits_queue(given: Mapping[str, Any], limit: int, built_for_limit: int) -> bo
 
 
 def client_properties(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick what an admin client takes of a producer's properties."""
+    """Leave out what an admin client does not take of a producer's, or consumer's."""
     return {
         "client.id": "walstream",
         "reconnect.backoff.max.ms": 1000,
         "log.connection.close": False,
-        **{key: text for key, text in given.items() if key.startswith(_ADMIN_PREFIXES)},
+        **{key: text for key, text in given.items() if key not in _NOT_ADMINS},
     }
 
 

@@ -1,5 +1,7 @@
 """Producer properties: what keeps the promises, and what has to fit."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -66,22 +68,63 @@ def test_librdkafka_takes_the_properties(given: dict[str, str]) -> None:
     Producer(producer_properties(given, 1000, 10 * MIB))
 
 
-def test_admin_client_gets_what_leads_to_the_brokers_alone() -> None:
-    made = client_properties(
-        {
-            "bootstrap.servers": "h:9092",
-            "sasl.password": "p",
-            "ssl.ca.location": "/x",
-            "security.protocol": "SASL_SSL",
-            "acks": "all",
-            "linger.ms": 5,
-            "client.id": "mine",
-        }
-    )
-    assert made["bootstrap.servers"] == "h:9092"
-    assert made["sasl.password"] == "p"
-    assert made["client.id"] == "mine"
-    assert not {"acks", "linger.ms"} & made.keys()
+def test_admin_client_gets_all_but_what_is_a_producers_or_a_consumers_own() -> None:
+    given = {
+        "bootstrap.servers": "h:9092",
+        "sasl.password": "p",
+        "ssl.ca.location": "/x",
+        "security.protocol": "SASL_SSL",
+        "client.id": "mine",
+        "https.ca.location": "/y",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "metadata.recovery.strategy": "none",
+        "connections.max.idle.ms": 1000,
+        "plugin.library.paths": "",
+        "client.rack": "a",
+    }
+    own = {"acks": "all", "linger.ms": 5, "group.id": "g", "fetch.max.bytes": 1}
+    made = client_properties({**given, **own})
+    assert made.items() >= given.items()
+    assert not own.keys() & made.keys()
+
+
+ANY_CLIENTS: dict[str, Any] = {
+    "message.max.bytes": 1_000_000,
+    "message.copy.max.bytes": 1000,
+    "max.in.flight": 5,
+    "metadata.recovery.strategy": "none",
+    "metadata.recovery.rebootstrap.trigger.ms": 1000,
+    "topic.metadata.refresh.interval.ms": 1000,
+    "metadata.max.age.ms": 1000,
+    "socket.keepalive.enable": "true",
+    "socket.connection.setup.timeout.ms": 1000,
+    "broker.address.family": "v4",
+    "connections.max.idle.ms": 1000,
+    "reconnect.backoff.ms": 10,
+    "retry.backoff.ms": 10,
+    "statistics.interval.ms": 0,
+    "api.version.request": "true",
+    "allow.auto.create.topics": "false",
+    "client.dns.lookup": "use_all_dns_ips",
+    "enable.metrics.push": "false",
+    "security.protocol": "ssl",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "u",
+    "sasl.password": "p",
+    "enable.sasl.oauthbearer.unsecure.jwt": "true",
+    "enable.ssl.certificate.verification": "true",
+    "ssl.endpoint.identification.algorithm": "https",
+    "ssl.cipher.suites": "ALL",
+    "https.ca.location": "probe",
+    "log.connection.close": "false",
+}
+
+
+@pytest.mark.parametrize("key", ANY_CLIENTS)
+def test_an_admin_client_takes_what_any_client_has(key: str) -> None:
+    made = client_properties({key: ANY_CLIENTS[key], "log_level": 0})
+    assert made[key] == ANY_CLIENTS[key]
+    AdminClient(made)
 
 
 def test_librdkafka_takes_the_admin_properties() -> None:
