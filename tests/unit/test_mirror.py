@@ -52,7 +52,6 @@ WITHOUT = {
     "walstream/cli/options.py": "options alone: tests/unit/cli/test_main.py",
     "walstream/cli/poll.py": _SERVERS,
     "walstream/cli/polled.py": _SERVERS,
-    "walstream/cli/positions.py": _SERVERS,
     "walstream/cli/run.py": _SERVERS,
     "walstream/cli/slots.py": _SERVERS,
     "walstream/cli/status.py": _SERVERS,
