@@ -41,11 +41,11 @@ _KILLED_S: Final = 15.0
 
 
 @contextmanager
-def socket_address(folder: Path) -> Iterator[str]:
-    """Name the socket in less than the 108 bytes that an address may have."""
+def socket_address(folder: Path, name: str = SOCKET) -> Iterator[str]:
+    """Name a socket there in less than the 108 bytes that an address may have."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+        yield f"/proc/self/fd/{descriptor}/{name}"
     finally:
         os.close(descriptor)
 

@@ -94,6 +94,7 @@ class Supervisor:
         try:
             sockets = self._listen()
             self._control.open()
+            self._keeper.open()
             with self._signals_held():
                 self._start_due()  # they load their libraries while this loads HTTP's
                 self._open_face(self._config, sockets)

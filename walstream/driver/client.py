@@ -4,6 +4,7 @@ import contextlib
 import select
 import socket
 import threading
+from pathlib import Path
 from typing import Final
 
 from walstream.driver import wire
@@ -17,9 +18,9 @@ class Driver:
     """A connection to the driver; what it ordered ends when that is closed."""
 
     def __init__(self, where: str) -> None:
-        """`where` is the keeper's address."""
+        """`where` is the folder in which the keeper listens."""
         try:
-            self._connection = wire.connect(where)
+            self._connection = wire.connect(Path(where))
         except OSError as error:
             raise Transient(f"Spark's process is not there: {error.strerror}") from None
         self.running = False  # what was ordered

@@ -8,19 +8,23 @@ import contextlib
 import json
 import os
 import selectors
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Final
 
 import structlog
 
 from walstream.config import Config
 from walstream.driver import wire
+from walstream.metrics import ERROR
 from walstream.retry import Backoff
 
 _END_S: Final = 6.0
 _HEALTHY_S: Final = 30.0
+_AGAIN_S: Final = 10.0
 _log = structlog.get_logger()
 
 
@@ -30,18 +34,30 @@ class Keeper:
     def __init__(self, config: Config, selector: selectors.BaseSelector) -> None:
         self._config = config
         self._selector = selector
-        self._listener = wire.listen()
+        self._folder = Path(config.state)  # also after a reload
+        self._listener: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._backoff = Backoff(0.2, 10.0)
         self._started_at = 0.0
         self._start_at = 0.0
         self._listening = False
-        self.address = wire.address(self._listener)
+        self.address = str(self._folder)
         self._level: str = config.log_level
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
+
+    def open(self) -> None:
+        """Listen, once the folder is ours; try again later where that cannot be."""
+        try:
+            self._listener = wire.listen(self._folder)
+        except OSError as error:
+            self._start_at = time.monotonic() + _AGAIN_S
+            _log.warning(
+                "no socket for Spark: nothing is backfilled or polled meanwhile",
+                **{ERROR: f"{self._folder / wire.SOCKET}: {error.strerror}"},
+            )
 
     def tick(self) -> None:
         """See whether the driver ended, and listen while there is none."""
@@ -51,25 +67,32 @@ class Keeper:
             if now - self._started_at > _HEALTHY_S:
                 self._backoff.reset()
             self._start_at = now + (self._backoff.next() if code else 0.0)
-        if self._process is None and not self._listening and now >= self._start_at:
+        if self._process is not None or self._listening or now < self._start_at:
+            return
+        if self._listener is None:
+            self.open()
+        if self._listener is not None:
             self._listening = True
             self._selector.register(self._listener, selectors.EVENT_READ, self._start)
 
     def _start(self) -> None:
         """Start a driver: somebody waits to be accepted."""
-        self._selector.unregister(self._listener)
+        listener = self._listener
+        if listener is None:
+            return
+        self._selector.unregister(listener)
         self._listening = False
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "walstream.driver"],
             stdin=subprocess.PIPE,
             stdout=2,  # standard error: py4j and what it starts may print
-            pass_fds=[self._listener.fileno()],
+            pass_fds=[listener.fileno()],
         )
         self._process = process
         self._started_at = time.monotonic()
         order = {
             "parent": os.getpid(),
-            "listener": self._listener.fileno(),
+            "listener": listener.fileno(),
             "config": self._config.to_json(),
             "log_level": self._level,
         }
@@ -103,10 +126,14 @@ class Keeper:
 
     def close(self) -> None:
         """End the driver, and what it runs."""
-        if self._listening:
-            self._selector.unregister(self._listener)
-            self._listening = False
-        self._listener.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            if self._listening:
+                self._selector.unregister(listener)
+                self._listening = False
+            listener.close()
+            with contextlib.suppress(OSError):
+                (self._folder / wire.SOCKET).unlink(missing_ok=True)
         if self._process is None:
             return
         self._process.terminate()

@@ -1,40 +1,45 @@
 """Pickles over a local socket, to and from processes of the same user alone.
 
-The socket has no name in the file system: Linux gives it an abstract one, which ends
-with who listens. So both ends ask the kernel whose process is at the other.
+Its file in the state folder lets no other user connect, who could start Spark by that.
+And both ends ask the kernel whose process is at the other.
 """
 
 import os
 import pickle
 import socket
 import struct
+from pathlib import Path
 from typing import Any, Final
 
+from walstream.control import socket_address
 from walstream.errors import PermissionLacking
 
+SOCKET: Final = "spark.sock"
 _LENGTH: Final = struct.Struct("!Q")
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
-def listen() -> socket.socket:
-    """Listen under a name that the kernel chooses."""
+def listen(folder: Path) -> socket.socket:
+    """Listen in a folder that is ours alone: what a predecessor left is replaced."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind("")
-    listener.listen(64)
+    try:
+        (folder / SOCKET).unlink(missing_ok=True)
+        with socket_address(folder, SOCKET) as address:
+            listener.bind(address)
+        (folder / SOCKET).chmod(0o600)  # before it listens: nobody connected yet
+        listener.listen(64)
+    except BaseException:
+        listener.close()
+        raise
     return listener
 
 
-def address(listener: socket.socket) -> str:
-    """Give the name, as text."""
-    name = listener.getsockname()
-    return bytes(name).hex()
-
-
-def connect(where: str) -> socket.socket:
-    """Connect to what `address` gave; raise OSError when nobody listens."""
+def connect(folder: Path) -> socket.socket:
+    """Connect to who listens in this folder; raise OSError when nobody does."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(bytes.fromhex(where))
+        with socket_address(folder, SOCKET) as address:
+            connection.connect(address)
         check_peer(connection)
     except BaseException:
         connection.close()

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -33,13 +34,15 @@ class Nothing:
 
 
 @pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with wire.listen() as listener:
+def listener(tmp_path: Path) -> Iterator[socket.socket]:
+    with wire.listen(tmp_path) as listener:
         yield listener
 
 
-def test_outcomes_are_heard_in_their_order(listener: socket.socket) -> None:
-    with closing(Driver(wire.address(listener))) as driver:
+def test_outcomes_are_heard_in_their_order(
+    listener: socket.socket, tmp_path: Path
+) -> None:
+    with closing(Driver(str(tmp_path))) as driver:
         theirs, _ = listener.accept()
         with theirs:
             driver.order(Nothing())
@@ -52,9 +55,9 @@ def test_outcomes_are_heard_in_their_order(listener: socket.socket) -> None:
 
 
 def test_a_driver_that_ends_is_heard_as_a_failure_that_passes(
-    listener: socket.socket,
+    listener: socket.socket, tmp_path: Path
 ) -> None:
-    with closing(Driver(wire.address(listener))) as driver:
+    with closing(Driver(str(tmp_path))) as driver:
         theirs, _ = listener.accept()
         driver.order(Nothing())
         theirs.close()
@@ -63,8 +66,10 @@ def test_a_driver_that_ends_is_heard_as_a_failure_that_passes(
         assert isinstance(heard.error, Transient)
 
 
-def test_leaving_waits_until_what_runs_was_ended(listener: socket.socket) -> None:
-    driver = Driver(wire.address(listener))
+def test_leaving_waits_until_what_runs_was_ended(
+    listener: socket.socket, tmp_path: Path
+) -> None:
+    driver = Driver(str(tmp_path))
     theirs, _ = listener.accept()
     driver.order(Nothing())
     wire.receive(theirs)
@@ -77,8 +82,9 @@ def test_leaving_waits_until_what_runs_was_ended(listener: socket.socket) -> Non
     assert not leaving.is_alive()
 
 
-def test_where_nobody_listens_the_error_passes() -> None:
-    with wire.listen() as listener:
-        where = wire.address(listener)
+def test_where_nobody_listens_the_error_passes(tmp_path: Path) -> None:
     with pytest.raises(Transient):
-        Driver(where)
+        Driver(str(tmp_path))
+    wire.listen(tmp_path).close()
+    with pytest.raises(Transient):
+        Driver(str(tmp_path))

@@ -1,8 +1,11 @@
 """The socket of the driver: whole messages, an end that is told, one user alone."""
 
 import os
+import select
 import socket
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -31,27 +34,50 @@ def test_an_end_amid_a_message_is_the_end() -> None:
             wire.receive(theirs)
 
 
-def test_who_listens_is_found_by_its_address() -> None:
-    with wire.listen() as listener:
-        with wire.connect(wire.address(listener)) as ours:
+def test_who_listens_is_found_by_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 40)  # longer than an address may be
+    folder.mkdir()
+    for _ in range(2):  # the second finds what the first one left
+        listener = wire.listen(folder)
+        assert (folder / wire.SOCKET).stat().st_mode & 0o777 == 0o600
+        with listener, wire.connect(folder) as ours:
             theirs, _ = listener.accept()
             wire.check_peer(theirs)
             wire.send(ours, "word")
             assert wire.receive(theirs) == "word"
             theirs.close()
-        where = wire.address(listener)
     with pytest.raises(ConnectionRefusedError):
-        wire.connect(where)
+        wire.connect(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can")
+def test_another_users_process_does_not_come_so_far() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)  # whatever the folder lets in
+        with wire.listen(folder) as listener, socket.socket(socket.AF_UNIX) as theirs:
+            assert listener.getsockname()[0] != "\0"  # an abstract name asks nobody
+            os.seteuid(NOBODY)
+            try:
+                with pytest.raises(PermissionError):
+                    theirs.connect(str(folder / wire.SOCKET))
+            finally:
+                os.seteuid(0)
+            assert not select.select([listener], [], [], 0)[0]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can")
 def test_another_users_process_is_refused() -> None:
-    with wire.listen() as listener, socket.socket(socket.AF_UNIX) as ours:
-        os.seteuid(NOBODY)
-        try:
-            ours.connect(bytes.fromhex(wire.address(listener)))
-        finally:
-            os.seteuid(0)
-        theirs, _ = listener.accept()
-        with theirs, pytest.raises(PermissionLacking):
-            wire.check_peer(theirs)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        with wire.listen(folder) as listener, socket.socket(socket.AF_UNIX) as ours:
+            (folder / wire.SOCKET).chmod(0o666)
+            os.seteuid(NOBODY)
+            try:
+                ours.connect(str(folder / wire.SOCKET))
+            finally:
+                os.seteuid(0)
+            theirs, _ = listener.accept()
+            with theirs, pytest.raises(PermissionLacking):
+                wire.check_peer(theirs)

@@ -28,8 +28,9 @@ DONE = ChunkDone(1, 9, 90)
 class Played:
     """Says what it is told to, at each order; a connection is one Spark."""
 
-    def __init__(self) -> None:
-        self.listener = wire.listen()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.listener = wire.listen(folder)
         self.says: queue.SimpleQueue[Sequence[Message]] = queue.SimpleQueue()
         self.connections: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -65,8 +66,8 @@ class Played:
 
 
 @pytest.fixture
-def played() -> Iterator[Played]:
-    made = Played()
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    made = Played(tmp_path_factory.mktemp("state"))
     yield made
     made.close()
 
@@ -78,7 +79,7 @@ def stop() -> Stop:
 
 @pytest.fixture
 def line(played: Played) -> Iterator[Line]:
-    line = Line(wire.address(played.listener))
+    line = Line(str(played.folder))
     yield line
     line.close()
 
