@@ -1,7 +1,8 @@
 """The socket by which other commands reach a running instance: `state/control.sock`.
 
 One line of JSON each way. `{"do": "status"}` is answered at once, `{"do": "reload"}`
-when the configuration was read and the workers were told. `{"do": "borrow",
+when the configuration was read and the workers were told, `{"do": "debug", "on": BOOL}`
+when all log from another level on. `{"do": "borrow",
 "source": NAME}` is answered when that source's worker has ended; the source is lent for
 as long as the connection lasts, so that a command that dies gives it back. `{"do":
 "backfill", "source": NAME, "tables": [...], "replace": BOOL}` is answered when the

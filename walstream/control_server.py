@@ -34,6 +34,9 @@ class Lender(Protocol):
     def reload(self) -> dict[str, Any]:
         """Go by the configuration as it is now; tell what that changed."""
 
+    def set_debug(self, on: bool) -> str:  # noqa: FBT001
+        """Have every process log more, or as configured; name that level."""
+
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
@@ -145,12 +148,15 @@ class ControlServer:
         elif what == "reload":
             self._answer(caller, self._lender.reload())
             self._end(caller)
+        elif what == "debug" and isinstance(request.get("on"), bool):
+            self._answer(caller, {"level": self._lender.set_debug(request["on"])})
+            self._end(caller)
         elif what == "borrow":
             self._lend(caller, source)
         elif what in _PASSED_ON:
             self._pass_on(caller, source, request)
         else:
-            expected = "status, reload, borrow, backfill or poll was expected"
+            expected = "status, reload, debug, borrow, backfill or poll was expected"
             self._answer(caller, {"error": expected})
             self._end(caller)
 

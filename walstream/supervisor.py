@@ -127,15 +127,20 @@ class Supervisor:
         if sockets:
             from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
 
-            self._face = Face(config, sockets, self._set_debug)
+            self._face = Face(config, sockets, self.set_debug)
 
-    def _set_debug(self, on: bool) -> None:  # noqa: FBT001
+    def set_debug(self, on: bool) -> str:  # noqa: FBT001
         """Have every process log more, or as configured; from any thread."""
         self._debug = on
         self._wake()
+        return self._wanted_level
+
+    @property
+    def _wanted_level(self) -> str:
+        return "debug" if self._debug else self._config.log_level
 
     def _follow_level(self) -> None:
-        level = "debug" if self._debug else self._config.log_level
+        level = self._wanted_level
         if level != self._level:
             self._level = level
             logs.set_level(level)

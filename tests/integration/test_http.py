@@ -17,12 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
+from typer.testing import CliRunner
 
 from tests.browsing import browser
 from tests.fix_postgres import Database, temporary_database
 from tests.running import Walstream
 from tests.services import needs_own_servers
 from tests.waiting import wait_until, within
+from walstream.cli.main import app
 from walstream.config.model import Http
 from walstream.http.words import size
 from walstream.local import LocalKafka, LocalPostgres
@@ -159,7 +161,11 @@ def test_status_is_what_the_command_says(site: Site) -> None:
 
 def test_debug_reaches_every_process(site: Site) -> None:
     assert site.get("/debug/on")[0] == 400
-    assert site.ask("POST", "/debug/on")[0] == 200
+    status, answer = site.ask("POST", "/debug/on")
+    assert status == 403  # any user of this machine may ask, without a token
+    assert "walstream debug on" in answer
+    debug = ["debug", "-c", str(site.walstream.configuration)]
+    assert CliRunner().invoke(app, [*debug, "on"]).exit_code == 0
     insert(site, 1)
     worker = {"source": "app", "level": "debug"}
     wait_until(
@@ -167,7 +173,7 @@ def test_debug_reaches_every_process(site: Site) -> None:
         30,
         "the worker logs more",
     )
-    assert site.ask("POST", "/debug/off")[0] == 200
+    assert CliRunner().invoke(app, [*debug, "off"]).exit_code == 0
     assert site.ask("POST", "/debug/else")[0] == 400
 
 

@@ -52,6 +52,7 @@ _VERBS: Final = (
     ("positions", "show", "--json"),
     ("slots",),
     ("slots", "--json"),
+    ("debug", "on"),
 )
 _IN_TROUBLE: Final = (("check",), ("status",), ("positions", "show"), ("slots",))
 _PAGES: Final = ("/", "/health", "/ready", "/status", "/stats", "/metrics", "/nothing")

@@ -50,6 +50,9 @@ class Sources:
     def reload(self) -> dict[str, Any]:
         return {"changes": ["memory"], "lines": []}
 
+    def set_debug(self, on: bool) -> str:
+        return "debug" if on else "info"
+
     def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
         if source != "app":
             return "no such source"
@@ -117,6 +120,14 @@ def test_a_running_instance_tells_its_status(tmp_path: Path) -> None:
         assert ask_status(folder) == {"pid": 7}
         assert (folder / "control.sock").stat().st_mode & 0o777 == 0o600
     assert not (folder / "control.sock").exists()
+
+
+def test_a_running_instance_logs_more_when_it_is_told_so(tmp_path: Path) -> None:
+    with running(tmp_path):
+        assert ask(tmp_path, {"do": "debug", "on": True}, 5.0) == {"level": "debug"}
+        assert ask(tmp_path, {"do": "debug", "on": False}, 5.0) == {"level": "info"}
+        with pytest.raises(ConfigError, match="was expected"):
+            ask(tmp_path, {"do": "debug", "on": "off"}, 5.0)
 
 
 def test_a_running_instance_reloads_and_says_what_that_changed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ VERBS: Final = {  # what walstream.cli.VERB calls it: a function, or a group of 
     "check": "check_command",
     "status": "status",
     "reload": "reload",
+    "debug": "debug",
     "backfill": "backfill",
     "poll": "poll",
     "config": "config",

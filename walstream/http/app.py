@@ -29,7 +29,7 @@ class Answers:
     """What each path says."""
 
     board: Board
-    set_debug: Callable[[bool], None]
+    set_debug: Callable[[bool], str]
     written: exposition.Written
 
     async def page(self, _request: Request) -> Response:
@@ -72,8 +72,10 @@ class Answers:
         if is_cross_site(request.headers):
             text = "not for the pages of other sites"
             return _text(text, HTTPStatus.FORBIDDEN)
-        self.set_debug(what == "on")
-        level = "debug" if what == "on" else self.board.config.log_level
+        if not self.board.config.http.token:  # any user of this machine may ask
+            text = f"[http] has no token, so this is refused: walstream debug {what}"
+            return _text(text, HTTPStatus.FORBIDDEN)
+        level = self.set_debug(what == "on")
         return _text(f"every process logs from level {level} on")
 
     def _truth(self) -> Truth:
@@ -83,7 +85,7 @@ class Answers:
         return truth
 
 
-def make(board: Board, set_debug: Callable[[bool], None]) -> ASGIApp:
+def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
     """Make the application, with its guard."""
     answers = Answers(board, set_debug, exposition.Written())
     errors = Errors()

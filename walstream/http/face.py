@@ -35,7 +35,7 @@ class Face:
         self,
         config: Config,
         sockets: list[socket.socket],
-        set_debug: Callable[[bool], None],
+        set_debug: Callable[[bool], str],
     ) -> None:
         """Serve on these, which `listen` gave for the configured address."""
         self._listen = config.http.listen

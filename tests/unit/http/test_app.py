@@ -12,6 +12,7 @@ from walstream.http import app
 from walstream.http.board import Board
 from walstream.status_shape import adapter
 
+TOKEN = "0123456789abcdef"  # noqa: S105 - of the test
 STATES: dict[str, dict[str, Any]] = {
     "streaming": {},
     "starting": {"state": "starting", "resume": None, "health": None},
@@ -65,7 +66,7 @@ WELL = {"streaming", "starting"}
 
 
 def client(board: Board, **headers: str) -> TestClient:
-    made = app.make(board, lambda _on: None)
+    made = app.make(board, str)
     return TestClient(
         made,
         base_url="http://127.0.0.1",
@@ -127,9 +128,18 @@ def test_stats_have_a_line_an_object(board: Change) -> None:
 
 def test_debug_is_switched_on_and_off_by_post_alone(board: Change) -> None:
     said: list[bool] = []
-    asked = TestClient(app.make(board(), said.append), base_url="http://127.0.0.1")
-    assert asked.post("/debug/on").status_code == 200
-    assert asked.post("/debug/off").status_code == 200
+
+    def set_debug(on: bool) -> str:
+        said.append(on)
+        return "debug" if on else "info"
+
+    asked = TestClient(
+        app.make(board({"token": TOKEN}), set_debug),
+        base_url="http://127.0.0.1",
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
+    assert asked.post("/debug/on").text == "every process logs from level debug on\n"
+    assert asked.post("/debug/off").text == "every process logs from level info on\n"
     for wrong in ("/debug", "/debug/", "/debug/maybe", "/debug/on/x"):
         assert asked.post(wrong).status_code == 400
     for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"):
@@ -139,6 +149,15 @@ def test_debug_is_switched_on_and_off_by_post_alone(board: Change) -> None:
     other = {"origin": "http://evil.example"}
     assert asked.post("/debug/on", headers=other).status_code == 403
     assert said == [True, False]
+
+
+def test_without_a_token_nobody_switches_debug_by_http(board: Change) -> None:
+    said: list[bool] = []
+    made = app.make(board(), said.append)  # type: ignore[arg-type]
+    answer = TestClient(made, base_url="http://127.0.0.1").post("/debug/on")
+    assert answer.status_code == 403
+    assert "walstream debug on" in answer.text
+    assert not said
 
 
 def test_what_is_not_there_is_404_and_a_defect_says_nothing_of_itself(

@@ -147,7 +147,7 @@ def samples(made: Board) -> dict[tuple[str, ...], float]:
 
 
 def client(made: Board) -> TestClient:
-    return TestClient(app.make(made, print), base_url="http://127.0.0.1")
+    return TestClient(app.make(made, str), base_url="http://127.0.0.1")
 
 
 def test_the_older_tools_dashboards_find_their_labels(board: Change) -> None:

@@ -20,7 +20,7 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
     monkeypatch.setattr(protocol, "HEAD_S", 0.3)
     configured = config()
     sockets = listen(configured.http.listen)
-    made = Face(configured, sockets, lambda _on: None)
+    made = Face(configured, sockets, str)
     try:
         made.publish(snapshot(told()))
         wait_until(lambda: asked(made) == 200, 10, "it answers")

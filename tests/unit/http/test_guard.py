@@ -45,7 +45,7 @@ def test_addresses_and_names_of_ours_are_known(host: str) -> None:
 )
 def test_any_other_is_not(host: str, board: Change) -> None:
     assert not Rules.of(Http()).knows(host)
-    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    asked = TestClient(app.make(board(), str), base_url="http://127.0.0.1")
     assert asked.get("/status", headers={"host": host}).status_code == 400
 
 
@@ -71,7 +71,7 @@ def basic(password: str) -> str:
 def test_the_token_is_wanted_everywhere(
     board: Change, authorization: str, code: int
 ) -> None:
-    made = app.make(board({"token": TOKEN}), print)
+    made = app.make(board({"token": TOKEN}), str)
     asked = TestClient(made, base_url="http://127.0.0.1")
     for path in ("/", "/health", "/metrics", "/debug/on", "/nothing"):
         method = "POST" if path == "/debug/on" else "GET"
@@ -84,13 +84,13 @@ def test_the_token_is_wanted_everywhere(
 
 
 def test_a_body_is_refused_unread(board: Change) -> None:
-    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    asked = TestClient(app.make(board(), str), base_url="http://127.0.0.1")
     assert asked.post("/debug/on", content=b"x").status_code == 413
     assert asked.post("/debug/on", content=iter([b"x"])).status_code == 413
 
 
 def test_nobody_keeps_an_answer(board: Change) -> None:
-    asked = TestClient(app.make(board(), print), base_url="http://127.0.0.1")
+    asked = TestClient(app.make(board(), str), base_url="http://127.0.0.1")
     headers = asked.get("/").headers
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"
