@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from walstream.config import chain, client, tls, topology
+from walstream.config import chain, client, login, tls, topology
 from walstream.config.field import is_loopback
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
@@ -79,6 +79,8 @@ def _check_links(config: Config, document: Mapping[str, Any]) -> Iterator[Proble
 def _check_source(
     name: str, source: Source, environment: Mapping[str, str]
 ) -> Iterator[Problem]:
+    if isinstance(source, PostgresSource | SqlSource):
+        yield from login.check_login(name, source)
     if isinstance(source, PostgresSource):
         yield from tls.check_postgres(name, source, environment)
     elif isinstance(source, SqlSource):

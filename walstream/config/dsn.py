@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from walstream.config.carried import take_out
 from walstream.config.keyword import MASK, is_secret_key
 
 URI_SCHEME: Final = re.compile(r"postgres(?:ql)?://")
@@ -39,6 +40,7 @@ def parse(dsn: str) -> dict[str, str]:
 
 def mask(dsn: str) -> str:
     """Show the same connection without its secrets; nothing where it is unreadable."""
+    dsn, _ = take_out(dsn)
     scheme = URI_SCHEME.match(dsn)
     try:
         parameters = parse(dsn)

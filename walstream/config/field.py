@@ -98,6 +98,14 @@ def _url(written: str) -> str:
     return written
 
 
+def _command(words: list[str]) -> list[str]:
+    if words and not words[0].strip():
+        _refuse("names no command: write the program first, then its arguments")
+    if any("\0" in word for word in words):
+        _refuse("holds a NUL character")
+    return words
+
+
 def _slot(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9_]{1,63}", name):
         _refuse("is no slot name: write 1 to 63 of a-z, 0-9 and _")
@@ -254,6 +262,7 @@ Folder = Annotated[
     Path, BeforeValidator(_path), PlainSerializer(str, return_type=str), _TEXT_SCHEMA
 ]
 
+PasswordCommand = Annotated[list[str], AfterValidator(_command)]
 Dsn = Annotated[str, AfterValidator(_dsn)]
 EngineUrl = Annotated[str, AfterValidator(_url)]
 SlotName = Annotated[str, AfterValidator(_slot)]

@@ -18,7 +18,7 @@ HIDDEN_WORDS: Final = (
 )
 _SECRET: Final = re.compile(HIDDEN_WORDS, re.IGNORECASE)
 _PUBLIC: Final = re.compile(  # named like a secret, and only points somewhere
-    r"(?:\.endpoint\.url|\.location|\.file|passfile)$", re.IGNORECASE
+    r"(?:\.endpoint\.url|\.location|\.file|passfile|password_command)$", re.IGNORECASE
 )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode
 
 from walstream.config import dsn
+from walstream.config.carried import take_out
 from walstream.config.keyword import HIDDEN_WORDS, MASK, is_secret_key
 
 SHORTEST: Final = 3  # what is shorter would take every text apart
@@ -135,6 +136,7 @@ def _split_url(url: str) -> tuple[str, str, str, str]:
 
 
 def _mask_url(url: str) -> str:
+    url, _ = take_out(url)
     scheme, user, password, rest = _split_url(url)
     address, mark, query = rest.partition("?")
     userinfo = f"{user}:{MASK}@" if password else ""

@@ -1,10 +1,11 @@
 """The three kinds of sources, key by key, with their defaults."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from walstream import extension
+from walstream.config.carried import carry
 from walstream.config.field import (
     ByteSize,
     DistinctNames,
@@ -13,6 +14,7 @@ from walstream.config.field import (
     EngineUrl,
     Names,
     OptionalDuration,
+    PasswordCommand,
     PoisonPolicy,
     PositiveByteSize,
     PositiveDuration,
@@ -41,6 +43,11 @@ class PostgresSource(_Source):
     dsn: Dsn = Field(
         repr=False,
         description="Connection string of libpq: a URI, or key=value pairs.",
+    )
+    password_command: PasswordCommand = Field(
+        default=[],
+        description="A command and its arguments that print the password; it is run at "
+        "each connection, without a shell.",
     )
     slot: SlotName = Field(
         default="walstream", description="The replication slot; one for each source."
@@ -111,6 +118,11 @@ class PostgresSource(_Source):
         default=False, description="Allow a server elsewhere without verified TLS."
     )
 
+    @model_validator(mode="after")
+    def _carry_command(self) -> Self:
+        self.__dict__["dsn"] = carry(self.dsn, self.password_command)
+        return self
+
     @property
     def slots(self) -> list[str]:
         """The slot, and the copies that its sinks may get."""
@@ -174,6 +186,11 @@ class SqlSource(_Source):
         description="What the source is: postgres, sql or kafka."
     )
     url: EngineUrl = Field(repr=False, description="URL of a SQLAlchemy engine.")
+    password_command: PasswordCommand = Field(
+        default=[],
+        description="A command and its arguments that print the password; it is run at "
+        "each connection, without a shell.",
+    )
     name: str = Field(
         default="", description='The name in its records; "" is the source\'s own.'
     )
@@ -186,6 +203,11 @@ class SqlSource(_Source):
     insecure: bool = Field(
         default=False, description="Allow a server elsewhere without verified TLS."
     )
+
+    @model_validator(mode="after")
+    def _carry_command(self) -> Self:
+        self.__dict__["url"] = carry(self.url, self.password_command)
+        return self
 
     def name_in_records(self, source: str) -> str:
         """Tell the name that its records carry, where this is the source's."""

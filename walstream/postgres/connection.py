@@ -14,6 +14,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import conninfo
 
+from walstream.config.carried import take_out
 from walstream.errors import (
     RESET,
     ConfigError,
@@ -25,6 +26,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.password_command import password_of
 from walstream.postgres.refusal import refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -61,7 +63,11 @@ _SHORT_SETTINGS: Final = {"lock_timeout": "5s", "statement_timeout": "60s"}
 
 
 def connection_string(dsn: str, **replaced: str) -> str:
-    """Complete a DSN: settings in `options`, the DSN's or environment's own first."""
+    """Complete a DSN: settings in `options`, the DSN's or environment's own first.
+
+    What prints its password is run now.
+    """
+    dsn, command = take_out(dsn)
     try:
         given = conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
@@ -79,6 +85,8 @@ def connection_string(dsn: str, **replaced: str) -> str:
     given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
     given.setdefault("application_name", "walstream")
     given.setdefault("tcp_user_timeout", "30000")
+    if command:
+        given["password"] = password_of(command)
     return conninfo.make_conninfo("", **{**given, **replaced})
 
 

@@ -14,7 +14,9 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from walstream.config.carried import take_out
 from walstream.errors import ConfigError
+from walstream.password_command import password_of
 from walstream.sql import path, psycopg2_text, psycopg_text, pymysql_tls
 from walstream.sql.driver import place, resolve
 from walstream.sql.page import ROWS
@@ -129,6 +131,7 @@ def open_engine(url: str) -> Engine:
 
     It keeps no connection, so one does for all: each session is one, closed at its end.
     """
+    url, command = take_out(url)
     target = resolve(url)
     isolation = _ISOLATION.get(target.get_backend_name())
     options: dict[str, Any] = {"isolation_level": isolation} if isolation else {}
@@ -146,6 +149,8 @@ def open_engine(url: str) -> Engine:
         )
     except (ArgumentError, TypeError, ValueError) as error:
         raise ConfigError(f"the url of {place(target)} is refused: {error}") from None
+    if command:
+        event.listen(engine, "do_connect", _Password(command))
     if engine.dialect.name == "postgresql":
         event.listen(engine, "do_connect", _connect_to_postgres)
     else:
@@ -155,6 +160,18 @@ def open_engine(url: str) -> Engine:
     if engine.dialect.driver == "pymysql":
         event.listen(engine, "do_connect", pymysql_tls.connect)
     return engine
+
+
+class _Password:
+    """Has each connection's password printed; first of those that connect."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+
+    def __call__(
+        self, _dialect: object, _record: object, _args: object, options: dict[str, Any]
+    ) -> None:
+        options["password"] = password_of(self._command)
 
 
 def limits(url: URL) -> dict[str, Any]:

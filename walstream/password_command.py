@@ -1,0 +1,58 @@
+"""Passwords that a command prints: tokens that live for minutes, a vault's leases.
+
+The command is run without a shell at each connection, so that no password is older than
+the session that it opens. What it prints is in no log; neither is what it complains.
+"""
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from typing import Final
+
+from walstream.errors import ConfigError, Transient
+
+_TIMEOUT_S: Final = 30.0
+_LONGEST: Final = 1 << 16  # bytes; an IAM token has 2,000
+
+
+def password_of(command: Sequence[str]) -> str:
+    """Run it, and give the first line that it prints.
+
+    Raises ConfigError where it cannot be run at all, and Transient where it fails or
+    takes too long: what it asks may be away.
+    """
+    shown = shlex.quote(command[0])
+    hint = f"run it by hand as walstream's user: {shlex.join(command)}"
+    try:
+        done = subprocess.run(  # noqa: S603 - it is the operator's
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise Transient(
+            f"password_command: {shown} takes longer than {_TIMEOUT_S:.0f} s", hint=hint
+        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its words hold a NUL character"
+        raise ConfigError(
+            f"password_command: {shown} cannot be run: {why}", hint=hint
+        ) from None
+    if done.returncode:
+        how = f"code {done.returncode}"
+        if done.returncode < 0:
+            how = f"signal {-done.returncode}"
+        raise Transient(f"password_command: {shown} ended with {how}", hint=hint)
+    line = done.stdout[:_LONGEST].partition(b"\n")[0].removesuffix(b"\r")
+    try:
+        password = line.decode()
+    except UnicodeDecodeError:
+        password = ""
+    if not password or "\0" in password:
+        raise Transient(
+            f"password_command: {shown} printed no password in its first line",
+            hint=hint,
+        )
+    return password
