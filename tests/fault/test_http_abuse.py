@@ -28,7 +28,7 @@ pytestmark = pytest.mark.fault_long
 _ROUNDS = 10  # reports, about one a second
 _IDLE = 1000
 _SLOW = 50
-_TOKEN = "a-secret"  # noqa: S105 - of the test
+_TOKEN = "a-secret-of-the-test"  # noqa: S105 - of the test
 _HEAD = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
 
 

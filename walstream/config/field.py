@@ -33,6 +33,7 @@ IDENTIFIER_BYTES: Final = 63  # NAMEDATALEN - 1
 INSERT_SUFFIX: Final = "_insert"  # the publication's twin, for tables without identity
 TOPIC_LENGTH: Final = 249
 HIGHEST_PORT: Final = 65535
+SHORTEST_TOKEN: Final = 16
 FORMATS: Final = ("op", "event", "tungsten", "row")
 
 _TOPIC: Final = re.compile(rf"[a-zA-Z0-9._-]{{1,{TOPIC_LENGTH}}}")
@@ -166,6 +167,11 @@ def _listen(address: str) -> str:
 def _token(token: str) -> str:
     if not re.fullmatch(r"[\x21-\x7e]*", token):
         _refuse("cannot stand in a header: write ASCII letters, digits and signs")
+    if token and len(token) < SHORTEST_TOKEN:
+        _refuse(
+            f"has fewer than {SHORTEST_TOKEN} characters, which can be guessed:"
+            " openssl rand -hex 16 makes one"
+        )
     return token
 
 

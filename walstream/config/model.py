@@ -39,7 +39,8 @@ class Http(Section):
     token: Token = Field(
         default="",
         repr=False,
-        description="What who asks has to show; demanded off loopback.",
+        description="What who asks has to show, 16 characters at least; demanded off "
+        "loopback.",
     )
     hosts: DistinctNames = Field(
         default=[],

@@ -125,10 +125,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def is_private(path: Path) -> bool:
     """Tell whether the value at this path may be, or hold, a secret."""
     names = [step for step in path if isinstance(step, str)]
+    named = 1 if path[0] == "http" else 2  # behind the name of a source or sink
     return (
         not PRIVATE_TABLES.isdisjoint(names[2:] if path[0] != "spark" else names)
         or bool(WHOLE_KEYS & set(names[2:]))
-        or any(is_secret_key(name) for name in names[2:])
+        or any(is_secret_key(name) for name in names[named:])
     )
 
 

@@ -104,7 +104,7 @@ def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
         exception_handlers={HTTPException: errors.say, Exception: errors.say_defect},
     )
     app.router.redirect_slashes = False
-    return Guard(app, Rules.of(board.config.http))
+    return Guard(app, Rules.of(board.config.http), board.wrong)
 
 
 def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.config import Config
+from walstream.http.wrong import WrongTokens
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
 from walstream.status_shape import SourceStatus, Status
@@ -34,6 +35,7 @@ class Truth:
     snapshot: Snapshot
     status: Status
     hangs: str = ""  # why the supervisor itself cannot be believed
+    wrong_tokens: int = 0
 
     @property
     def problems(self) -> list[tuple[str, str]]:
@@ -77,6 +79,7 @@ class Board:
         self, config: Config, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.config = config
+        self.wrong = WrongTokens()
         self._clock = clock
         self._snapshot: Snapshot | None = None
         self._sampled_at: float | None = None
@@ -104,7 +107,7 @@ class Board:
         current = snapshot.current(now)
         old_s = now - snapshot.made_at
         hangs = f"the supervisor hangs for {old_s:.0f} s" if old_s > _STALE_S else ""
-        return Truth(current, of_run(self.config, current), hangs)
+        return Truth(current, of_run(self.config, current), hangs, self.wrong.count)
 
 
 def _sample(at: float, told: Mapping[str, Any]) -> Sample:

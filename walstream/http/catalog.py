@@ -193,6 +193,14 @@ METRICS: Final = {
             " permission, defect, died (its process).",
         ),
         Metric(
+            "walstream_http_wrong_tokens_total",
+            "counter",
+            "requests",
+            (),
+            "Requests of HTTP that showed another token than [http] has; none without"
+            " one.",
+        ),
+        Metric(
             "walstream_poll_rows_total",
             "counter",
             "rows",

@@ -109,6 +109,9 @@ class Collection:
         build = (__version__, platform.python_version())
         self._add("walstream_build_info", build, 1)
         self._add("walstream_start_time_seconds", (), self._truth.snapshot.started_at)
+        if self._config.http.token:
+            wrong = self._truth.wrong_tokens
+            self._add("walstream_http_wrong_tokens_total", (), wrong)
         for source in self._truth.status.sources:
             self._source(source)
             counted = _counted(self._truth.snapshot.counted, source)

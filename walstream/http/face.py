@@ -50,6 +50,7 @@ class Face:
     def publish(self, snapshot: Snapshot) -> None:
         """Put up what is known now, and see that it is served."""
         self.board.publish(snapshot)
+        self.board.wrong.tell()
         if self._thread is None or not self._thread.is_alive():
             self._serve()
 

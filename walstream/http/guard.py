@@ -21,9 +21,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from walstream.config.model import Http
+from walstream.http.wrong import WrongTokens
 
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]@]+)(?::[0-9]{1,5})?")
 _ASKS: Final = 'Basic realm="walstream", charset="UTF-8"'
+_UNPROVEN: Final = 401
 LARGEST_HEAD: Final = 16 << 10  # bytes
 _CROSS: Final = frozenset({"cross-site", "same-site"})
 _HEADERS: Final[Mapping[str, str]] = {
@@ -86,7 +88,7 @@ class Rules:
         if not self.admits(headers.get("authorization", "")):
             text = "The token of [http] is wanted: as Authorization: Bearer, or as"
             headers_of = {"www-authenticate": _ASKS, "connection": "close"}
-            return Refusal(401, f"{text} password of any user.", headers_of)
+            return Refusal(_UNPROVEN, f"{text} password of any user.", headers_of)
         return None
 
 
@@ -127,9 +129,10 @@ def _digest(text: str) -> bytes:
 class Guard:
     """Refuses, or passes on; no answer is kept by anybody."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, rules: Rules, wrong: WrongTokens) -> None:
         self._app = app
         self._rules = rules
+        self._wrong = wrong
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -143,8 +146,12 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = _too_large(scope) or self._rules.refusal(Headers(scope=scope))
+        given = Headers(scope=scope)
+        refusal = _too_large(scope) or self._rules.refusal(given)
         answer: Any = self._app
+        unproven = refusal is not None and refusal.status == _UNPROVEN
+        if unproven and given.get("authorization"):  # a browser asks without, at first
+            await self._wrong.one((scope.get("client") or ("?",))[0])
         if refusal is not None:
             answer = PlainTextResponse(
                 refusal.text + "\n", refusal.status, headers=dict(refusal.headers)

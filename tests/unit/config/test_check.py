@@ -154,6 +154,20 @@ def test_who_listens_for_others_wants_a_token(
 ) -> None:
     http = '\n[http]\nlisten = "0.0.0.0:8321"\n'
     assert 'http.token: is missing: "0.0.0.0:8321"' in complaint(valid + http)
-    load_text(valid + http + 'token = "x"')
+    load_text(valid + http + f'token = "{"x" * 16}"')
     for loopback in ("127.0.0.2:1", "[::1]:1", "localhost:1", ""):
         load_text(valid + f'\n[http]\nlisten = "{loopback}"\n')
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8321", "0.0.0.0:8321"])
+def test_a_token_that_can_be_guessed_is_refused(
+    valid: str, complaint: Complain, listen: str
+) -> None:
+    http = f'\n[http]\nlisten = "{listen}"\ntoken = "{"x" * 15}"\n'
+    said = complaint(valid + http)
+    assert "http.token: has fewer than 16 characters" in said
+    assert "openssl rand" in said
+    assert "xxx" not in said
+    unsendable = "with a space, and longer than it has to be"
+    http = f'\n[http]\nlisten = "{listen}"\ntoken = "{unsendable}"\n'
+    assert "space" not in complaint(valid + http)

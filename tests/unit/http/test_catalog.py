@@ -44,7 +44,10 @@ def test_the_document_is_the_table() -> None:
 
 
 def test_what_is_served_is_in_the_table(board: Change) -> None:
-    made = board(beside={"public.u": {"rows": 1, "state": "reading", "error": ""}})
+    token = {"token": "0123456789abcdef"}
+    made = board(
+        token, beside={"public.u": {"rows": 1, "state": "reading", "error": ""}}
+    )
     truth = made.truth()
     assert truth is not None
     text = exposition.write(made.config, truth, "")[0].decode()

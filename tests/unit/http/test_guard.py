@@ -7,10 +7,10 @@ from starlette.testclient import TestClient
 
 from tests.unit.http.conftest import Change
 from walstream.config.model import Http
-from walstream.http import app
+from walstream.http import app, wrong
 from walstream.http.guard import Rules
 
-TOKEN = "a-secret"  # noqa: S105 - of the test
+TOKEN = "a-secret-of-the-test"  # noqa: S105 - of the test
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def basic(password: str) -> str:
         (basic(TOKEN), 200),
         ("", 401),
         ("Bearer", 401),
-        ("Bearer a-secre", 401),
+        (f"Bearer {TOKEN[:-1]}", 401),
         (f"Bearer {TOKEN}x", 401),
         (basic("wrong"), 401),
         ("Basic !", 401),
@@ -69,8 +69,9 @@ def basic(password: str) -> str:
     ],
 )
 def test_the_token_is_wanted_everywhere(
-    board: Change, authorization: str, code: int
+    board: Change, monkeypatch: pytest.MonkeyPatch, authorization: str, code: int
 ) -> None:
+    monkeypatch.setattr(wrong, "DELAY_S", 0.0)
     made = app.make(board({"token": TOKEN}), str)
     asked = TestClient(made, base_url="http://127.0.0.1")
     for path in ("/", "/health", "/metrics", "/debug/on", "/nothing"):
@@ -97,3 +98,18 @@ def test_nobody_keeps_an_answer(board: Change) -> None:
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+
+
+def test_a_wrong_token_is_counted_and_none_is_not(
+    board: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wrong, "DELAY_S", 0.0)
+    made = board({"token": TOKEN})
+    asked = TestClient(app.make(made, str), base_url="http://127.0.0.1")
+    for shown in ({}, {"authorization": "Bearer x"}, {"authorization": basic("x")}):
+        assert asked.get("/", headers=shown).status_code == 401
+    right = {"authorization": f"Bearer {TOKEN}"}
+    text = asked.get("/metrics", headers=right).text
+    assert "walstream_http_wrong_tokens_total 2.0" in text
+    told = TestClient(app.make(board(), str), base_url="http://127.0.0.1")
+    assert "wrong_tokens" not in told.get("/metrics").text
