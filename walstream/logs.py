@@ -14,6 +14,8 @@ from typing import Any, Final, TextIO, cast
 
 import structlog
 
+from walstream import journal
+
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -62,6 +64,8 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
         renderer: Any = structlog.dev.ConsoleRenderer()
     else:
         renderer = structlog.processors.JSONRenderer(sort_keys=False)
+    if journal.is_stderr():
+        renderer = _prioritised(renderer)
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -77,6 +81,14 @@ def set_level(level: str) -> None:
     if number is not None:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
         logging.getLogger().setLevel(number)
+
+
+def _prioritised(renderer: Any) -> Any:
+    def render(logger: object, name: str, entry: Any) -> str:
+        level = str(entry["level"])
+        return journal.marked(renderer(logger, name, entry), level)
+
+    return render
 
 
 def plain(value: object, scrub: Callable[[str], str]) -> Any:

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from typing import Annotated
+import traceback
+from typing import Annotated, NoReturn
 
 import typer
 
-from walstream import __version__, build
+from walstream import __version__, build, journal
 from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
 from walstream.lean import load_structlog
@@ -48,6 +49,14 @@ def main() -> None:
     try:
         app()
     except WalstreamError as error:
-        sys.stderr.write(f"walstream: {error}\n")
-        sys.stderr.flush()
-        os._exit(error.exit_code)
+        _end(f"walstream: {error}\n", error.exit_code)
+    except Exception:
+        if not journal.is_stderr():
+            raise
+        _end(traceback.format_exc(), WalstreamError.exit_code)
+
+
+def _end(words: str, exit_code: int) -> NoReturn:
+    sys.stderr.write(journal.marked(words, "error") if journal.is_stderr() else words)
+    sys.stderr.flush()
+    os._exit(exit_code)
