@@ -10,14 +10,13 @@ import contextlib
 import os
 import selectors
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 
@@ -25,21 +24,18 @@ from walstream import logs
 from walstream.config import Config, Secrets
 from walstream.control_server import Answer, ControlServer
 from walstream.driver.keeper import Keeper
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import Transient, WalstreamError
 from walstream.fleet import Fleet
+from walstream.http.faces import Faces
 from walstream.http.lines import stats_lines
-from walstream.http.listening import listen
 from walstream.lock import FolderLock
-from walstream.metrics import ERROR, HINT
+from walstream.metrics import ERROR
 from walstream.notifying import Notifier
 from walstream.reload import Reader, Reloaded, own_changes
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
 from walstream.supported import refuse_unsupported
 from walstream.worker_process import GRACE_S
-
-if TYPE_CHECKING:
-    from walstream.http.face import Face
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
@@ -68,7 +64,7 @@ class Supervisor:
         self._keeper = Keeper(config, self._selector)
         self._fleet = Fleet(config, {**options, "driver": self._keeper.address})
         self._secrets = config.secrets.values  # and those of before a reload
-        self._face: Face | None = None
+        self._faces = Faces(config, self.set_debug)
         self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
@@ -92,12 +88,12 @@ class Supervisor:
         lock = FolderLock(Path(self._config.state))
         lock.acquire_patiently()
         try:
-            sockets = self._listen()
+            self._faces.listen()
             self._control.open()
             self._keeper.open()
             with self._signals_held():
                 self._start_due()  # they load their libraries while this loads HTTP's
-                self._open_face(self._config, sockets)
+                self._faces.open()
                 while self._goes_on:
                     self._turn()
         finally:
@@ -105,29 +101,9 @@ class Supervisor:
                 worker.kill()
             self._keeper.close()
             self._control.close()
-            if self._face is not None:
-                self._face.close()
+            self._faces.close()
             lock.release()
         return max((worker.exit_code or 0 for worker in self._fleet.workers), default=0)
-
-    def _listen(self) -> list[socket.socket]:
-        """Take the address of HTTP, if there is one to take."""
-        if not self._config.http.listen:
-            return []
-        try:
-            return listen(self._config.http.listen)
-        except ConfigError as error:
-            if "listen" in self._config.http.model_fields_set:
-                raise
-            # who never asked for an address is not stopped by who has it
-            _log.warning("HTTP is off", **{ERROR: str(error.args[0]), HINT: error.hint})
-            return []
-
-    def _open_face(self, config: Config, sockets: list[socket.socket]) -> None:
-        if sockets:
-            from walstream.http.face import Face  # noqa: PLC0415 - loads uvicorn
-
-            self._face = Face(config, sockets, self.set_debug)
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
         """Have every process log more, or as configured; from any thread."""
@@ -190,11 +166,10 @@ class Supervisor:
     def _tell(self) -> None:
         """Put up what is known; log the figures now and then."""
         due = self._config.stats_interval and time.monotonic() >= self._stats_at
-        if self._face is None and not due:
+        if not self._faces.any and not due:
             return
         snapshot = self._snapshot()
-        if self._face is not None:
-            self._face.publish(snapshot)
+        self._faces.publish(snapshot)
         if due:
             self._stats_at = time.monotonic() + self._config.stats_interval
             for line in stats_lines(of_run(self._config, snapshot)):
@@ -298,7 +273,7 @@ class Supervisor:
         try:
             config = read()
             refuse_unsupported(config)
-            self._follow_http(config)
+            self._faces.follow(config)
         except WalstreamError as error:
             problem = before.secrets.scrub(str(error))
             _log.error(
@@ -323,23 +298,6 @@ class Supervisor:
         if asked or found.changes:
             _log.info("the configuration was read", **found.answer())
         return found
-
-    def _follow_http(self, config: Config) -> None:
-        """Answer by it; raise ConfigError where its address cannot be had."""
-        before, face = self._config.http, self._face
-        if config.http == before:
-            if face is not None:
-                face.board.config = config
-            return
-        sockets: list[socket.socket] = []
-        if config.http.listen and (face is None or config.http.listen != before.listen):
-            sockets = listen(config.http.listen)
-        elif face is not None and config.http.listen:
-            sockets = face.sockets()
-        if face is not None:
-            face.close()
-        self._face = None
-        self._open_face(config, sockets)
 
     @contextmanager
     def _signals_held(self) -> Iterator[None]:

@@ -39,6 +39,8 @@ def check(
             f'is missing: "{config.http.listen}" is reached from elsewhere; write a '
             'secret, or listen = "127.0.0.1:8321"',
         )
+    if config.http.probes and config.http.probes == config.http.listen:
+        yield Problem(("http", "probes"), "is that of listen: write another port")
     yield from tls.check_spark(config.spark, environment)
     for key in config.spark.conf:
         if not key.startswith("spark."):

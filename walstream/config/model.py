@@ -36,6 +36,11 @@ class Http(Section):
         default="127.0.0.1:8321",
         description='Address of page, health and metrics; "" switches it off.',
     )
+    probes: ListenAddress = Field(
+        default="",
+        description="Address of /health and /ready alone, which want no token there: "
+        '"0.0.0.0:8322" for the probes of Kubernetes; "" is none.',
+    )
     token: Token = Field(
         default="",
         repr=False,

@@ -37,16 +37,10 @@ class Answers:
         return HTMLResponse(html, headers={"content-security-policy": page.POLICY})
 
     async def health(self, _request: Request) -> Response:
-        truth = self._truth()
-        if truth.hangs:
-            return _text(truth.hangs, HTTPStatus.INTERNAL_SERVER_ERROR)
-        return _text("Alive and well")
+        return _health(self._truth())
 
     async def ready(self, _request: Request) -> Response:
-        unready = self._truth().unready
-        if unready:
-            return _text("\n".join(unready), HTTPStatus.SERVICE_UNAVAILABLE)
-        return _text("ready")
+        return _ready(self._truth().unready)
 
     async def status(self, request: Request) -> Response:
         truth = self._truth()
@@ -79,10 +73,40 @@ class Answers:
         return _text(f"every process logs from level {level} on")
 
     def _truth(self) -> Truth:
-        truth = self.board.truth()
-        if truth is None:
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "walstream is starting")
-        return truth
+        return _known(self.board)
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What two of the paths say to those who show no token."""
+
+    board: Board
+
+    async def health(self, _request: Request) -> Response:
+        return _health(_known(self.board))
+
+    async def ready(self, _request: Request) -> Response:
+        unready = _known(self.board).unready
+        return _ready(["not ready"] if unready else [])
+
+
+def _known(board: Board) -> Truth:
+    truth = board.truth()
+    if truth is None:
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "walstream is starting")
+    return truth
+
+
+def _health(truth: Truth) -> Response:
+    if truth.hangs:
+        return _text(truth.hangs, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return _text("Alive and well")
+
+
+def _ready(unready: list[str]) -> Response:
+    if unready:
+        return _text("\n".join(unready), HTTPStatus.SERVICE_UNAVAILABLE)
+    return _text("ready")
 
 
 def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
@@ -105,6 +129,18 @@ def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     return Guard(app, Rules.of(board.config.http), board.wrong)
+
+
+def make_probes(board: Board) -> ASGIApp:
+    """Make what answers probes, to whoever asks: no name, and nothing else."""
+    probes = Probes(board)
+    errors = Errors()
+    app = Starlette(
+        routes=[Route("/health", probes.health), Route("/ready", probes.ready)],
+        exception_handlers={HTTPException: errors.say, Exception: errors.say_defect},
+    )
+    app.router.redirect_slashes = False
+    return Guard(app, Rules("", frozenset(), any_host=True), board.wrong)
 
 
 def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:

@@ -15,14 +15,21 @@ _SUBJECT: Final = "http"
 
 
 def inspect(config: Config) -> Iterator[Finding]:
-    """Listen for a moment; an instance that runs here may have the address."""
-    if not config.http.listen or _runs(Path(config.state)):
+    """Listen for a moment; an instance that runs here may have the addresses."""
+    http = config.http
+    if not (http.listen or http.probes) or _runs(Path(config.state)):
         return
+    for key, address in (("listen", http.listen), ("probes", http.probes)):
+        if address:
+            yield from _taken(key, address, written=key in http.model_fields_set)
+
+
+def _taken(key: str, address: str, *, written: bool) -> Iterator[Finding]:
     try:
-        for one in listen(config.http.listen):
+        for one in listen(address, key):
             one.close()
     except ConfigError as error:
-        if "listen" in config.http.model_fields_set:
+        if written:
             yield Finding.of(error, _CODE, _SUBJECT)
             return
         yield warning(

@@ -6,20 +6,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
-from walstream.config import Config
 from walstream.errors import ConfigError
-from walstream.http import app
-from walstream.http.board import Board
 from walstream.http.guard import LARGEST_HEAD
 from walstream.http.listening import BACKLOG, listen, said
 from walstream.http.protocol import PatientProtocol
-from walstream.snapshot import Snapshot
 
 _IDLE_S: Final = 15
 _AGAIN_S: Final = 5.0
@@ -29,28 +25,23 @@ _log = structlog.get_logger()
 
 
 class Face:
-    """Owned by the supervisor's loop; what it serves is the board's."""
+    """One address; owned by the supervisor's loop. What it serves is the board's."""
 
     def __init__(
-        self,
-        config: Config,
-        sockets: list[socket.socket],
-        set_debug: Callable[[bool], str],
+        self, key: str, where: str, sockets: list[socket.socket], answers: ASGIApp
     ) -> None:
-        """Serve on these, which `listen` gave for the configured address."""
-        self._listen = config.http.listen
-        self.board = Board(config)
-        self._app = app.make(self.board, set_debug)
+        """Serve on these, which `listen` gave for what this key of [http] has."""
+        self.where = where
+        self._key = key
+        self._app = answers
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._again_at = 0.0
         self._sockets = sockets
         self.address = said(self._sockets[0])
 
-    def publish(self, snapshot: Snapshot) -> None:
-        """Put up what is known now, and see that it is served."""
-        self.board.publish(snapshot)
-        self.board.wrong.tell()
+    def watch(self) -> None:
+        """See that it is served."""
         if self._thread is None or not self._thread.is_alive():
             self._serve()
 
@@ -67,7 +58,7 @@ class Face:
             for one in self._sockets:
                 one.close()
             try:
-                self._sockets = listen(self._listen)
+                self._sockets = listen(self.where, self._key)
             except ConfigError as error:
                 _log.error("HTTP does not listen", error=str(error.args[0]))
                 self._again_at = now + _AGAIN_S
@@ -78,7 +69,7 @@ class Face:
             target=_run, args=(server, self._sockets), name="http", daemon=True
         )
         self._thread.start()
-        _log.info("HTTP listens", address=self.address)
+        _log.info("HTTP listens", address=self.address, key=f"http.{self._key}")
 
     def sockets(self) -> list[socket.socket]:
         """Copy what it listens on, for a successor: nobody else gets the address."""
@@ -92,9 +83,9 @@ class Face:
             one.close()
 
 
-def _settings(application: object) -> uvicorn.Config:
+def _settings(application: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        application,  # type: ignore[arg-type]
+        application,
         http=PatientProtocol,
         loop="asyncio",
         ws="none",

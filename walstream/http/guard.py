@@ -49,6 +49,7 @@ class Rules:
 
     token: str  # "": whoever reaches us may ask
     hosts: frozenset[str]
+    any_host: bool = False  # there is nothing to be had under another one's name
 
     @classmethod
     def of(cls, http: Http) -> "Rules":
@@ -78,7 +79,7 @@ class Rules:
 
     def refusal(self, headers: Headers) -> Refusal | None:
         """Say why a request is not answered; None: it is."""
-        if not self.knows(headers.get("host", "")):
+        if not self.any_host and not self.knows(headers.get("host", "")):
             text = (
                 "This Host is not known here: ask by address, localhost, or a name in"
             )

@@ -11,17 +11,17 @@ BACKLOG: Final = 256  # taken in one step: each costs a descriptor of the superv
 _NOT_OURS: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
-def listen(address: str) -> list[socket.socket]:
-    """Listen on each address of `host:port`."""
+def listen(address: str, key: str = "listen") -> list[socket.socket]:
+    """Listen on each address of `host:port`, which this key of [http] has."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
         return _bound(dict.fromkeys((one[0], one[4]) for one in found))
     except OSError as error:
         raise ConfigError(
-            f"http.listen: {address} cannot be had: {error.strerror}",
+            f"http.{key}: {address} cannot be had: {error.strerror}",
             hint="does another walstream run there? Write another port, or"
-            ' listen = "" to switch HTTP off',
+            f' {key} = "" to switch it off',
         ) from None
 
 

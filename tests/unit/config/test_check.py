@@ -171,3 +171,11 @@ def test_a_token_that_can_be_guessed_is_refused(
     unsendable = "with a space, and longer than it has to be"
     http = f'\n[http]\nlisten = "{listen}"\ntoken = "{unsendable}"\n'
     assert "space" not in complaint(valid + http)
+
+
+def test_probes_have_an_address_of_their_own(
+    valid: str, load_text: Callable[..., object], complaint: Complain
+) -> None:
+    http = '\n[http]\nprobes = "127.0.0.1:8321"\n'
+    assert "http.probes: is that of listen" in complaint(valid + http)
+    load_text(valid + '\n[http]\nprobes = "0.0.0.0:8322"\n')

@@ -164,7 +164,7 @@ MISTAKES = [
     ('[sources.app]\nslto = "x"', "sources.app.slto: is unknown: did you mean slot?"),
     (
         '[http]\nlisten = "x"\nport = 1',
-        "http.port: is unknown: known are hosts, listen, metric_labels, token",
+        "http.port: is unknown: known are hosts, listen, metric_labels, probes, token",
     ),
     ('stat = "x"', "stat: is unknown: did you mean state?"),
     ("[spark]\nmastr = 1", "spark.mastr: is unknown: did you mean master?"),

@@ -28,6 +28,14 @@ def test_a_written_address_that_is_taken_ends_run_with_2(tmp_path: Path) -> None
     assert not list(inspect(wanted))  # nor is it held by who looks
 
 
+def test_the_address_of_probes_is_looked_at_too(tmp_path: Path) -> None:
+    (taken,) = listen("127.0.0.1:0")
+    with taken:
+        (found,) = inspect(config(tmp_path, listen="", probes=said(taken)))
+        assert found.exit_code == 2
+        assert found.what.startswith(f"http.probes: {said(taken)} cannot be had")
+
+
 def test_one_that_nobody_wrote_only_switches_http_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.unit.http.conftest import config, snapshot, told
 from tests.waiting import wait_until
-from walstream.http import page, protocol
+from walstream.http import app, page, protocol
+from walstream.http.board import Board
 from walstream.http.face import Face
 from walstream.http.listening import listen
 
@@ -18,11 +19,10 @@ from walstream.http.listening import listen
 @pytest.fixture
 def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Face]:
     monkeypatch.setattr(protocol, "HEAD_S", 0.3)
-    configured = config()
-    sockets = listen(configured.http.listen)
-    made = Face(configured, sockets, str)
+    board, where = Board(config()), "127.0.0.1:0"
+    board.publish(snapshot(told()))
+    made = Face("listen", where, listen(where), app.make(board, str))
     try:
-        made.publish(snapshot(told()))
         wait_until(lambda: asked(made) == 200, 10, "it answers")
         yield made
     finally:
@@ -35,11 +35,11 @@ def place(face: Face) -> tuple[str, int]:
 
 
 def asked(face: Face) -> int:
-    """Ask for its health, as long as the supervisor turns."""
-    face.publish(snapshot(told()))
+    """Ask for metrics, as long as the supervisor turns."""
+    face.watch()
     connection = HTTPConnection(*place(face), timeout=5)
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", "/metrics")
         return connection.getresponse().status
     except OSError:
         return 0
