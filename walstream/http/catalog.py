@@ -87,6 +87,22 @@ METRICS: Final = {
             "WAL that the server keeps for the slot, also for that of a detached sink.",
         ),
         Metric(
+            "walstream_slot_safe_wal_bytes",
+            "gauge",
+            "bytes",
+            _SLOT,
+            "WAL that may still be written before the server gives the slot up; below 0"
+            " once it may at any moment, none without max_slot_wal_keep_size.",
+        ),
+        Metric(
+            "walstream_slot_wal_status",
+            "gauge",
+            "1",
+            (*_SLOT, "status"),
+            "1 for what the server calls the slot's WAL: reserved, extended, unreserved"
+            " (about to go), lost.",
+        ),
+        Metric(
             "walstream_slot_alarm_wal_bytes",
             "gauge",
             "bytes",

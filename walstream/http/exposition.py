@@ -41,6 +41,7 @@ _FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
 }
 _OF_SLOT: Final = {  # by the field of a slot's health
     "retained_wal": "walstream_slot_retained_wal_bytes",
+    "safe_wal_size": "walstream_slot_safe_wal_bytes",
     "spill_txns": "walstream_slot_spill_transactions_total",
     "spill_bytes": "walstream_slot_spill_bytes_total",
     "spilled": "walstream_slot_spilled_bytes",
@@ -175,6 +176,8 @@ class Collection:
         for slot, figures in self._slots(source):
             for field, metric in _OF_SLOT.items():
                 self._add(metric, (source.name, slot), figures.get(field))
+            if wal := figures.get("wal_status"):
+                self._add("walstream_slot_wal_status", (source.name, slot, wal), 1)
         left = [one for one in source.beside.values() if one.state != "done"]
         if (backfill := source.backfill) is not None or source.beside:
             tables = len(backfill.tables) if backfill else 0

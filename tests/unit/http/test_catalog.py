@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.unit.http.conftest import Change
+from tests.unit.http.conftest import Change, told
 from walstream.http import exposition
 from walstream.http.catalog import METRICS
 
@@ -45,9 +45,9 @@ def test_the_document_is_the_table() -> None:
 
 def test_what_is_served_is_in_the_table(board: Change) -> None:
     token = {"token": "0123456789abcdef"}
-    made = board(
-        token, beside={"public.u": {"rows": 1, "state": "reading", "error": ""}}
-    )
+    health = {**told()["health"], "safe_wal_size": 1 << 30}
+    beside = {"public.u": {"rows": 1, "state": "reading", "error": ""}}
+    made = board(token, health=health, beside=beside)
     truth = made.truth()
     assert truth is not None
     text = exposition.write(made.config, truth, "")[0].decode()

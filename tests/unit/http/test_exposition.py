@@ -294,6 +294,18 @@ def test_what_a_detached_sink_gets_is_counted_on(board: Change) -> None:
     assert "✗ detached" in asked.get("/").text
 
 
+def test_how_near_a_slot_is_to_being_given_up_is_told(board: Change) -> None:
+    slot = "app", "walstream"
+    found = samples(board())
+    assert ("walstream_slot_safe_wal_bytes", *slot) not in found  # there is no limit
+    assert found["walstream_slot_wal_status", *slot, "reserved"] == 1
+    near = {**told()["health"], "safe_wal_size": -8192, "wal_status": "unreserved"}
+    found = samples(board(health=near))
+    assert found["walstream_slot_safe_wal_bytes", *slot] == -8192
+    named = {key[3] for key in found if key[0] == "walstream_slot_wal_status"}
+    assert named == {"unreserved"}
+
+
 def test_large_transactions_are_told_as_far_as_the_role_may_see(board: Change) -> None:
     found = samples(board())
     slot = "app", "walstream"
