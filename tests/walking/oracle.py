@@ -393,6 +393,9 @@ class Fold:
         found: list[tuple[Seen, Seen]] = []
         if name in self.recolumned:
             found = [(after, before) for before, after in self._rekeying(name)]
+            # a key that comes back is no younger than a row that has it by now
+            if found and record.key == found[0][1].key_of(record.new or record.old):
+                return record.key, record.key
         if name in self.rekeyed:
             former, after = self.rekeyed[name]
             found += [(one, after) for one in former]
