@@ -3,12 +3,17 @@
 The list of files is kept in the user's cache, so that a second use needs no network.
 jgo's own environments are passed over: to sort jars it fetches a whole JDK, and it
 takes an environment whose making was interrupted for a good one.
+
+Nothing is run that this release does not know: kafka.sha256 has each jar's hash, as
+`sha256sum -c` reads them.
 """
 
 import fcntl
+import hashlib
 import logging
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from walstream.errors import ConfigError, Transient
@@ -19,13 +24,41 @@ _COORDINATES = (
     # or Kafka logs nothing; "!": the versions that its parent manages are not Kafka's
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4!",
 )
+_KNOWN = Path(__file__).with_name("kafka.sha256")
 _TRIES = 2  # the second after throwing away what an interrupted download left
 
 _log = logging.getLogger(__name__)
 
 
 def kafka_class_path(memory: Path | None = None) -> list[Path]:
-    """Every jar of a broker, in this machine's Maven repository."""
+    """Every jar of a broker, in this machine's Maven repository: those we know."""
+    jars = _class_path(memory)
+    verify(jars, known())
+    return jars
+
+
+def known(path: Path = _KNOWN) -> dict[str, str]:
+    """Read what each jar's SHA-256 has to be, by its file's name."""
+    rows = (line.split() for line in path.read_text("utf-8").splitlines())
+    return {name: sha256 for sha256, name in rows}
+
+
+def verify(jars: list[Path], hashes: Mapping[str, str]) -> None:
+    """Raise ConfigError for the first jar that is not the one that is known."""
+    for jar in jars:
+        found = hashlib.sha256(jar.read_bytes()).hexdigest()
+        wanted = hashes.get(jar.name)
+        if found != wanted:
+            known_as = f"not {wanted}" if wanted else "and walstream knows none of it"
+            raise ConfigError(
+                f"Kafka {VERSION}: {jar} is not what was published under that name:"
+                f" its SHA-256 is {found}, {known_as}",
+                hint=f"rm '{jar}' and try again; where it comes back so, a mirror or"
+                " a proxy between here and Maven Central changes it",
+            )
+
+
+def _class_path(memory: Path | None) -> list[Path]:
     memory = memory or _cache() / f"kafka-{VERSION}.jars"
     if remembered := recall(memory):
         return remembered
