@@ -24,6 +24,7 @@ class DrySink:
     """Takes every op at once; has nothing in flight."""
 
     waiting = False
+    outage = None
     handler_waits = False  # it has none
     in_flight = 0
 

@@ -6,6 +6,7 @@ from typing import Any
 from walstream.large import takes_large
 from walstream.ledger import Transaction
 from walstream.op import ReplicationOp, Table
+from walstream.outage import Outage
 from walstream.ports import NamedSink
 from walstream.tally import Tally
 
@@ -41,6 +42,10 @@ class FrontSink:
     def handler_waits(self) -> bool:
         """Tell whether one of its handlers cannot go on."""
         return self._sink.handler_waits
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._sink.outage
 
     @property
     def in_flight(self) -> int:

@@ -198,11 +198,12 @@ class Gauge:
         found = {}
         for sink in self._sinks:
             meter = self.meter.sink(sink.name)
-            waiting = sink.waiting
+            waiting, outage = sink.waiting, sink.outage
             meter.see(waiting=waiting)
             found[sink.name] = {
                 "waiting": waiting,
                 "handler_waits": sink.handler_waits,
+                "outage": outage.report() if waiting and outage else None,
                 "in_flight": sink.in_flight,
                 "dropped": sink.tally.dropped.total(),
                 "records": meter.records if meter.counts_records else None,

@@ -25,6 +25,7 @@ class PackagedSink:
     """Has a name, and the figures that every sink has."""
 
     waiting = False
+    outage = None
     handler_waits = False  # it has none
 
     def __init__(self, name: str, sink: Sink, meter: SinkMeter | None = None) -> None:

@@ -9,6 +9,7 @@ from walstream.keys import KeyHistory
 from walstream.ledger import Shares, Transaction
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
+from walstream.outage import Outage
 from walstream.pgoutput.messages import Relation
 from walstream.root_keys import Place
 from walstream.tally import Tally
@@ -87,6 +88,10 @@ class NamedSink(Sink, Protocol):
     @property
     def handler_waits(self) -> bool:
         """Tell whether it is one of its handlers that cannot go on."""
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why its target does not answer, as far as it is known."""
 
     @property
     def topics(self) -> Mapping[str, Any]:

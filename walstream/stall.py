@@ -25,6 +25,11 @@ _WAITS: Final = {
 Told = Mapping[str, Any]
 
 
+def _why(outage: Mapping[str, Any] | None) -> str:
+    """Say the cause, where it is known, and the cure."""
+    return f": {outage['why']}: {outage['hint']}" if outage else ""
+
+
 class _Still:
     """Since when something has not changed."""
 
@@ -64,7 +69,8 @@ class StallWatch:
             handler = bool(sink.get("handler_waits"))
             away_s = self._for_s(now, "waiting", name, (waiting, handler))
             if waiting and away_s >= AWAY_S:
-                yield _WAITS[handler].format(name, away_s)
+                why = "" if handler else _why(sink.get("outage"))
+                yield _WAITS[handler].format(name, away_s) + why
             in_flight = sink.get("in_flight") or 0
             seen = (sink.get("records"), bool(in_flight))
             stuck_s = self._for_s(now, "records", name, seen)

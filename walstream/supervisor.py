@@ -39,6 +39,7 @@ from walstream.worker_process import GRACE_S
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
+_RENEW_S: Final = 10.0
 _NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
 _log = structlog.get_logger()
 
@@ -69,6 +70,7 @@ class Supervisor:
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
         self._stats_at = time.monotonic() + config.stats_interval
+        self._renew_at = 0.0
         self._hangup = False  # SIGHUP came
         self._terminal = sys.stderr.isatty()
         self._signals = 0  # received
@@ -152,6 +154,7 @@ class Supervisor:
             worker.hurry()
         self._fleet.drop_retired()
         self._heed_refusals()
+        self._heed_refused_sinks()
         self._control.tick()
         self._heed_hangup()
         self._follow_level()
@@ -266,6 +269,15 @@ class Supervisor:
         for worker in refused:
             if worker.was_refused:  # nothing else was read for it
                 worker.try_again()
+
+    def _heed_refused_sinks(self) -> None:
+        """Read passwords anew, now and then, while a sink's client is refused."""
+        now = time.monotonic()
+        held = self._signals or self._reader is None or now < self._renew_at
+        if not held and any(one.sink_is_refused for one in self._fleet.everyone):
+            self._renew_at = now + _RENEW_S
+            if self._reader is not None:
+                self._follow(self._reader.references, asked=False)
 
     def _follow(self, read: Callable[[], Config], *, asked: bool) -> Reloaded:
         """Go by what is read; by what was, if that cannot be."""

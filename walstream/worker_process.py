@@ -217,6 +217,14 @@ class WorkerProcess:
         ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
         return bool(ended and error.get("final") and error.get("renewable"))
 
+    @property
+    def sink_is_refused(self) -> bool:
+        """Tell whether a sink of its waits whose client is refused as who it is."""
+        if self._process is None:
+            return False
+        outages = [one.get("outage") for one in self.state.get("sinks", {}).values()]
+        return any(outage and outage["refused"] for outage in outages)
+
     def try_again(self) -> bool:
         """Have one that was refused tried again after a while; False: it is over."""
         if not self._renewal.goes_on():

@@ -24,6 +24,7 @@ class Target:
     name = "target"
     waiting = False
     handler_waits = False
+    outage = None
     in_flight = 0
 
     def __init__(self) -> None:

@@ -40,6 +40,14 @@ def test_brokers_that_do_not_answer_are_named_soon() -> None:
     assert text == "none"
 
 
+def test_why_brokers_do_not_answer_is_said() -> None:
+    outage = {"why": "SASL authentication error", "hint": "correct it", "refused": True}
+    away, watch = told(sink={"waiting": True, "outage": outage}), StallWatch()
+    watch.look(0.0, away)
+    (text,) = watch.look(6.0, away)
+    assert text.endswith("for 6 s: SASL authentication error: correct it")
+
+
 def test_a_handler_that_cannot_go_on_is_no_fault_of_kafkas() -> None:
     held = told(sink={"waiting": True, "handler_waits": True, "in_flight": 500})
     watch = StallWatch()

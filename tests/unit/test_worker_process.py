@@ -106,3 +106,15 @@ def test_one_that_hangs_for_too_long_is_killed(
         assert process.wait(30) == -signal.SIGKILL
     else:
         assert process.poll() is None
+
+
+def test_a_sink_that_is_refused_for_its_credentials_is_noticed(
+    worker: WorkerProcess,
+) -> None:
+    assert not worker.sink_is_refused
+    for refused in (False, True):
+        outage = {"why": "", "hint": "", "refused": refused}
+        worker.state = {"sinks": {"j": {}, "k": {"outage": outage}}}
+        assert worker.sink_is_refused == refused
+    end(worker)
+    assert not worker.sink_is_refused

@@ -42,6 +42,7 @@ from walstream.kafka.topics import Topics
 from walstream.kafka.turn_clock import TurnClock, stood_still
 from walstream.meter import SinkMeter, TableMeter
 from walstream.metrics import SINK, TABLE, TOPIC
+from walstream.outage import Outage
 from walstream.ports import Positions
 from walstream.routing import Router
 from walstream.sinks import creation
@@ -136,10 +137,19 @@ class Outlet:
         away = any(topics.away for topics in self._topics.values())
         return self._outbox is None or self._outbox.unreachable or away
 
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as it is known."""
+        asked = [] if self._outbox is None else [self._outbox.outage]
+        asked += [topics.outage for topics in list(self._topics.values())]
+        return next(filter(None, asked), None)
+
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
+        outage = self.outage
         return {
             "waiting": self.waiting,
+            "outage": outage.report() if self.waiting and outage else None,
             "in_flight": self.in_flight,
             "dropped": self._lasting.dropped,
             "tables": self._lasting.tables,

@@ -18,8 +18,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
-from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.failure import creation_error, failure, unreached
+from walstream.errors import ConfigError, LoginRefused, Transient, WalstreamError
+from walstream.kafka.certificate import Look
+from walstream.kafka.failure import creation_error, failure
+from walstream.kafka.hearing import LOGIN, Hearing
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
 
@@ -27,12 +29,6 @@ _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 500  # topics in one request
-_TELLING: Final = (  # of what librdkafka says while a request waits, the causes
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
-    KafkaError._SSL,  # noqa: SLF001 - likewise
-    KafkaError._RESOLVE,  # noqa: SLF001 - likewise
-    KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
-)
 _READY: Final = KafkaError.TOPIC_ALREADY_EXISTS
 
 Answer = TypeVar("Answer")
@@ -65,7 +61,8 @@ class Cluster:
         """Ask with `producer`, as `client_properties` gave it."""
         self._properties = dict(producer)
         self._admin: AdminClient | None = None
-        self._heard: dict[int, KafkaError] = {}  # by code
+        self._hearing = Hearing(Look(producer))
+        self._login_refused: KafkaError | None = None
         self._heard_at = 0.0
         self._brokers: Brokers | WalstreamError | None = None
 
@@ -200,9 +197,11 @@ class Cluster:
         return self._admin
 
     def _hear(self, error: KafkaError) -> None:
-        if not self._heard:
+        if not self._hearing:
             self._heard_at = time.monotonic()
-        self._heard.setdefault(error.code(), error)
+        self._hearing.hear(error)
+        if error.code() in LOGIN:
+            self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
         """Wait for an answer; give up early where every broker refuses."""
@@ -210,7 +209,7 @@ class Cluster:
         while not answer.done():
             self._connected().poll(_POLL_S)
             now = time.monotonic()
-            refused = self._brokers is None and self._heard
+            refused = self._brokers is None and self._hearing
             if now > deadline or (refused and now > self._heard_at + _GIVE_UP_S):
                 raise self._unanswered(doing)
         try:
@@ -222,9 +221,9 @@ class Cluster:
 
     def _unanswered(self, doing: str) -> WalstreamError:
         """Say why no broker answers, as far as librdkafka told."""
-        for code in _TELLING:
-            if code in self._heard:
-                error = failure(self._heard[code], doing)
-                text = unreached(self._heard[code])
-                return type(error)(f"{doing}: {text}", hint=error.hint)
-        return Transient(f"{doing}: no answer", hint="walstream tries again by itself")
+        found = self._hearing.outage
+        if found is None:
+            hint = "walstream tries again by itself"
+            return Transient(f"{doing}: no answer", hint=hint)
+        kind = LoginRefused if self._login_refused else Transient
+        return kind(f"{doing}: {found.why}", hint=found.hint)

@@ -7,8 +7,10 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
-from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.errors import ConfigError, LoginRefused, PermissionLacking, Transient
+from walstream.kafka.certificate import Look
 from walstream.kafka.failure import failure
+from walstream.kafka.hearing import Hearing
 from walstream.kafka.producer import client_properties
 
 _TIMEOUT_S: Final = 10.0
@@ -31,6 +33,7 @@ class Describer:
         self._servers = str(given.get("bootstrap.servers", ""))
         self._timeout_s = timeout_s
         self._refused: KafkaError | None = None
+        self._hearing = Hearing(Look(given))
         hearing: Any = {**client_properties(given), "error_cb": self._hear}
         try:
             self._admin = AdminClient(hearing, logger=logging.getLogger("librdkafka"))
@@ -64,6 +67,8 @@ class Describer:
     def _failure(self, error: KafkaError, name: str) -> Exception:
         self._admin.poll(0)
         found = failure(self._refused or error, f"looking at topic {name!r}")
+        if isinstance(found, LoginRefused):
+            return found
         if isinstance(found, PermissionLacking):
             found.hint = (
                 "allow DESCRIBE and READ on the topics, and READ on the group, to the"
@@ -73,11 +78,17 @@ class Describer:
         return self._unanswered()
 
     def _unanswered(self) -> Transient:
+        if (outage := self._hearing.outage) is not None:
+            return Transient(
+                f"upstream Kafka at {self._servers} does not answer: {outage.why}",
+                hint=outage.hint,
+            )
         return Transient(
             f"upstream Kafka at {self._servers} does not answer",
             hint="see that the brokers run, and that this machine reaches them",
         )
 
     def _hear(self, error: KafkaError) -> None:
+        self._hearing.hear(error)
         if error.code() == _LOGIN:
             self._refused = error

@@ -1,6 +1,5 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -8,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from walstream.errors import (
     ConfigError,
+    LoginRefused,
     PermissionLacking,
     RecordRefused,
     TopicLost,
@@ -15,6 +15,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.kafka.hearing import LOGIN, outage
 
 # Codes that the same record, or the same client, will meet again for ever.
 _REFUSED: Final = {
@@ -36,11 +37,8 @@ _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
 _NAMED: Final = 3
-_NOISE: Final = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state .*\)$")
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
 
@@ -54,16 +52,13 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
         return TopicLost(
             text, hint="create the topic (or set create_topics), then: walstream run"
         )
+    if code in LOGIN:
+        return LoginRefused(text, hint=f"{outage(error).hint}; then: walstream run")
     if code in _DENIED:
         return PermissionLacking(
             text, hint="grant the right to the producer's user, then: walstream run"
         )
     return Transient(text, hint="walstream tries again by itself")
-
-
-def unreached(error: KafkaError) -> str:
-    """Say why a connection failed, without librdkafka's own states."""
-    return _NOISE.sub("", error.str())
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:

@@ -18,6 +18,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.failure import failure
+from walstream.kafka.hearing import LOGIN
 from walstream.kafka.place import Partition, Place
 from walstream.kafka.reader import TopicReader
 from walstream.kafka.remark import Tools
@@ -158,6 +159,8 @@ def offset_repair(given: Mapping[str, Any], group: str, where: str, to: str) -> 
 
 def reading_failure(error: KafkaError, doing: str) -> WalstreamError:
     """Make the error of one who reads: the hints of a sink are not for it."""
+    if error.code() in LOGIN:
+        return failure(error, doing)
     if error.code() in DENIED:
         return PermissionLacking(
             f"{doing}: {error.str()} ({error.name()})",

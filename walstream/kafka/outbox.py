@@ -19,9 +19,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from walstream.acquaint import acquaint
 from walstream.counted import Counted
 from walstream.errors import ConfigError, WalstreamError
+from walstream.kafka.certificate import Look
 from walstream.kafka.failure import failure
+from walstream.kafka.hearing import Hearing
 from walstream.meter import SinkMeter
 from walstream.metrics import SINK
+from walstream.outage import Outage
 
 _LAST_WORDS_S: Final = 1.0
 _POLL_S: Final = 0.05
@@ -31,23 +34,27 @@ _log = structlog.get_logger()
 
 
 class _Trouble:
-    """Trouble that belongs to no record: said once when it begins, once at its end."""
+    """Trouble that belongs to no record: each cause is said once, and its end."""
 
-    def __init__(self, sink: str) -> None:
+    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
         self._sink = sink
-        self.is_on = False
+        self._hearing = Hearing(Look(properties), self._say)
+        self.hear = self._hearing.hear
 
-    def hear(self, error: KafkaError) -> None:
-        if not self.is_on:
-            self.is_on = True
-            _log.warning(
-                "Kafka is in trouble: records wait",
-                error=error.str(),
-                **{SINK: self._sink},
-            )
+    def _say(self) -> None:
+        event = "Kafka is in trouble: records wait"
+        self._hearing.log(event, **{SINK: self._sink})
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self._hearing)
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._hearing.outage
 
     def end(self) -> None:
-        self.is_on = False
+        self._hearing.end()
         _log.info("Kafka takes records again", **{SINK: self._sink})
 
 
@@ -81,7 +88,7 @@ class Outbox:
         One that `hurries` sends what it has when no more comes, or none has room,
         whatever linger.ms is.
         """
-        self._trouble = _Trouble(sink)
+        self._trouble = _Trouble(sink, properties)
         self._meter = meter or SinkMeter()
         self._meter.counts_records = True
         try:
@@ -118,6 +125,11 @@ class Outbox:
     def unreachable(self) -> bool:
         """Tell whether Kafka was in trouble when it was last heard of."""
         return self._trouble.is_on
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as it is known."""
+        return self._trouble.outage
 
     @property
     def has_room(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 from walstream.errors import WalstreamError
 from walstream.kafka.outbox import Outbox
+from walstream.outage import Outage
 
 _POLL_S: Final = 0.05
 _TOPICS_EACH: Final = 200
@@ -63,6 +64,14 @@ class Outboxes:
     def unreachable(self) -> bool:
         """Tell whether Kafka was in trouble when one of them last heard of it."""
         return any([one.unreachable for one in self._all])  # noqa: C419 - compiled
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as one of them knows."""
+        for one in self._all:
+            if (found := one.outage) is not None:
+                return found
+        return None
 
     def answers(self) -> None:
         """Hear that Kafka is not in trouble any more."""

@@ -16,6 +16,7 @@ from walstream.kafka.topics import Topics
 from walstream.kafka.turn_clock import TurnClock, stood_still
 from walstream.ledger import Transaction
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
+from walstream.outage import Outage
 from walstream.partitioner import PARTITIONERS
 from walstream.routing import Router
 from walstream.sink_rules import MAX_TABLES, Aims, SinkRules
@@ -105,6 +106,11 @@ class KafkaSink:
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
         return (outboxes := self._outboxes) is None or outboxes.unreachable
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as it is known."""
+        return (self._outboxes or self._topics).outage
 
     @property
     def handler_waits(self) -> bool:

@@ -19,16 +19,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.kafka.certificate import Look
 from walstream.kafka.failure import (
     creation_error,
     failure,
     topic_lost,
     topics_missing,
-    unreached,
 )
+from walstream.kafka.hearing import Hearing
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
 from walstream.metrics import ERROR, HINT, TOPIC
+from walstream.outage import Outage
 
 T = TypeVar("T")
 
@@ -39,11 +41,7 @@ _AGAIN_S: Final = 3.0  # until a broker has heard what others know already
 _CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
 _AGAIN: Final = "walstream tries again by itself; walstream check says more"
-_UNREACHED: Final = {
-    KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's local codes are spelt so
-    KafkaError._RESOLVE,  # noqa: SLF001 - likewise
-    KafkaError._SSL,  # noqa: SLF001 - likewise
-}
+_WAITING: Final = "waiting for Kafka"
 _GROWN: Final = (
     "topic has other partitions now: keys stay where they are until"
     " walstream run --accept-partitions"
@@ -100,8 +98,8 @@ class Topics:
         self._closed = threading.Event()
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
-        self._unreached = ""  # why a broker was not, the last time
-        self._all_down = False
+        self._why: Outage | None = None  # where no client said more
+        self._hearing = Hearing(Look(client), self._heard)
         self._limits = Limits(str(client.get("client.id", "")))
 
     @property
@@ -148,19 +146,35 @@ class Topics:
 
     def _listen(self) -> None:
         """Hear at once that no broker is reached: the request would run out first."""
-        if self._admin is not None and not self.away:
+        if self._admin is not None:
             self._admin.poll(0)
-            if self._all_down:
+            if self._hearing.all_down:
                 self._tell("no broker is reached")
 
     def _tell(self, what: str) -> None:
         if "unreachable" not in self._told:
             self._told.add("unreachable")
-            _log.warning(
-                "waiting for Kafka",
-                brokers=self._client.get("bootstrap.servers", ""),
-                **{ERROR: self._unreached or what, HINT: _AGAIN},
-            )
+            self._why = Outage(what, _AGAIN)
+            if self._hearing:
+                self._heard()
+            else:
+                _log.warning(_WAITING, **self._brokers, **{ERROR: what, HINT: _AGAIN})
+
+    def _heard(self) -> None:
+        """Log what is new of an outage that was told."""
+        if self.away:
+            self._hearing.log(_WAITING, **self._brokers)
+
+    @property
+    def _brokers(self) -> dict[str, str]:
+        return {"brokers": str(self._client.get("bootstrap.servers", ""))}
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why brokers do not answer, as far as it is known; None where they do."""
+        if not (self.away or self._asked):
+            return None
+        return self._hearing.outage or self._why
 
     def _find(self, names: frozenset[str]) -> None:
         found = self._describe(names)
@@ -175,7 +189,8 @@ class Topics:
                     raise Transient(f"topics {missing} were created but do not appear")
                 time.sleep(0.05)
                 found = self._describe(names)
-        self._unreached, self._all_down = "", False
+        self._hearing.end()
+        self._why = None
         for topic in found.values():
             self._accept(topic)
         self._known = {**self._known, **found}
@@ -199,25 +214,23 @@ class Topics:
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            try:
-                hearing: Any = {**self._client, "error_cb": self._hear}
-                self._admin = AdminClient(
-                    hearing, logger=logging.getLogger("librdkafka")
-                )
-            except KafkaException as error:
-                raise ConfigError(
-                    f"producer properties: {error.args[0].str()}",
-                    hint="correct it: librdkafka's CONFIGURATION.md lists all",
-                ) from error
+            self._admin = self._open(self._hear)
         return self._admin
+
+    def _open(self, hear: Callable[[KafkaError], None]) -> AdminClient:
+        hearing: Any = {**self._client, "error_cb": hear}
+        try:
+            return AdminClient(hearing, logger=logging.getLogger("librdkafka"))
+        except KafkaException as error:
+            raise ConfigError(
+                f"producer properties: {error.args[0].str()}",
+                hint="correct it: librdkafka's CONFIGURATION.md lists all",
+            ) from error
 
     def _hear(self, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own
             self._login_refused = error
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - likewise
-            self._all_down = True
-        elif error.code() in _UNREACHED:
-            self._unreached = unreached(error)
+        self._hearing.hear(error)
 
     def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
         """Say what failed: a refused login is only heard of, a request times out."""
@@ -261,8 +274,8 @@ class Topics:
         return self._thread.submit(self._ask)
 
     def _ask(self) -> None:
-        admin = self._connected()
-        admin.poll(0)
+        # a client that is logged in would not notice that others are refused now
+        admin = self._open(lambda _: None)
         try:
             admin.describe_cluster(request_timeout=_ASK_S).result(_ASK_S + 1)
         except (KafkaException, TimeoutError) as error:

@@ -27,6 +27,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.kafka.certificate import Look
 from walstream.kafka.group import (
     DENIED,
     Member,
@@ -36,6 +37,7 @@ from walstream.kafka.group import (
     spelt,
     upstream_properties,
 )
+from walstream.kafka.hearing import Hearing
 from walstream.kafka.place import Partition
 from walstream.kafka.reader import Record, record_of
 from walstream.kafka.storing import Storing
@@ -78,7 +80,8 @@ class Upstream:
         self._paused = False
         self._places: set[Partition] = set()
         self.storing = Storing(group, self._fail)
-        self.away = ""  # why no broker answers, as far as it is known
+        self._is_away = False
+        self._hearing = Hearing(Look(given))
         try:
             self._consumer = Consumer(
                 {
@@ -93,6 +96,15 @@ class Upstream:
                 f"consumer properties: {error.args[0].str()}",
                 hint="correct the property: librdkafka's CONFIGURATION.md lists all",
             ) from error
+
+    @property
+    def away(self) -> str:
+        """Why no broker answers, as far as it is known; "" where one does."""
+        if not self._is_away:
+            return ""
+        found = self._hearing.outage
+        why = f": {found.why}: {found.hint}" if found else ""
+        return f"upstream Kafka at {self.servers} does not answer{why}"
 
     @property
     def servers(self) -> str:
@@ -168,7 +180,8 @@ class Upstream:
             self._consumer.list_topics(self._topics[0], timeout=_AWAY_ASK_S)
         except KafkaException:
             return
-        self.away = ""
+        self._is_away = False
+        self._hearing.end()
 
     def close(self) -> None:
         """Leave the group."""
@@ -305,12 +318,13 @@ class Upstream:
 
     def _hear(self, error: KafkaError) -> None:
         """Hear of trouble that belongs to no record."""
+        self._hearing.hear(error)
         if error.code() in DENIED:
             self._fail(reading_failure(error, f"reading from {self.servers}"))
         elif error.fatal():
             self._fail(Transient(f"the consumer gave up: {error.str()}"))
-        elif error.code() == _AWAY and not self.away:
-            self.away = f"upstream Kafka at {self.servers} does not answer"
+        elif error.code() == _AWAY:
+            self._is_away = True
 
     def _meet(self, message: Message) -> None:
         """Hear of trouble with one topic or partition."""

@@ -309,6 +309,10 @@ class PolledSource:
             "tables": told,
             "metrics": {"polls": polls},
             "sinks": {
-                name: {"waiting": one.away} for name, one in self._topics.items()
+                name: {
+                    "waiting": one.away,
+                    "outage": one.outage.report() if one.outage else None,
+                }
+                for name, one in self._topics.items()
             },
         }

@@ -102,7 +102,9 @@ class PolledState:
         if self.kept.problem is not None:
             yield str(self.kept.problem.args[0])
         for sink in self._awaited(state):
-            yield f"sink {sink!r} waits for Kafka"
+            outage = self.told["sinks"][sink].get("outage")
+            why = f": {outage['why']}: {outage['hint']}" if outage else ""
+            yield f"sink {sink!r} waits for Kafka{why}"
         ended_by = self.error["error"] if self.error and state == "failed" else ""
         for name, table in self.tables().items():
             if table.error and table.error != ended_by:

@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from walstream.errors import (
+    LoginRefused,
     PermissionLacking,
     RecordRefused,
     TopicLost,
@@ -30,8 +31,8 @@ from walstream.kafka.failure import failure
         ("TOPIC_AUTHORIZATION_FAILED", PermissionLacking),
         ("CLUSTER_AUTHORIZATION_FAILED", PermissionLacking),
         ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", PermissionLacking),
-        ("SASL_AUTHENTICATION_FAILED", PermissionLacking),
-        ("_AUTHENTICATION", PermissionLacking),
+        ("SASL_AUTHENTICATION_FAILED", LoginRefused),
+        ("_AUTHENTICATION", LoginRefused),
         ("_MSG_TIMED_OUT", Transient),
         ("_ALL_BROKERS_DOWN", Transient),
         ("_TRANSPORT", Transient),

@@ -1,0 +1,127 @@
+"""Of what librdkafka says of an outage the cause is told, once, with its cure."""
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from structlog.testing import capture_logs
+
+from tests.waiting import wait_until
+from walstream.kafka.certificate import Look
+from walstream.kafka.hearing import Hearing, outage
+from walstream.local.port import free_port
+from walstream.outage import Outage
+
+AUTHENTICATION = KafkaError._AUTHENTICATION  # noqa: SLF001 - spelt so
+DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
+CUT = KafkaError._TRANSPORT  # noqa: SLF001 - likewise
+TLS = KafkaError._SSL  # noqa: SLF001 - likewise
+UNVERIFIED = (
+    "ssl://h:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::"
+    "certificate verify failed: broker certificate could not be verified (after 2ms in"
+    " state SSL_HANDSHAKE)"
+)
+
+
+class Found(Look):
+    """Knows what is wrong with it."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.asked: list[tuple[str, int]] = []
+
+    def at(self, host: str, port: int) -> Outage | None:
+        self.asked.append((host, port))
+        return Outage("it has expired", "renew it", refused=True)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "hint", "refused"),
+    [
+        (AUTHENTICATION, "x/1: SASL authentication error: no", "sasl.password", True),
+        (AUTHENTICATION, "x/1: Unsupported mechanism", "sasl.mechanism", True),
+        (TLS, UNVERIFIED, "ssl.ca.location", True),
+        (TLS, "x/1: sslv3 alert certificate unknown", "ssl.key.location", True),
+        (TLS, "x/1: client SSL authentication might be", "ssl.key.location", True),
+        (KafkaError._RESOLVE, "x/1: Failed to resolve", "DNS", False),  # noqa: SLF001
+        (
+            CUT,
+            "x/1: Connect: Connection refused",
+            "start the broker",
+            False,
+        ),
+        (CUT, "x/1: connecting to a PLAINTEXT broker", "security.protocol", False),
+        (CUT, "x/1: Connection setup timed out", "firewall", False),
+        (DOWN, "1/1 brokers are down", "security.protocol", False),
+        (KafkaError.UNKNOWN, "x", "by itself", False),
+    ],
+)
+def test_each_cause_has_its_own_next_step(
+    code: int, text: str, hint: str, *, refused: bool
+) -> None:
+    found = outage(KafkaError(code, text))
+    assert hint in found.hint
+    assert found.refused == refused
+    assert not found.why.startswith("x/1")
+
+
+def test_the_password_is_told_though_the_cut_was_heard_first_and_each_once() -> None:
+    hearing = Hearing(Found())
+    with capture_logs() as logs:
+        for code in (CUT, DOWN, AUTHENTICATION, CUT, AUTHENTICATION):
+            hearing.hear(KafkaError(code, f"said {code}"))
+            hearing.log("in trouble", sink="k")
+    assert [one["event"] for one in logs] == ["in trouble", "Kafka says another reason"]
+    assert [one["error"] for one in logs] == [f"said {CUT}", f"said {AUTHENTICATION}"]
+    assert {one["sink"] for one in logs} == {"k"}
+    assert hearing.outage == outage(
+        KafkaError(AUTHENTICATION, f"said {AUTHENTICATION}")
+    )
+    hearing.end()
+    assert not hearing
+    assert hearing.outage is None
+
+
+def test_a_cause_that_is_heard_no_more_gives_way_to_a_later_one() -> None:
+    clock = Clock()
+    hearing = Hearing(Found(), clock=clock)
+    hearing.hear(KafkaError(AUTHENTICATION, "a"))
+    clock.now = 61.0
+    assert hearing.outage is not None
+    assert hearing.outage.why == "a"
+    hearing.hear(KafkaError(CUT, "b"))
+    assert hearing.outage.why == "b"
+
+
+def test_a_certificate_is_looked_at_before_it_is_told() -> None:
+    look, said = Found(), list[str]()
+    hearing = Hearing(look, lambda: said.append("heard"))
+    hearing.hear(KafkaError(TLS, UNVERIFIED))
+    assert hearing
+    wait_until(lambda: said, 10, "it was looked at")
+    assert look.asked == [("h", 9093)]
+    assert hearing.outage == Outage("it has expired", "renew it", refused=True)
+
+
+def test_what_librdkafka_says_of_nobody_who_listens() -> None:
+    hearing, port = Hearing(Found()), free_port()
+    producer = Producer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "log_level": 0,
+            "error_cb": hearing.hear,
+        }
+    )
+
+    def heard() -> bool:
+        producer.poll(0.1)
+        return hearing.all_down and hearing.outage is not None
+
+    wait_until(heard, 10, "it is heard")
+    assert hearing.outage is not None
+    assert hearing.outage.why.endswith("failed: Connection refused")

@@ -1,0 +1,17 @@
+"""Why a sink's target does not answer, in words for an operator."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A cause, as far as it is known, and the next step."""
+
+    why: str
+    hint: str = ""
+    refused: bool = False  # may credentials that are read anew end it?
+
+    def report(self) -> dict[str, Any]:
+        """Write it into a worker's report."""
+        return {"why": self.why, "hint": self.hint, "refused": self.refused}
