@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO, cast
 import structlog
 
 from walstream import journal
+from walstream.terminal import escape, escape_lines
 
 _LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -61,6 +62,7 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
         scrubbed,
     ]
     if sys.stderr.isatty():
+        shared.append(_spelt)
         renderer: Any = structlog.dev.ConsoleRenderer()
     else:
         renderer = structlog.processors.JSONRenderer(sort_keys=False)
@@ -73,6 +75,14 @@ def configure(level: str, scrub: Callable[[str], str], **fields: str) -> None:
         cache_logger_on_first_use=False,
     )
     _bridge(_LEVELS[level])
+
+
+def _spelt(_logger: object, _name: str, entry: Any) -> Any:
+    """Let no text drive the terminal; only a traceback has lines of its own."""
+    return {
+        key: plain(value, escape_lines if key == "exception" else escape)
+        for key, value in entry.items()
+    }
 
 
 def set_level(level: str) -> None:

@@ -233,3 +233,18 @@ def test_a_log_that_cannot_be_written_ends_nothing() -> None:
             timeout=60,
         )
     assert (done.returncode, done.stdout) == (0, "went on\n")
+
+
+def test_nothing_that_is_logged_drives_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    logs.configure("info", str)
+    name = "\x1b]0;owned\x07\x9b1A\u202e"
+    structlog.get_logger().info(f"event of {name}\nforged", table=name)
+    said = capsys.readouterr().err
+    assert "owned" in said
+    assert "\x1b]" not in said
+    assert not {char for char in said if not char.isprintable()} - {"\n", "\x1b"}
+    assert said.count("\n") == 1

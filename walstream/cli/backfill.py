@@ -19,6 +19,7 @@ from walstream.lock import holder
 from walstream.options import Options
 from walstream.run import run
 from walstream.source_sight import kept_of
+from walstream.terminal import escape
 
 _LOOK_EVERY_S = 0.5
 _FAILED = 5
@@ -78,9 +79,9 @@ def _beside(
     out = console()
     asked = backfilling.backfill(config, source, tables, replace=replace)
     for table, why in asked.left_out.items():
-        out.print(f"left out: {table}: {why}", style="yellow", highlight=False)
+        out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
     when = "beside the stream" if asked.running else "with the next walstream run"
-    named = ", ".join(asked.tables) or "nothing"
+    named = ", ".join(map(escape, asked.tables)) or "nothing"
     out.print(f"read {when}: {named}", highlight=False)
     if not asked.running:
         return 0
@@ -98,10 +99,10 @@ def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:
         for table in sorted(tables):
             error = wished[table]["error"] if table in wished else ""
             if error:
-                out.print(f"{table}: {error}", style="red", highlight=False)
+                out.print(escape(f"{table}: {error}"), style="red", highlight=False)
                 return _FAILED
             if table not in wished:
-                out.print(f"{table}: sent", highlight=False)
+                out.print(f"{escape(table)}: sent", highlight=False)
                 tables.discard(table)
         if tables and holder(folder) is None:
             out.print("the instance ended: the next run goes on with it")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from walstream import config as configuration
+from walstream.cli.output import echo, echo_error
 from walstream.errors import WalstreamError
 
 
@@ -30,6 +31,6 @@ def config(
     try:
         loaded = configuration.load(file)
     except WalstreamError as error:
-        typer.echo(f"walstream: {error}", err=True)
+        echo_error(error)
         raise typer.Exit(error.exit_code) from None
-    typer.echo(configuration.mask(loaded), nl=False)
+    echo(configuration.mask(loaded).removesuffix("\n"))

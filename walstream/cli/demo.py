@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from walstream.cli.output import echo_error
 from walstream.errors import ConfigError, WalstreamError
 from walstream.local.process import unwind_on_sigterm
 
@@ -50,11 +51,11 @@ def demo(
         code = play(Wishes(seconds=seconds, rate=rate, seed=seed, keep=keep), screen)
     except ConfigError as error:
         hint = f": {error.hint}" if error.hint else ""
-        typer.echo(f"walstream: {error.args[0]}{hint}", err=True)
+        echo_error(f"{error.args[0]}{hint}")
         code = error.exit_code
     except WalstreamError as error:
         # its hint is for those who can try again: these servers are gone
-        typer.echo(f"walstream: {error.args[0]}", err=True)
+        echo_error(error.args[0])
         code = _FAILED
     except KeyboardInterrupt:
         screen.say("\nended; nothing is left behind")

@@ -12,7 +12,7 @@ from rich.text import Text
 from walstream import logs
 from walstream.checking import check, refused
 from walstream.cli.check import print_report
-from walstream.cli.output import console
+from walstream.cli.output import console, echo
 from walstream.config import Secrets, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
@@ -136,7 +136,7 @@ def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
     if insecure or not problems or not sys.stdin.isatty():
         return insecure
     for problem in problems:
-        typer.echo(f"  {problem}")
+        echo(f"  {problem}")
     return typer.confirm("Go on without verified TLS (insecure = true)?")
 
 

@@ -11,6 +11,7 @@ from walstream import __version__, build, journal
 from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
 from walstream.lean import load_structlog
+from walstream.terminal import indented
 
 app = typer.Typer(
     name="walstream",
@@ -49,7 +50,7 @@ def main() -> None:
     try:
         app()
     except WalstreamError as error:
-        _end(f"walstream: {error}\n", error.exit_code)
+        _end(f"walstream: {indented(str(error))}\n", error.exit_code)
     except Exception:
         if not journal.is_stderr():
             raise

@@ -1,22 +1,27 @@
 """What the verbs print: tables and findings for people, JSON for programs.
 
 Everything fits 100 columns, and is plain text in a pipe. Commands and SQL are never
-wrapped: they are there to be copied.
+wrapped: they are there to be copied. What others wrote (names of tables, messages of
+servers) cannot drive the terminal, nor pass for a line of ours.
 """
 
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import typer
 from pydantic import TypeAdapter
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
+from walstream.tailing.text import escape_json
+from walstream.terminal import escape, escape_lines, indented
 
 _WIDEST: Final = 100
 _INDENT: Final = "    "
@@ -26,7 +31,21 @@ _SIGNS: Final = {
     Severity.NOTE: ("·", "cyan"),
 }
 _SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_QUOTES: Final = "\"'"
 _TIMES: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+class _Console(Console):
+    """Spells what would drive the terminal, wherever it came from."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(escape_lines(segment.text), segment.style)
 
 
 def console() -> Console:
@@ -34,7 +53,7 @@ def console() -> Console:
     width = _WIDEST
     if sys.stdout.isatty():
         width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
-    return Console(width=width, highlight=False, emoji=False, markup=False)
+    return _Console(width=width, highlight=False, emoji=False, markup=False)
 
 
 def table(*headings: str, right: Iterable[str] = ()) -> Table:
@@ -71,6 +90,16 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a text of several lines, perhaps, as it is."""
+    typer.echo(escape_lines(text), err=err)
+
+
+def echo_error(error: object) -> None:
+    """Say on stderr what went wrong."""
+    typer.echo(f"walstream: {indented(str(error))}", err=True)
+
+
 def print_wrapped(text: str) -> None:
     """Print prose, wrapped between words under its own beginning."""
     out = console()
@@ -82,7 +111,8 @@ def print_wrapped(text: str) -> None:
 
 def print_json(adapter: TypeAdapter[Any], document: Any) -> None:
     """Print a document as its schema has it."""
-    sys.stdout.write(adapter.dump_json(document, indent=2).decode() + "\n")
+    text = adapter.dump_json(document, indent=2).decode()
+    sys.stdout.write("\n".join(map(escape_json, text.split("\n"))) + "\n")
 
 
 def print_schema(adapter: TypeAdapter[Any]) -> None:
@@ -101,11 +131,13 @@ def print_findings(
     for finding in findings:
         sign, style = _SIGNS[finding.severity]
         head = Text(f"  {sign} ", style=style)
-        head.append(f"{finding.subject}: ", style="bold")
-        head.append(finding.what, style=style)
+        head.append(f"{escape(finding.subject)}: ", style="bold")
+        head.append(escape_lines(finding.what), style=style)
         _print_hanging(out, head)
         if finding.why and finding.why != finding.repair.then:
-            _print_hanging(out, Text(f"{_INDENT}{finding.why}", style="dim"))
+            _print_hanging(
+                out, Text(f"{_INDENT}{escape_lines(finding.why)}", style="dim")
+            )
         print_repair(out, finding.repair, command)
 
 
@@ -119,13 +151,29 @@ def _print_hanging(out: Console, text: Text) -> None:
 
 def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) -> None:
     """Print what cures it, in lines that can be copied."""
-    for line in repair.sql.splitlines():
+    for line in _statements(repair.sql):
         _print_whole(out, f"{_INDENT}SQL> ", line)
-    for line in repair.command.splitlines():
+    for line in _statements(repair.command):
         _print_whole(out, f"{_INDENT}$ ", command(line))
     if repair.then:
         before = "then: " if repair.sql or repair.command else ""
-        out.print(Text(f"{_INDENT}{before}{repair.then}", style="green"))
+        then = escape_lines(repair.then)
+        _print_hanging(out, Text(f"{_INDENT}{before}{then}", style="green"))
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Give line after line; one that ends within quotes goes on in the next."""
+    line, quote = "", ""
+    for char in text.rstrip("\n"):
+        if char in _QUOTES and quote in {"", char}:
+            quote = "" if quote else char
+        if char == "\n" and not quote:
+            yield line
+            line = ""
+        else:
+            line += escape(char)
+    if line:
+        yield line
 
 
 def _print_whole(out: Console, prompt: str, line: str) -> None:

@@ -9,6 +9,7 @@ import typer
 from walstream import control, logs
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
+from walstream.cli.output import echo_error
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError, WalstreamError
 from walstream.lock import holder
@@ -62,7 +63,7 @@ def _ask(config: Config, sources: Iterable[str]) -> int:
             request = {"do": "poll", "source": name}
             control.ask(Path(config.state), request, _LONGEST_S)
         except WalstreamError as error:
-            typer.echo(f"walstream: {config.secrets.scrub(str(error))}", err=True)
+            echo_error(config.secrets.scrub(str(error)))
             code = max(code, error.exit_code)
         else:
             typer.echo(f"{name}: polled by the running walstream")

@@ -10,6 +10,7 @@ from walstream.cli.output import duration, rate, table
 from walstream.polling.status import TableStatus
 from walstream.standing.facts import PolledStanding
 from walstream.status_shape import SourceStatus
+from walstream.terminal import escape
 
 
 def status_table(sources: list[SourceStatus], at: datetime) -> RenderableType:
@@ -24,7 +25,7 @@ def status_table(sources: list[SourceStatus], at: datetime) -> RenderableType:
         for name, found in source.tables.items():
             red = bool(found.error or found.held)
             made.add_row(
-                Text(name, "bold red" if red else ""),
+                Text(escape(name), "bold red" if red else ""),
                 source.name,
                 "-" if found.position is None else str(found.position),  # to be copied
                 f"{found.rows:,}",
@@ -63,7 +64,7 @@ def standing_table(standing: PolledStanding) -> RenderableType:
     for one in standing.tables:
         state = one.state
         made.add_row(
-            one.name,
+            escape(one.name),
             f"({one.start})" if state.position is None else str(state.position),
             f"{state.rows:,}",
             f"{state.missing_keys:,}" if state.missing_keys else "-",

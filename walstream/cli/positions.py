@@ -16,6 +16,7 @@ from walstream.cli.loading import load
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
+    echo,
     print_findings,
     print_json,
     print_schema,
@@ -38,6 +39,7 @@ from walstream.rewinding import rewind as rewind_source
 from walstream.standing import SCHEMA, Outcome, Standing, look
 from walstream.standing.facts import ChainedStanding, PolledStanding, StateFacts
 from walstream.stored import Window
+from walstream.terminal import escape
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
@@ -103,7 +105,7 @@ def show_positions(
 def _print_verdict(out: Console, standing: Shown, config: Config) -> None:
     sign, style = _STYLES.get(standing.verdict.outcome, _FINE)
     head = Text(f"source {standing.source}: ", style="bold")
-    out.print(head + Text(f"{sign} {standing.verdict.text}", style=style))
+    out.print(head + Text(f"{sign} {escape(standing.verdict.text)}", style=style))
     if standing.verdict.problem is not None:
         print_findings(out, [standing.verdict.problem], config.command)
 
@@ -181,7 +183,7 @@ def _belongings(standing: Standing) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _text(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else escape(str(value))
 
 
 def _states(standing: Standing) -> tuple[str, str, str, str]:
@@ -254,7 +256,7 @@ def rewind(
     logs.configure(config.log_level, config.secrets.scrub)
     chained.refuse_to_move(config, source)
     if isinstance(config.source(source), SqlSource):
-        typer.echo(_rewind_table(config, source, table, to, yes=yes))
+        echo(_rewind_table(config, source, table, to, yes=yes))
         return
     if table:
         raise ConfigError(
@@ -271,7 +273,7 @@ def rewind(
             yes=yes,
         )
 
-    typer.echo(rewind_source(config, source, place, consent))
+    echo(rewind_source(config, source, place, consent))
 
 
 def _place(to: str) -> To:
@@ -329,7 +331,7 @@ def reset(
     chained.refuse_to_move(config, source)
     is_polled = isinstance(config.source(source), SqlSource)
     forget = reset_polled if is_polled else reset_source
-    typer.echo(forget(config, source, lambda what: _agreed(what, yes=yes)))
+    echo(forget(config, source, lambda what: _agreed(what, yes=yes)))
 
 
 def _agreed(what: str, *, yes: bool) -> bool:

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import typer
-
 from walstream import control
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
+from walstream.cli.output import echo
 from walstream.errors import ConfigError
 
 _LONGEST_S = 60.0
@@ -28,6 +27,6 @@ def reload(file: ConfigFile = None) -> None:
             hint=f"{config.command('walstream run')} starts one",
         )
     for line in answer["lines"]:
-        typer.echo(line)
+        echo(line)
     changes = ", ".join(answer["changes"])
-    typer.echo(f"changed: {changes}" if changes else "nothing is different")
+    echo(f"changed: {changes}" if changes else "nothing is different")

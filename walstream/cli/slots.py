@@ -16,6 +16,7 @@ from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
+    echo,
     print_findings,
     print_json,
     print_schema,
@@ -38,6 +39,7 @@ from walstream.slots import (
     repair_of,
 )
 from walstream.slots import drop as drop_slot
+from walstream.terminal import escape, indented
 
 app = typer.Typer()
 
@@ -89,7 +91,7 @@ class _Asked:
             except ConfigError as error:
                 if not self.dsn:
                     raise
-                typer.echo(f"whose slots these are is not known: {error}", err=True)
+                echo(indented(f"whose slots these are is not known: {error}"), err=True)
         return Where(config, self.dsn, self.source)
 
 
@@ -197,7 +199,7 @@ def _lines(slot: SlotFacts, at: datetime) -> Iterator[Text]:
 def _read_by(slot: SlotFacts, at: datetime) -> str:
     reader = slot.reader
     if reader is not None:
-        who = f"{reader.application or 'no name'} of {reader.user or '?'}"
+        who = escape(f"{reader.application or 'no name'} of {reader.user or '?'}")
         place = f" at {reader.address}" if reader.address else ""
         return f"read by {who}{place}, pid {reader.pid}"
     if slot.inactive_since is None:
@@ -241,7 +243,7 @@ def drop(  # noqa: PLR0913 - a command's options
     if loss is None:
         typer.echo("nothing was changed")
         return
-    typer.echo(_done(loss, config))
+    echo(_done(loss, config))
 
 
 def _losses(loss: Loss) -> Iterator[str]:

@@ -26,7 +26,9 @@ from walstream.cli.output import (
 from walstream.config import Config
 from walstream.looking import look
 from walstream.status_shape import SlotStatus, SourceStatus, Status, adapter
+from walstream.terminal import escape
 
+_UNDER = " " * 6
 _STYLES = {
     "streaming": "green",
     "polling": "green",
@@ -103,8 +105,15 @@ def _shown(found: Status) -> list[RenderableType]:
         parts.append(polled.status_table(found.sources, found.at))
     parts.append(_sinks(found))
     for source in found.sources:
-        parts += _remarks(source, found.at)
+        parts += map(_whole, _remarks(source, found.at))
     return parts
+
+
+def _whole(remark: Text) -> Text:
+    """Keep it to its line; a repair of several has them under its own beginning."""
+    lines = remark.plain.split("\n") if remark.no_wrap else [remark.plain]
+    text = f"\n{_UNDER}".join(map(escape, lines))
+    return Text(text, remark.style, no_wrap=remark.no_wrap)
 
 
 def _headline(found: Status) -> Text:
@@ -176,7 +185,7 @@ def _sinks(found: Status) -> RenderableType:
     return made
 
 
-def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
+def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
     name = source.name
     remarks = [Text(f"✗ {name}: {problem}", "red") for problem in source.problems]
     if (last := source.last_error) is not None:
@@ -206,7 +215,7 @@ def _remarks(source: SourceStatus, at: datetime) -> list[RenderableType]:
     gave_up = [(name, risk) for risk in source.risks]
     gave_up += [(sink.name, risk) for sink in source.sinks for risk in sink.risks]
     remarks += [Text(f"! {part}: {risk}", "yellow") for part, risk in gave_up]
-    return list(remarks)
+    return remarks
 
 
 def _spill(slot: SlotStatus) -> str:

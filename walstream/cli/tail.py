@@ -16,7 +16,7 @@ from rich.text import Text
 from walstream import logs
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
-from walstream.cli.output import console, print_schema
+from walstream.cli.output import console, echo, print_schema
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.reader import Record, TopicReader
@@ -129,7 +129,7 @@ def _begin(
     wanted = topics or client.topics
     if not wanted:
         raise nothing_named(reader.topics())
-    follower = Follower(reader, wanted, span, partial(typer.echo, err=True))
+    follower = Follower(reader, wanted, span, partial(echo, err=True))
     # what the configuration can reach, run will create
     follower.begin(may_wait=not topics)
     return follower

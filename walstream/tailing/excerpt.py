@@ -3,7 +3,7 @@
 from typing import Final
 
 from walstream.tailing.layout import Line, Piece
-from walstream.tailing.text import escape
+from walstream.terminal import escape
 
 LONGEST: Final = 60  # characters that are shown of a value
 _SPARED: Final = 10  # so few more are shown too: saying so would take as much

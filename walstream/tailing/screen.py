@@ -15,7 +15,8 @@ from walstream.tailing.change import Change
 from walstream.tailing.content import Columns, Content, Format, Json, Kind, Value
 from walstream.tailing.excerpt import LONGEST, excerpt, first_difference
 from walstream.tailing.layout import Line, Piece, lay_out, plain
-from walstream.tailing.text import as_text, escape
+from walstream.tailing.text import as_text
+from walstream.terminal import escape
 
 _STYLES: Final = {
     Kind.INSERT: "green",

@@ -1,18 +1,24 @@
 """What the verbs print fits 100 columns, is plain in a pipe, and can be copied."""
 
 import io
+import json
 
 import pytest
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from walstream.cli.output import (
+    console,
     duration,
+    echo,
+    echo_error,
     print_findings,
+    print_json,
     print_wrapped,
     size,
     table,
 )
-from walstream.errors import Repair
+from walstream.errors import ConfigError, Repair
 from walstream.finding import Finding, Severity, warning
 
 LONG = "REPLICA IDENTITY FULL " * 12
@@ -96,3 +102,65 @@ def test_prose_is_wrapped_between_words_under_its_beginning(
     assert len(lines) == 3
     assert all(line.startswith("  [b]word[/b]") for line in lines)
     assert all(len(line) <= 100 and line.endswith("[/b]") for line in lines)
+
+
+HOSTILE = "t\x1b]0;owned\x07\x1b[2J\x9b1A\u202e\r\n✓ run would start\n"
+
+
+def driving(text: str) -> set[str]:
+    """Give what would drive a terminal, or begins like a line of ours."""
+    lines = {line for line in text.split("\n") if line.startswith("✓")}
+    return lines | {char for char in text if not char.isprintable()} - {"\n"}
+
+
+def test_a_name_in_a_finding_drives_no_terminal_and_forges_no_line() -> None:
+    name = f'public."{HOSTILE}"'
+    for repair in (
+        Repair(sql=f"ALTER TABLE {name} REPLICA IDENTITY FULL;\nSELECT 1;"),
+        Repair(command=f"walstream backfill '{HOSTILE}'"),
+        Repair(then=f"drop {name}"),
+    ):
+        text = printed(warning("x", f"table {name}", f"{name} what", name, repair))
+        assert not driving(text)
+        assert r"\x1b]0;owned\x07" in text
+    assert printed(warning("x", "s", "w", "y", Repair(sql="A;\nB;"))).endswith(
+        "    SQL> A;\n    SQL> B;\n"
+    )
+
+
+def test_a_statement_with_a_broken_name_is_one_line() -> None:
+    sql = 'ALTER TABLE "a\nSQL> DROP TABLE b;" SET;\nSELECT \'it"s\';'
+    lines = printed(warning("x", "s", "w", "y", Repair(sql=sql))).splitlines()
+    assert lines[-2:] == [
+        r"""    SQL> ALTER TABLE "a\nSQL> DROP TABLE b;" SET;""",
+        """    SQL> SELECT 'it"s';""",
+    ]
+
+
+def test_whatever_is_printed_drives_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = console()
+    made = table("name")
+    made.add_row(HOSTILE)
+    out.print(made)
+    out.print(HOSTILE.replace("\n", ""), style="red")
+    print_wrapped(f"Table {HOSTILE.strip()!s}")
+    echo(HOSTILE.replace("\n", ""))
+    echo_error(ConfigError(f"table {HOSTILE}", hint="first\n  second"))
+    print_json(TypeAdapter(str), HOSTILE)
+    said = capsys.readouterr()
+    assert {char for char in said.out + said.err if not char.isprintable()} == {"\n"}
+    assert not driving(said.err)
+    assert said.err.endswith("\n  first\n  second\n")
+    assert json.loads(said.out.splitlines()[-1]) == HOSTILE
+
+
+def test_colours_stay_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = console()
+    with out.capture() as printed:
+        out.print(f"a{HOSTILE}", style="red")
+    assert printed.get().startswith("\x1b[31ma")
+    assert "\x1b]" not in printed.get()
