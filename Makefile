@@ -35,6 +35,8 @@ test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOB
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
+	@command -v promtool >/dev/null || \
+	  echo "tests of the alert rules are skipped: apt-get install prometheus"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests: crashes, outages; SHARD=2/4, RESUME=1
 	$(BIN)/pytest -m fault_long --record .fault-passed $(addprefix --shard ,$(SHARD)) \
