@@ -83,6 +83,8 @@ def connection_string(dsn: str, **replaced: str) -> str:
     given["options"] = f"{options} {settings}".strip()
     given["client_encoding"] = VALUE_SETTINGS["client_encoding"]  # likewise one
     given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
+    # without one OpenSSL asks the terminal for an encrypted key's
+    given.setdefault("sslpassword", "none")
     given.setdefault("application_name", "walstream")
     given.setdefault("tcp_user_timeout", "30000")
     if command:

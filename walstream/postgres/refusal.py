@@ -76,11 +76,32 @@ _REFUSALS: Final = (
     ),
     _Refusal("invalid connection option", ConfigError, "correct the dsn"),
     _Refusal("server does not support SSL", ConfigError, "switch TLS on in the server"),
-    _Refusal("certificate verify failed", CertificateRefused, "correct sslrootcert"),
+    _Refusal(
+        "certificate verify failed",
+        CertificateRefused,
+        "renew the server's certificate if it has expired, or correct sslrootcert if"
+        " it is of another authority",
+    ),
+    _Refusal("root certificate file", CertificateRefused, "correct sslrootcert"),
+    _Refusal(
+        "has group or world access",
+        CertificateRefused,
+        "take the key from others: chmod 0600 FILE",
+    ),
+    _Refusal(
+        "private key file",
+        CertificateRefused,
+        "correct sslkey; of an encrypted key, sslpassword",
+    ),
+    _Refusal("certificate file", CertificateRefused, "correct sslcert"),
+    _Refusal(
+        "certificate present, but not private key", CertificateRefused, "set sslkey"
+    ),
     _Refusal(
         "does not match host name", CertificateRefused, "correct the dsn's host name"
     ),
 )
+_ADVICE: Final = re.compile(r"\.? Either provide the file.* verification\.?")  # libpq's
 _HBA: Final = re.compile(
     r'pg_hba\.conf.* for host "(?P<host>[^"]*)", user "(?P<user>.*)",'
     r' database "(?P<database>.*)", (?P<how>no|SSL|GSS) encryption'
@@ -92,6 +113,7 @@ def refused(
     doing: str, text: str, role: str = "", database: str = ""
 ) -> WalstreamError:
     """Tell what it means; what is not known may pass, and is tried again."""
+    text = _ADVICE.sub("", text)
     if "does not exist" in text or "database system" not in text:
         for refusal in _REFUSALS:
             if refusal.part in text:

@@ -3,6 +3,7 @@
 import pytest
 
 from walstream.errors import (
+    CertificateRefused,
     ConfigError,
     LoginRefused,
     PermissionLacking,
@@ -99,3 +100,32 @@ def test_line_of_pg_hba_lets_this_connection_in(text: str, line: str) -> None:
         found = refused("connecting", text, "Wal", "shop")
         assert isinstance(found, PermissionLacking)
         assert found.repair.then.endswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            (
+                'root certificate file "/x" does not exist. Either provide the file,'
+                " use"
+                " the system's trusted roots with sslrootcert=system, or change sslmode"
+                " to disable server certificate verification."
+            ),
+            "sslrootcert",
+        ),
+        ('private key file "/x" has group or world access; u=rw (0600)', "chmod 0600"),
+        ('could not load private key file "/x": bad decrypt', "sslpassword"),
+        ('could not read certificate file "/x": no start line', "sslcert"),
+        ('certificate present, but not private key file "/x"', "sslkey"),
+        ("SSL error: certificate verify failed", "if it has expired"),
+    ],
+)
+def test_files_of_tls_that_do_not_hold_are_no_trouble_that_passes(
+    text: str, hint: str
+) -> None:
+    found = refused("connecting", text, "u", "d")
+    assert type(found) is CertificateRefused
+    assert found.exit_code == 2
+    assert hint in found.hint
+    assert "sslmode" not in str(found)
