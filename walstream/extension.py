@@ -11,6 +11,7 @@ FORMATS: Final = "walstream.formats"
 HANDLERS: Final = "walstream.handlers"
 SINKS: Final = "walstream.sinks"
 SOURCES: Final = "walstream.sources"
+TOKENS: Final = "walstream.tokens"
 
 
 @lru_cache

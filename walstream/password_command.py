@@ -15,8 +15,8 @@ _TIMEOUT_S: Final = 30.0
 _LONGEST: Final = 1 << 16  # bytes; an IAM token has 2,000
 
 
-def password_of(command: Sequence[str]) -> str:
-    """Run it, and give the first line that it prints.
+def output_of(command: Sequence[str], key: str = "password_command") -> bytes:
+    """Run the command of a key of the configuration, and give what it prints.
 
     Raises ConfigError where it cannot be run at all, and Transient where it fails or
     takes too long: what it asks may be away.
@@ -33,26 +33,30 @@ def password_of(command: Sequence[str]) -> str:
         )
     except subprocess.TimeoutExpired:
         raise Transient(
-            f"password_command: {shown} takes longer than {_TIMEOUT_S:.0f} s", hint=hint
+            f"{key}: {shown} takes longer than {_TIMEOUT_S:.0f} s", hint=hint
         ) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "its words hold a NUL character"
-        raise ConfigError(
-            f"password_command: {shown} cannot be run: {why}", hint=hint
-        ) from None
+        raise ConfigError(f"{key}: {shown} cannot be run: {why}", hint=hint) from None
     if done.returncode:
         how = f"code {done.returncode}"
         if done.returncode < 0:
             how = f"signal {-done.returncode}"
-        raise Transient(f"password_command: {shown} ended with {how}", hint=hint)
-    line = done.stdout[:_LONGEST].partition(b"\n")[0].removesuffix(b"\r")
+        raise Transient(f"{key}: {shown} ended with {how}", hint=hint)
+    return done.stdout[:_LONGEST]
+
+
+def password_of(command: Sequence[str]) -> str:
+    """Give the first line that it prints; raise what `output_of` does, or Transient."""
+    line = output_of(command).partition(b"\n")[0].removesuffix(b"\r")
     try:
         password = line.decode()
     except UnicodeDecodeError:
         password = ""
     if not password or "\0" in password:
         raise Transient(
-            f"password_command: {shown} printed no password in its first line",
-            hint=hint,
+            f"password_command: {shlex.quote(command[0])} printed no password in its"
+            " first line",
+            hint=f"run it by hand as walstream's user: {shlex.join(command)}",
         )
     return password

@@ -7,6 +7,7 @@ lifts what would not work at all: callbacks, serializers, the partitioner's seco
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from walstream.config.oauth import PROPERTY
 from walstream.config.problem import Path, Problem
 from walstream.config.sink import KafkaSink
 from walstream.config.source import KafkaSource
@@ -81,6 +82,7 @@ def check_sink(name: str, sink: KafkaSink) -> Iterator[Problem]:
     """Name what the producer may not be told."""
     path = ("sinks", name, "producer")
     yield from _common(path, sink.producer)
+    yield from _check_oauth(path, sink.producer)
     for key in ("partitioner", "partitioner_cb"):
         if key in sink.producer:
             yield Problem((*path, key), f"is set twice: {_OWN_KEY}")
@@ -100,7 +102,24 @@ def check_source(name: str, source: KafkaSource) -> Iterator[Problem]:
     """Name what the consumer may not be told."""
     path = ("sources", name, "consumer")
     yield from _common(path, source.consumer)
+    yield from _check_oauth(path, source.consumer)
     yield from _broken(path, source.consumer, _CONSUMER_RULES, "")
+
+
+def _check_oauth(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]:
+    """Refuse tokens that no broker would be shown."""
+    if PROPERTY not in properties:
+        return
+    if not properties.get("security.protocol", "").lower().startswith("sasl_"):
+        yield Problem(
+            (*path, "security.protocol"),
+            'is not SASL\'s, so no token of oauth would be shown: write "SASL_SSL"',
+        )
+    for key in ("sasl.mechanism", "sasl.mechanisms"):
+        if properties.get(key, "OAUTHBEARER").upper() != "OAUTHBEARER":
+            yield Problem(
+                (*path, key), "is not OAUTHBEARER, and oauth is set: leave one out"
+            )
 
 
 def _common(path: Path, properties: Mapping[str, str]) -> Iterator[Problem]:

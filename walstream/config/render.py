@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from walstream.config.model import Config
+from walstream.config.oauth import PROPERTY
 from walstream.config.problem import PRIVATE_TABLES
 from walstream.config.secret import Secrets, mask_value
 
@@ -25,6 +26,8 @@ def schema() -> dict[str, Any]:
 def _masked(table: Mapping[str, Any], secrets: Secrets, *, scrub: bool = False) -> Any:
     shown: dict[str, Any] = {}
     for key, value in table.items():
+        if key == PROPERTY:
+            continue  # the section says it
         if isinstance(value, Mapping):
             shown[key] = _masked(value, secrets, scrub=key in PRIVATE_TABLES)
         elif _is_array(value):

@@ -4,9 +4,9 @@ All kinds route and encode; `log` prints what a Kafka sink would send, and `disc
 throws it away.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from walstream import extension
 from walstream.config.field import (
@@ -23,6 +23,7 @@ from walstream.config.field import (
     TransactionInfo,
 )
 from walstream.config.handler import Handler
+from walstream.config.oauth import OAuth, with_oauth
 
 KeyForm = Literal["json", "concat", "event", "pkey", "pkeyus", "tspkey", "tspkeyus"]
 Partitioner = Literal[
@@ -167,12 +168,20 @@ class KafkaSink(RoutedSink):
     producer: Properties = Field(
         repr=False, description="Properties of librdkafka's producer."
     )
+    oauth: OAuth | None = Field(
+        default=None, description="Where tokens of SASL/OAUTHBEARER come from."
+    )
     at_most_once: bool = Field(
         default=False, description="Allow producer properties that may lose records."
     )
     insecure: bool = Field(
         default=False, description="Allow a broker elsewhere without verified TLS."
     )
+
+    @model_validator(mode="after")
+    def _carry_oauth(self) -> Self:
+        self.__dict__["producer"] = with_oauth(self.producer, self.oauth)
+        return self
 
     def txinfo_topic(self, source: str) -> str:
         """Name the topic of a source's transaction information; "": there is none."""

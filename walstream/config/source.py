@@ -27,6 +27,7 @@ from walstream.config.field import (
     TablePattern,
     TopicName,
 )
+from walstream.config.oauth import OAuth, with_oauth
 from walstream.config.quantity import SIZE_UNITS
 
 _MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
@@ -232,9 +233,17 @@ class KafkaSource(_Source):
     consumer: Properties = Field(
         repr=False, description="Properties of librdkafka's consumer."
     )
+    oauth: OAuth | None = Field(
+        default=None, description="Where tokens of SASL/OAUTHBEARER come from."
+    )
     insecure: bool = Field(
         default=False, description="Allow a broker elsewhere without verified TLS."
     )
+
+    @model_validator(mode="after")
+    def _carry_oauth(self) -> Self:
+        self.__dict__["consumer"] = with_oauth(self.consumer, self.oauth)
+        return self
 
 
 class PackageSource(_Source):

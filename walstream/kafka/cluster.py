@@ -24,6 +24,7 @@ from walstream.kafka.failure import creation_error, failure
 from walstream.kafka.hearing import LOGIN, Hearing
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
+from walstream.oauth_token import prepared
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -187,7 +188,7 @@ class Cluster:
             try:
                 hearing: Any = {**self._properties, "error_cb": self._hear}
                 self._admin = AdminClient(
-                    hearing, logger=logging.getLogger("librdkafka")
+                    prepared(hearing), logger=logging.getLogger("librdkafka")
                 )
             except KafkaException as error:
                 raise ConfigError(

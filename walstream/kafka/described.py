@@ -12,6 +12,7 @@ from walstream.kafka.certificate import Look
 from walstream.kafka.failure import failure
 from walstream.kafka.hearing import Hearing
 from walstream.kafka.producer import client_properties
+from walstream.oauth_token import prepared
 
 _TIMEOUT_S: Final = 10.0
 _MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -36,7 +37,9 @@ class Describer:
         self._hearing = Hearing(Look(given))
         hearing: Any = {**client_properties(given), "error_cb": self._hear}
         try:
-            self._admin = AdminClient(hearing, logger=logging.getLogger("librdkafka"))
+            self._admin = AdminClient(
+                prepared(hearing), logger=logging.getLogger("librdkafka")
+            )
         except KafkaException as error:
             raise ConfigError(
                 f"consumer properties: {error.args[0].str()}",

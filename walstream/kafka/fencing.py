@@ -16,6 +16,7 @@ from walstream.errors import Transient
 from walstream.kafka.failure import failure
 from walstream.kafka.limits import DEFAULT_LIMIT
 from walstream.kafka.producer import producer_properties
+from walstream.oauth_token import prepared
 
 _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time
@@ -45,7 +46,7 @@ def fence(
         try:
             producer = Producer(
                 {
-                    **properties,
+                    **prepared(properties),
                     "transactional.id": name,
                     "error_cb": lambda _error: None,
                 },

@@ -22,6 +22,7 @@ from walstream.kafka.hearing import LOGIN
 from walstream.kafka.place import Partition, Place
 from walstream.kafka.reader import TopicReader
 from walstream.kafka.remark import Tools
+from walstream.oauth_token import prepared
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client.id": "walstream",
@@ -88,7 +89,7 @@ def places(
         bounds = reader.bounds(topic for topic in topics if topic in existing)
     where = [TopicPartition(*place) for place in bounds]
     consumer = Consumer(
-        {**upstream_properties(given, group), "error_cb": _ignore},
+        {**prepared(upstream_properties(given, group)), "error_cb": _ignore},
         logger=logging.getLogger("librdkafka"),
     )
     try:

@@ -24,6 +24,7 @@ from walstream.kafka.failure import failure
 from walstream.kafka.hearing import Hearing
 from walstream.meter import SinkMeter
 from walstream.metrics import SINK
+from walstream.oauth_token import prepared
 from walstream.outage import Outage
 
 _LAST_WORDS_S: Final = 1.0
@@ -93,7 +94,7 @@ class Outbox:
         self._meter.counts_records = True
         try:
             self._producer = Producer(
-                {**properties, "error_cb": self._trouble.hear},
+                {**prepared(properties), "error_cb": self._trouble.hear},
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:

@@ -30,6 +30,7 @@ from walstream.errors import (
 )
 from walstream.kafka.failure import failure
 from walstream.kafka.place import Bounds, Partition
+from walstream.oauth_token import prepared
 
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
@@ -57,6 +58,7 @@ _CAUSES: Final = (  # of what librdkafka says while a broker does not answer
     KafkaError._RESOLVE,  # noqa: SLF001 - likewise
     KafkaError._TRANSPORT,  # noqa: SLF001 - likewise
 )
+
 _UNKNOWN_USER: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
@@ -94,7 +96,7 @@ class TopicReader:
         self._heard: dict[int, KafkaError] = {}  # by code, since a broker answered
         try:
             self._consumer = Consumer(
-                {**_DEFAULTS, **properties, "error_cb": self._hear},
+                {**_DEFAULTS, **prepared(properties), "error_cb": self._hear},
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:

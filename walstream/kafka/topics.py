@@ -30,6 +30,7 @@ from walstream.kafka.hearing import Hearing
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
 from walstream.metrics import ERROR, HINT, TOPIC
+from walstream.oauth_token import prepared
 from walstream.outage import Outage
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ _GROWN: Final = (
     "topic has other partitions now: keys stay where they are until"
     " walstream run --accept-partitions"
 )
+
 _log = structlog.get_logger()
 
 
@@ -220,7 +222,9 @@ class Topics:
     def _open(self, hear: Callable[[KafkaError], None]) -> AdminClient:
         hearing: Any = {**self._client, "error_cb": hear}
         try:
-            return AdminClient(hearing, logger=logging.getLogger("librdkafka"))
+            return AdminClient(
+                prepared(hearing), logger=logging.getLogger("librdkafka")
+            )
         except KafkaException as error:
             raise ConfigError(
                 f"producer properties: {error.args[0].str()}",

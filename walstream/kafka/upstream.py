@@ -43,6 +43,7 @@ from walstream.kafka.reader import Record, record_of
 from walstream.kafka.storing import Storing
 from walstream.kafka.trouble import reading_trouble
 from walstream.metrics import TOPIC
+from walstream.oauth_token import prepared
 
 _ASK_S: Final = 10.0
 _AWAY_ASK_S: Final = 0.5
@@ -85,7 +86,7 @@ class Upstream:
         try:
             self._consumer = Consumer(
                 {
-                    **properties,
+                    **prepared(properties),
                     "error_cb": self._hear,
                     "on_commit": self.storing.heard,
                 },

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.acquaint import acquaint
 from walstream.errors import Transient, WalstreamError
+from walstream.oauth_token import prepared
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
 # few large batches cost the broker less than many
@@ -74,7 +75,7 @@ class Sender:
         logger = logging.getLogger("librdkafka")
         try:
             producer = Producer(
-                {**properties, "error_cb": lambda _error: None}, logger=logger
+                {**prepared(properties), "error_cb": lambda _error: None}, logger=logger
             )
             if self._transaction:
                 producer.init_transactions(60)
