@@ -39,7 +39,7 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     **dict.fromkeys(
         LOGIN,
         (
-            ("echanism", "correct sasl.mechanism: the broker takes another"),
+            ("nsupported", "correct sasl.mechanism: the broker takes another"),
             (
                 "",
                 (

@@ -43,7 +43,12 @@ class Clock:
 @pytest.mark.parametrize(
     ("code", "text", "hint", "refused"),
     [
-        (AUTHENTICATION, "x/1: SASL authentication error: no", "sasl.password", True),
+        (
+            AUTHENTICATION,
+            "x/1: invalid credentials with SASL mechanism",
+            "sasl.password",
+            True,
+        ),
         (AUTHENTICATION, "x/1: Unsupported mechanism", "sasl.mechanism", True),
         (TLS, UNVERIFIED, "ssl.ca.location", True),
         (TLS, "x/1: sslv3 alert certificate unknown", "ssl.key.location", True),
