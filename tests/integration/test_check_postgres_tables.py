@@ -8,6 +8,7 @@ from psycopg import sql
 
 from tests.fix_postgres import Database
 from tests.inspecting import look, of, one, repair, stops
+from walstream.cli.output import console, print_findings
 from walstream.finding import Severity
 from walstream.postgres.checks import Inspection
 
@@ -258,3 +259,19 @@ def test_a_lock_on_a_table_does_not_hold_the_questions_up(database: Database) ->
         found = look(database.dsn, tables=[])
     assert not stops(found)
     assert not of(found, "not-asked")
+
+
+def test_a_table_whose_name_drives_a_terminal_is_told_of_in_plain_text(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = sql.Identifier("o\x1b]0;owned\x07\x9b2J\u202e\n✓ run would start\n")
+    for words in ("CREATE TABLE {} (n int)", "CREATE UNLOGGED TABLE u.{} (n int)"):
+        database.execute("CREATE SCHEMA IF NOT EXISTS u")
+        database.execute(sql.SQL(words).format(name))
+    found = look(database.dsn).findings
+    assert any("owned" in one.subject + one.what for one in found)
+    print_findings(console(), found, str)
+    said = capsys.readouterr().out
+    assert r"\x1b]0;owned\x07\x9b2J\u202e" in said
+    assert {char for char in said if not char.isprintable()} == {"\n"}
+    assert not [line for line in said.splitlines() if line.lstrip(" ")[:1] == "✓"]
