@@ -13,6 +13,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from walstream.terminal import escape
+
 _PARTS: Final = 1000
 _LONG_S: Final = 1.0
 _MIB: Final = 1 << 20
@@ -46,9 +48,9 @@ class Bars:
             return
         if self._progress is None:
             self._progress = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.fields[said]}"),
+                TextColumn("{task.fields[said]}", markup=False),
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
@@ -62,12 +64,12 @@ class Bars:
         for work in running:
             if work.name not in self._tasks:
                 total = None if work.share is None else _PARTS
-                added = progress.add_task(work.name, total=total, said="")
+                added = progress.add_task(escape(work.name), total=total, said="")
                 self._tasks[work.name] = added
             progress.update(
                 self._tasks[work.name],
                 completed=(work.share or 0) * _PARTS,
-                said=work.said,
+                said=escape(work.said),
             )
 
     def close(self) -> None:

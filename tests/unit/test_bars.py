@@ -60,3 +60,10 @@ def test_what_has_ended_is_not_drawn_beside_what_goes_on() -> None:
     bars.close()
     assert "poll legacy, t" in screen.getvalue()
     assert "backfill" not in screen.getvalue()
+
+
+def test_a_tables_name_drives_no_terminal() -> None:
+    poll = {"s": 30.0, "rows": 1}
+    text = shown({"tables": {"\x1b]0;owned\x9b2J[red]": {"poll": poll}}})
+    assert r"\x1b]0;owned\x9b2J[red]" in text
+    assert "\x1b]" not in text
