@@ -88,7 +88,7 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
         ("timed out", "see whether a firewall stands in between"),
         ("", "see that the broker runs, and that this machine reaches it"),
     ),
-    _ALL_DOWN: (("", f"see that the brokers run; and {_LISTENER}"),),
+    _ALL_DOWN: (("", f"start the brokers if they are down, or {_LISTENER}"),),
 }
 
 
