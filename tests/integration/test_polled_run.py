@@ -132,7 +132,9 @@ def test_kafka_that_is_away_at_start_is_said_once_and_a_stop_ends_at_once(
     polled.start().until("waiting for Kafka")
     wait_until(lambda: status(polled).exit_code == 5, 10, "it is told")
     found = status(polled)
-    assert found.problems == ["sink 'rows' waits for Kafka"]
+    (problem,) = found.problems
+    assert problem.startswith("sink 'rows' waits for Kafka: ")
+    assert "Connection refused" in problem
     assert [sink.state for sink in found.sinks] == ["waiting"]
     assert polled.terminate(15) == 0
     assert len(polled.said("waiting for Kafka")) == 1
