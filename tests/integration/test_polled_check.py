@@ -72,7 +72,7 @@ def test_a_machine_without_java_is_told_what_to_install(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     report = operator.check(polled)
     assert report["exit_code"] == 2
-    assert "apt-get install openjdk" in found(report, "java")["what"]
+    assert "apt-get install openjdk" in json.dumps(found(report, "java"))
 
 
 def test_a_database_that_is_away_is_waited_for_and_no_secret_is_shown(

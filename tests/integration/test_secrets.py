@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,6 +92,10 @@ def test_the_search_finds_a_secret_however_it_is_spelt() -> None:
         assert not canaries.found(clean)
 
 
+def _seen(watch: Watch, canaries: Canaries, kind: str) -> bool:
+    return bool(canaries.found(*watch.of(kind)))
+
+
 def test_the_watch_sees_what_a_process_shows(tmp_path: Path) -> None:
     canaries = Canaries()
     shown = {name: canaries.plant(name) for name in ("argv", "environ", "given")}
@@ -118,7 +123,9 @@ def test_the_watch_sees_what_a_process_shows(tmp_path: Path) -> None:
         assert child.stdin is not None
         child.stdin.write(deleted.encode() + b"\n")
         child.stdin.flush()
-        wait_until(lambda: watch.of("deleted"), 30, "it is seen")
+        # it may be seen before it holds anything
+        for kind in ("deleted", "temporary", "argv", "environ"):
+            wait_until(partial(_seen, watch, canaries, kind), 30, f"{kind} is seen")
         child.communicate()
     for kind in ("argv", "environ", "deleted", "temporary"):
         assert canaries.found(*watch.of(kind)) == {kind}
