@@ -78,7 +78,8 @@ def kill_cycles(
             load.wait_for_more(more)
         tpc_b(source, folder, accounts=accounts, count=more)
     expected = contents(source)
-    assert all(expected.values())
+    # one may just have been truncated by the load
+    assert sum(map(bool, expected.values())) >= len(expected) - 1
     mirror.until(
         lambda: contents(pair.target) == expected, _PATIENCE_S, "it catches up"
     )
