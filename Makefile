@@ -12,8 +12,9 @@ READY := .venv/ready
 BENCHED_BIN := .venv-bench/bin
 BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-# tests wait for servers most of the time: two at once, each with servers of its own
-JOBS ?= 2
+# tests wait for servers most of the time: two at once, each with servers of its own,
+# and three where there are processors for it
+JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 4 ] && echo 3 || echo 2)
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
@@ -30,7 +31,7 @@ check: $(READY) ## ruff, mypy, the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOBS=2
+test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOBS=1
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"
 	@PATH="$$PATH:/usr/sbin" command -v mariadbd >/dev/null || \
