@@ -18,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
-from walstream.errors import ConfigError, LoginRefused, Transient, WalstreamError
+from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.certificate import Look
-from walstream.kafka.failure import creation_error, failure
+from walstream.kafka.failure import creation_error, failure, unfit
 from walstream.kafka.hearing import LOGIN, Hearing
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
@@ -191,10 +191,7 @@ class Cluster:
                     prepared(hearing), logger=logging.getLogger("librdkafka")
                 )
             except KafkaException as error:
-                raise ConfigError(
-                    f"producer properties: {error.args[0].str()}",
-                    hint="correct it: librdkafka's CONFIGURATION.md lists all",
-                ) from error
+                raise unfit(error, "producer properties") from error
         return self._admin
 
     def _hear(self, error: KafkaError) -> None:

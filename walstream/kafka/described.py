@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
-from walstream.errors import ConfigError, LoginRefused, PermissionLacking, Transient
+from walstream.errors import LoginRefused, PermissionLacking, Transient
 from walstream.kafka.certificate import Look
-from walstream.kafka.failure import failure
+from walstream.kafka.failure import failure, unfit
 from walstream.kafka.hearing import Hearing
 from walstream.kafka.producer import client_properties
 from walstream.oauth_token import prepared
@@ -41,10 +41,7 @@ class Describer:
                 prepared(hearing), logger=logging.getLogger("librdkafka")
             )
         except KafkaException as error:
-            raise ConfigError(
-                f"consumer properties: {error.args[0].str()}",
-                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
-            ) from error
+            raise unfit(error, "consumer properties") from error
 
     def look(
         self, names: Iterable[str], timeout_s: float | None = None

@@ -38,6 +38,12 @@ _DENIED: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+_UNFIT: Final = (
+    ("ssl.key.", "correct ssl.key.location; of an encrypted key, ssl.key.password"),
+    ("ssl.certificate.", "correct ssl.certificate.location"),
+    ("ssl.ca.", "correct ssl.ca.location"),
+    ("", "correct the property: librdkafka's CONFIGURATION.md lists all"),
+)
 _NAMED: Final = 3
 _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
 
@@ -92,3 +98,10 @@ def topics_missing(names: Sequence[str]) -> WalstreamError:
         hint=f"create {them}: walstream check prints the commands; or set"
         " create_topics = true; then: walstream run",
     )
+
+
+def unfit(error: KafkaException, what: str) -> ConfigError:
+    """Make the error of properties with which librdkafka makes no client."""
+    text = error.args[0].str()
+    hint = next(hint for part, hint in _UNFIT if part in text)
+    return ConfigError(f"{what}: {text}", hint=hint)

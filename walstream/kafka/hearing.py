@@ -32,6 +32,7 @@ _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
 TELLING: Final = (*LOGIN, _TLS, _NAME, _CUT)
 """Codes that tell a cause, the most telling first."""
 _UNVERIFIED: Final = "certificate verify failed"
+_OPENSSL: Final = "SSL routines"
 _log = structlog.get_logger()
 _LISTENER: Final = "see that security.protocol is that of the broker's listener"
 # what a code's words contain, and what then is to be done; "" fits all that is left
@@ -60,8 +61,8 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
         (
             "alert",
             (
-                "correct ssl.certificate.location and ssl.key.location: the broker"
-                " refuses this client's certificate"
+                "set ssl.certificate.location and ssl.key.location, or renew the"
+                " certificate: the broker refuses the one of this client, or wants one"
             ),
         ),
         (
@@ -99,11 +100,20 @@ def unreached(error: KafkaError) -> str:
 
 def outage(error: KafkaError) -> Outage:
     """Say what keeps a client from its brokers, and what to do."""
-    text, code = unreached(error), error.code()
+    text, code = unreached(error), _code(error)
     for part, hint in _CURES.get(code, ()):
         if part in text:
             return Outage(text, hint, refused=code in {*LOGIN, _TLS})
     return Outage(text, "walstream tries again by itself")
+
+
+def _code(error: KafkaError) -> int:
+    """Tell what it is of; what TLS said is told as a connection that was cut, too.
+
+    An alert comes behind the handshake (TLS 1.3), and a handshake that failed may.
+    """
+    cut = error.code() == _CUT and _OPENSSL in error.str()
+    return _TLS if cut else error.code()
 
 
 class Hearing:
@@ -125,9 +135,9 @@ class Hearing:
 
     def hear(self, error: KafkaError) -> None:
         """Take an error in; a certificate is looked at in another thread."""
-        address = _ADDRESS.match(error.str())
-        if error.code() != _TLS or _UNVERIFIED not in error.str() or address is None:
-            self._keep(error.code(), outage(error))
+        address, code = _ADDRESS.match(error.str()), _code(error)
+        if code != _TLS or _UNVERIFIED not in error.str() or address is None:
+            self._keep(code, outage(error))
         elif self._looking is None:
             self._looking = threading.Thread(
                 target=self._look_at, args=(error, address), daemon=True
@@ -137,7 +147,7 @@ class Hearing:
     def _look_at(self, error: KafkaError, address: re.Match[str]) -> None:
         found = self._look.at(address[1], int(address[2])) or outage(error)
         self._looking = None
-        self._keep(error.code(), found)
+        self._keep(_code(error), found)
 
     def _keep(self, code: int, found: Outage) -> None:
         self._heard[code] = found, self._clock()

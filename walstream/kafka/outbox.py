@@ -18,9 +18,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.acquaint import acquaint
 from walstream.counted import Counted
-from walstream.errors import ConfigError, WalstreamError
+from walstream.errors import WalstreamError
 from walstream.kafka.certificate import Look
-from walstream.kafka.failure import failure
+from walstream.kafka.failure import failure, unfit
 from walstream.kafka.hearing import Hearing
 from walstream.meter import SinkMeter
 from walstream.metrics import SINK
@@ -98,10 +98,7 @@ class Outbox:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise ConfigError(
-                f"sinks.{sink}.producer: {error.args[0].str()}",
-                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
-            ) from error
+            raise unfit(error, f"sinks.{sink}.producer") from error
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None

@@ -22,13 +22,12 @@ from confluent_kafka import (
 )
 
 from walstream.errors import (
-    ConfigError,
     PermissionLacking,
     TopicLost,
     Transient,
     WalstreamError,
 )
-from walstream.kafka.failure import failure
+from walstream.kafka.failure import failure, unfit
 from walstream.kafka.place import Bounds, Partition
 from walstream.oauth_token import prepared
 
@@ -100,10 +99,7 @@ class TopicReader:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise ConfigError(
-                f"properties of the Kafka client: {error.args[0].str()}",
-                hint="correct it: librdkafka's CONFIGURATION.md lists all",
-            ) from error
+            raise unfit(error, "properties of the Kafka client") from error
 
     def _hear(self, error: KafkaError) -> None:
         self._heard[error.code()] = error

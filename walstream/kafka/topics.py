@@ -18,13 +18,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
-from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.errors import Transient, WalstreamError
 from walstream.kafka.certificate import Look
 from walstream.kafka.failure import (
     creation_error,
     failure,
     topic_lost,
     topics_missing,
+    unfit,
 )
 from walstream.kafka.hearing import Hearing
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
@@ -226,10 +227,7 @@ class Topics:
                 prepared(hearing), logger=logging.getLogger("librdkafka")
             )
         except KafkaException as error:
-            raise ConfigError(
-                f"producer properties: {error.args[0].str()}",
-                hint="correct it: librdkafka's CONFIGURATION.md lists all",
-            ) from error
+            raise unfit(error, "producer properties") from error
 
     def _hear(self, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own

@@ -21,13 +21,13 @@ from confluent_kafka import (
 )
 
 from walstream.errors import (
-    ConfigError,
     HistoryError,
     Restart,
     Transient,
     WalstreamError,
 )
 from walstream.kafka.certificate import Look
+from walstream.kafka.failure import unfit
 from walstream.kafka.group import (
     DENIED,
     Member,
@@ -93,10 +93,7 @@ class Upstream:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise ConfigError(
-                f"consumer properties: {error.args[0].str()}",
-                hint="correct the property: librdkafka's CONFIGURATION.md lists all",
-            ) from error
+            raise unfit(error, "consumer properties") from error
 
     @property
     def away(self) -> str:

@@ -1,9 +1,12 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
+from typing import Any
+
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from walstream.errors import (
+    ConfigError,
     LoginRefused,
     PermissionLacking,
     RecordRefused,
@@ -11,7 +14,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.kafka.failure import failure
+from walstream.kafka.failure import failure, unfit
 
 
 @pytest.mark.parametrize(
@@ -52,3 +55,22 @@ def test_code_decides_whether_trying_again_makes_sense(
     assert str(found).startswith("delivering to 't': ")
     assert f"({name})" in str(found)
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("properties", "hint"),
+    [
+        ({"ssl.key.pem": "x"}, "ssl.key.password"),
+        ({"ssl.ca.location": "/nowhere/ca.pem"}, "correct ssl.ca.location"),
+        ({"linger.ms": "soon"}, "CONFIGURATION.md"),
+    ],
+)
+def test_properties_that_make_no_client_name_what_to_correct(
+    properties: dict[str, Any], hint: str
+) -> None:
+    with pytest.raises(KafkaException) as refused:
+        Producer({"security.protocol": "ssl", "log_level": 0, **properties})
+    found = unfit(refused.value, "sinks.k.producer")
+    assert type(found) is ConfigError
+    assert str(found).startswith("sinks.k.producer: ")
+    assert hint in found.hint

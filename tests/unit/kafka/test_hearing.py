@@ -60,6 +60,13 @@ class Clock:
             "start the broker",
             False,
         ),
+        (
+            CUT,
+            "x/1: Receive failed: SSL routines::ssl/tls alert certificate expired",
+            "ssl.key.location",
+            True,
+        ),
+        (CUT, "x/1: SSL routines::certificate verify failed", "ssl.ca.location", True),
         (CUT, "x/1: connecting to a PLAINTEXT broker", "security.protocol", False),
         (CUT, "x/1: Connection setup timed out", "firewall", False),
         (DOWN, "1/1 brokers are down", "security.protocol", False),
