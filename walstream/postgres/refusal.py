@@ -39,6 +39,11 @@ _REFUSALS: Final = (
         "password authentication failed", LoginRefused, "correct user or password"
     ),
     _Refusal("no password supplied", LoginRefused, "add the password to the dsn"),
+    _Refusal(
+        "certificate authentication failed",
+        LoginRefused,
+        "write as user whom sslcert names, or map that name in pg_ident.conf",
+    ),
     _Refusal("authentication failed", LoginRefused, "correct the role or pg_hba.conf"),
     _Refusal("pg_hba.conf", LoginRefused, "allow this host in pg_hba.conf"),
     _Refusal(
@@ -81,6 +86,20 @@ _REFUSALS: Final = (
         CertificateRefused,
         "renew the server's certificate if it has expired, or correct sslrootcert if"
         " it is of another authority",
+    ),
+    _Refusal(
+        "requires a valid client certificate",
+        CertificateRefused,
+        "set sslcert and sslkey, of an authority in the server's ssl_ca_file",
+    ),
+    *(
+        _Refusal(
+            f"alert {said}",
+            CertificateRefused,
+            "renew sslcert if it has expired, or take one of an authority in the"
+            " server's ssl_ca_file: the server refuses this one",
+        )
+        for said in ("unknown ca", "bad certificate", "certificate")
     ),
     _Refusal("root certificate file", CertificateRefused, "correct sslrootcert"),
     _Refusal(

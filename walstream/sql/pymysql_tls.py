@@ -26,6 +26,9 @@ def _connection() -> Any:
         def _create_ssl_ctx(self, sslp: Any) -> Any:
             if not sslp and contexts:
                 return contexts[0]
+            if isinstance(sslp, dict) and sslp:
+                # without one OpenSSL asks the terminal for an encrypted key's
+                sslp = {"password": "none", **sslp}
             made = super()._create_ssl_ctx(sslp)  # type: ignore[misc] # undeclared
             if not sslp:
                 contexts.append(made)

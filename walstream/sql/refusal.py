@@ -5,6 +5,7 @@ that are known here, and of connections.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from ssl import SSLError
 from typing import Any, Final, TypeVar
 
 from sqlalchemy.exc import DBAPIError
@@ -24,12 +25,23 @@ from walstream.sql.driver import install
 _AGAIN: Final = "walstream tries again by itself"
 _GRANT: Final = "grant the right to the url's user, or correct the url, then run again"
 _CORRECT: Final = "correct the configuration, or create what is missing"
+_RENEW: Final = (
+    "renew the server's certificate if it has expired, correct the url's host if it is"
+    " another's, or ssl_ca (of PostgreSQL sslrootcert) if it is of another authority"
+)
+_FILES: Final = (
+    "correct ssl_ca, ssl_cert or ssl_key of the url: PEM files, the key not encrypted"
+)
+_CLIENT: Final = (
+    "renew ssl_cert (of PostgreSQL sslcert): the server refuses the one of this client,"
+    " or wants one"
+)
 _HINTS: Final[dict[type[WalstreamError], str]] = {
     Transient: _AGAIN,
     PermissionLacking: _GRANT,
-    LoginRefused: _GRANT,
+    LoginRefused: "correct the url's user or password, or let the user in from here",
     ConfigError: _CORRECT,
-    CertificateRefused: _CORRECT,
+    CertificateRefused: _RENEW,
 }
 # by the code that ends the words: who may hold the lock
 _LOCKED: Final[dict[str, Repair]] = {
@@ -39,6 +51,10 @@ _LOCKED: Final[dict[str, Repair]] = {
     ),
     "(1205)": Repair(sql="SHOW FULL PROCESSLIST;"),
 }
+_ALERTS: Final = (
+    *("alert unknown ca", "alert bad certificate", "alert certificate"),
+    "requires a valid client certificate",
+)
 _HIDES_ROWS: Final = "check_enable_rls"  # raises it, whatever the server's language
 _BYPASS: Final = (
     "run: ALTER ROLE … BYPASSRLS; for the url's user (of a view, for its owner), or"
@@ -79,6 +95,10 @@ _POSTGRES_WORDS: Final[tuple[tuple[str, Kind], ...]] = (
     ("server does not support SSL", ConfigError),
     ("certificate verify failed", CertificateRefused),
     ("does not match host name", CertificateRefused),
+    *((said, CertificateRefused) for said in _ALERTS),
+    ("root certificate file", CertificateRefused),
+    ("private key file", CertificateRefused),
+    ("certificate file", CertificateRefused),
     ("invalid connection option", ConfigError),
     ("invalid URI", ConfigError),
 )
@@ -105,12 +125,17 @@ def translate(
     if isinstance(error, DBAPIError) and error.orig is not None:
         original = error.orig
     kind, words = _judge(original)
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
+    lost = isinstance(error, DBAPIError) and error.connection_invalidated
+    if lost and kind is not CertificateRefused:
         kind = Transient
     if secret:
         words = words.replace(secret, "***")
     repair = next((sql for code, sql in _LOCKED.items() if code in words), NO_REPAIR)
     hint = _BYPASS if hides_rows(error) else _HINTS.get(kind, "")
+    if kind is CertificateRefused and isinstance(original, OSError):
+        hint = _FILES
+    elif kind is CertificateRefused and _asks_for_one(words):
+        hint = _CLIENT
     return kind(f"{doing}: {words}", hint=hint, repair=repair)
 
 
@@ -132,6 +157,8 @@ def _judge_mysql(error: BaseException) -> tuple[Kind, str]:
     if not isinstance(code, int):
         return _judge_any(error)
     known = _kind_of(_MYSQL, lambda codes: code in codes)
+    if "CERTIFICATE_VERIFY_FAILED" in str(error) or _asks_for_one(str(error)):
+        known = CertificateRefused
     if known is None:
         return _unknown(error, f"error {code}")
     return known, f"{_line(error.args[-1])} ({code})"
@@ -160,7 +187,15 @@ def _judge_sqlite(error: BaseException) -> tuple[Kind, str]:
     return known, f"{_line(error)} ({name})"
 
 
+def _asks_for_one(words: str) -> bool:
+    """Tell whether a server refuses for the client's own certificate."""
+    return any(said in words.lower().replace("_", " ") for said in _ALERTS)
+
+
 def _judge_any(error: BaseException) -> tuple[Kind, str]:
+    # drivers wrap what a connection raises, but not what they raise in reading files
+    if isinstance(error, (SSLError, FileNotFoundError, PermissionError)):
+        return CertificateRefused, f"files of TLS: {_line(error)}"
     if isinstance(error, OSError) or _has_base(error, _PASSING):
         return Transient, _line(error) or type(error).__name__
     if isinstance(error, RuntimeError) and "cryptography" in str(error):

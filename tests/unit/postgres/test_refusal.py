@@ -119,6 +119,9 @@ def test_line_of_pg_hba_lets_this_connection_in(text: str, line: str) -> None:
         ('could not read certificate file "/x": no start line', "sslcert"),
         ('certificate present, but not private key file "/x"', "sslkey"),
         ("SSL error: certificate verify failed", "if it has expired"),
+        ("SSL error: tlsv1 alert unknown ca", "ssl_ca_file"),
+        ("SSL error: ssl/tls alert certificate expired", "renew sslcert"),
+        ("FATAL:  connection requires a valid client certificate", "set sslcert"),
     ],
 )
 def test_files_of_tls_that_do_not_hold_are_no_trouble_that_passes(

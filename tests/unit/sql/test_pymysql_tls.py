@@ -1,8 +1,12 @@
 """TLS of PyMySQL, without a server: a connection that is not made yet."""
 
 import ssl
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.authority import Authority
 from walstream.sql import pymysql_tls
 
 
@@ -21,3 +25,9 @@ def test_options_of_tls_are_taken_as_they_are() -> None:
     assert told.ctx is not plain.ctx
     assert told.ctx.verify_mode == ssl.CERT_REQUIRED
     assert not connection(ssl_disabled=True).ssl
+
+
+def test_an_encrypted_key_asks_no_terminal(tmp_path: Path) -> None:
+    pair = Authority(tmp_path).sign("reader", password="secret")  # noqa: S106 - a test's
+    with pytest.raises(ssl.SSLError):
+        connection(ssl={"cert": str(pair.certificate), "key": str(pair.key)})

@@ -1,6 +1,7 @@
 """What errors of drivers mean. Each is one that the driver's own server sent."""
 
 import sqlite3
+import ssl
 
 import psycopg
 import pymysql
@@ -8,6 +9,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError, NoSuchTableError
 
 from walstream.errors import (
+    CertificateRefused,
     ConfigError,
     HistoryError,
     LoginRefused,
@@ -127,6 +129,28 @@ def test_lost_connection_may_be_tried_again_whatever_was_said() -> None:
 def test_secret_is_taken_out() -> None:
     error = psycopg.OperationalError("failed to resolve host 'hunter2@h'")
     assert "hunter2" not in str(translate(error, secret="hunter2"))  # noqa: S106 - a test's
+
+
+VERIFY = "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired)"
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (OPERATIONAL(2003, VERIFY), "renew the server's certificate"),
+        (OPERATIONAL(2013, "[SSL: TLSV1_ALERT_UNKNOWN_CA] alert"), "renew ssl_cert"),
+        (psycopg.OperationalError("SSL error: tlsv1 alert unknown ca"), "sslcert"),
+        (FileNotFoundError(2, "No such file or directory"), "correct ssl_ca"),
+        (ssl.SSLError("[X509: KEY_VALUES_MISMATCH]"), "correct ssl_ca"),
+    ],
+)
+def test_certificate_that_does_not_hold_is_no_trouble_that_passes(
+    error: Exception, hint: str
+) -> None:
+    said = translate(error, "connecting")
+    assert type(said) is CertificateRefused
+    assert said.exit_code == 2
+    assert hint in said.hint
 
 
 def test_missing_cryptography_names_its_package() -> None:
