@@ -9,6 +9,7 @@ import re
 import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -58,6 +59,13 @@ _SETTING_VARIABLES: Final = ("PGDATESTYLE", "PGTZ")
 _CONNECT_TIMEOUT_S: Final = 5
 
 
+_BUNDLES: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Alpine, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL, Amazon
+    "/etc/ssl/ca-bundle.pem",  # SUSE
+    "/etc/ssl/cert.pem",  # macOS
+)
+
 # No plain session may hang on a lock: it would hold up a stop, and a smart shutdown.
 _SHORT_SETTINGS: Final = {"lock_timeout": "5s", "statement_timeout": "60s"}
 
@@ -85,11 +93,23 @@ def connection_string(dsn: str, **replaced: str) -> str:
     given.setdefault("connect_timeout", str(_CONNECT_TIMEOUT_S))
     # without one OpenSSL asks the terminal for an encrypted key's
     given.setdefault("sslpassword", "none")
+    if given.get("sslrootcert") == "system" and (bundle := _public_authorities()):
+        given |= {"sslrootcert": bundle, "sslmode": "verify-full"}
     given.setdefault("application_name", "walstream")
     given.setdefault("tcp_user_timeout", "30000")
     if command:
         given["password"] = password_of(command)
     return conninfo.make_conninfo("", **{**given, **replaced})
+
+
+def _public_authorities() -> str:
+    """Find this machine's file of them; "" where OpenSSL's own variables lead there.
+
+    The OpenSSL in psycopg's wheel looks into a folder of its own, which is not there.
+    """
+    if os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+        return ""
+    return next((file for file in _BUNDLES if Path(file).is_file()), "")
 
 
 def connect(dsn: str, *, replication: bool = False) -> Connection:

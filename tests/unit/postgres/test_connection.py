@@ -1,5 +1,7 @@
 """What a session is opened with, and what its errors mean."""
 
+from pathlib import Path
+
 import psycopg
 import pytest
 from psycopg import conninfo, errors
@@ -14,6 +16,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.postgres import connection
 from walstream.postgres.connection import (
     VALUE_SETTINGS,
     connection_string,
@@ -172,3 +175,21 @@ def test_lost_publication_is_a_gap() -> None:
 def test_lines_of_the_server_become_sentences(said: str, line: str) -> None:
     found = translate(psycopg.OperationalError(said), "connecting")
     assert str(found.args[0]).startswith(f"connecting: {line}")
+
+
+def test_public_authorities_are_those_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Psycopg's wheel has an OpenSSL whose folder of them no machine has."""
+    bundle = tmp_path / "bundle.pem"
+    monkeypatch.setattr(connection, "_BUNDLES", (str(tmp_path / "none"), str(bundle)))
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert given("host=h sslrootcert=system")["sslrootcert"] == "system"
+    bundle.touch()
+    found = given("host=h sslrootcert=system")
+    assert found["sslrootcert"] == str(bundle)
+    assert found["sslmode"] == "verify-full"
+    assert given("host=h sslrootcert=/x")["sslrootcert"] == "/x"
+    monkeypatch.setenv("SSL_CERT_FILE", "/y")
+    assert given("host=h sslrootcert=system")["sslrootcert"] == "system"
