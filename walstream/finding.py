@@ -1,10 +1,12 @@
 """What `check` finds: what is wrong, why it matters, and what cures it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from walstream.errors import NO_REPAIR, Repair, WalstreamError
+
+_AGAIN: Final = "walstream tries again"  # a hint that is no cure begins so
 
 
 class Severity(StrEnum):
@@ -39,6 +41,14 @@ class Finding:
             repair=error.repair,
             exit_code=error.exit_code,
         )
+
+    @classmethod
+    def waits(cls, error: WalstreamError, code: str, subject: str, why: str) -> Self:
+        """Make the finding of what `run` would wait for; what cures it comes behind."""
+        found = cls.of(error, code, subject, why)
+        if error.repair or not error.hint or error.hint.startswith(_AGAIN):
+            return found
+        return replace(found, repair=Repair(then=error.hint))
 
 
 def warning(

@@ -1,6 +1,6 @@
 """A finding made of an error says what the error says, and ends as it would."""
 
-from walstream.errors import RESET, PermissionLacking, SlotLost
+from walstream.errors import RESET, PermissionLacking, SlotLost, Transient
 from walstream.finding import Finding, Severity, note, warning
 
 
@@ -19,6 +19,14 @@ def test_a_reason_of_its_own_stands_for_the_hint() -> None:
     found = Finding.of(error, "role", "role", "because")
     assert found.why == "because"
     assert found.exit_code == 4
+
+
+def test_what_run_waits_for_says_its_cure_where_one_is_known() -> None:
+    error = Transient("it has expired", hint="renew it")
+    found = Finding.waits(error, "brokers", "brokers", "run would wait")
+    assert (found.why, found.repair.then) == ("run would wait", "renew it")
+    error = Transient("no answer", hint="walstream tries again by itself")
+    assert not Finding.waits(error, "brokers", "brokers", "run would wait").repair
 
 
 def test_what_run_bears_ends_nothing() -> None:

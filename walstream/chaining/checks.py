@@ -17,10 +17,12 @@ def inspect(source: KafkaSource) -> Iterator[Finding]:
     subject = f"brokers {source.consumer.get('bootstrap.servers', '')}"
     found = sight.look(source)
     if (error := found.unreachable) is not None:
-        why = ""
+        code = "upstream-unreachable"
         if isinstance(error, Transient):
             why = "run would wait for them; records stay in their topics meanwhile"
-        yield Finding.of(error, "upstream-unreachable", subject, why)
+            yield Finding.waits(error, code, subject, why)
+        else:
+            yield Finding.of(error, code, subject)
         return
     if (lost := found.lost) is not None:
         yield Finding.of(lost, "upstream-gap", f"group {source.group}")

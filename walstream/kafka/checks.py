@@ -87,7 +87,7 @@ def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> 
         elif wanted.chained:
             stays = "records wait in the topics that they come from"
         why = f"run would wait for them; {stays} meanwhile"
-        return Finding.of(error, "brokers-unreachable", subject, why)
+        return Finding.waits(error, "brokers-unreachable", subject, why)
     return Finding.of(error, "producer-properties", subject)
 
 
