@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.fix_kafka",
     "tests.fix_walstream",
     "tests.fix_spark",
+    "tests.fix_tls",
     "tests.fix_packages",
     "tests.sharding",
 ]
