@@ -342,7 +342,8 @@ class Fold:
         """
         if name in self.unknown or _ASIDE.match(record.op.table.name):
             return True
-        if record.key != orjson.dumps([record.op.table.full_name]):
+        keyless = orjson.dumps([record.op.table.full_name])
+        if record.kind is Kind.TRUNCATE or record.key != keyless:
             return False
         return any(
             seen.name == name and oid not in change.after
