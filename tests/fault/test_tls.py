@@ -267,6 +267,32 @@ def test_certificates_are_renewed_in_flight(
     assert walstream.terminate() == 0
 
 
+def test_a_certificate_of_mariadb_is_renewed_in_flight(
+    secure_mariadb: SecureMariadb, secured: Secured, tmp_path: Path, topic_prefix: str
+) -> None:
+    secure_mariadb.database.execute("DELETE FROM t")
+    polled = Polled(
+        secure_mariadb.url(),
+        secured.kafka.bootstrap,
+        tmp_path / "polled",
+        topic_prefix,
+        tables={"t": {"primary_key": "id"}},
+    )
+    with ExitStack() as stack:
+        stack.callback(polled.close)
+        secure_mariadb.database.execute("INSERT INTO t VALUES (1)")
+        polled.start().polling()
+        with polled.reader() as reader:
+            reader.count(1)
+            expired = secured.ours.sign("mariadb", *HERE, expired=True)
+            with secure_mariadb.showing(expired):
+                secure_mariadb.database.execute("INSERT INTO t VALUES (2)")
+                polled.until("certificate has expired").until("starting it again")
+            reader.count(2)
+        assert polled.running
+        assert polled.terminate() == 0
+
+
 def test_logins_of_kafka_are_renewed_by_a_reload(
     secured: Secured,
     database: Database,
