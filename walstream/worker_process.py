@@ -227,6 +227,8 @@ class WorkerProcess:
 
     def try_again(self) -> bool:
         """Have one that was refused tried again after a while; False: it is over."""
+        if self._renewal.is_first():
+            self._backoff.reset()  # whatever it waited for at the last rotation
         if not self._renewal.goes_on():
             self._ended_with = {}  # that was it
             return False

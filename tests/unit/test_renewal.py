@@ -23,7 +23,9 @@ def test_what_flows_again_has_the_whole_grace_again() -> None:
     now = [0.0]
     renewal = Renewal(60.0, lambda: now[0])
     renewal.flows()
+    assert renewal.is_first()
     assert renewal.goes_on()
+    assert not renewal.is_first()
     now[0] = 59.0
     renewal.flows()
     now[0] = 100.0
