@@ -120,6 +120,19 @@ def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] 
     return answer
 
 
+def ask_running(
+    config: Config, request: dict[str, Any], wait_s: float
+) -> dict[str, Any]:
+    """Ask it, as `ask` does; raise ConfigError where none runs."""
+    answer = ask(Path(config.state), request, wait_s)
+    if answer is None:
+        raise ConfigError(
+            f"no walstream runs with the state in {config.state}",
+            hint=f"{config.command('walstream run')} starts one",
+        )
+    return answer
+
+
 def _for(request: Mapping[str, Any]) -> str:
     return f" for source {request['source']!r}" if "source" in request else ""
 

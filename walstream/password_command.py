@@ -22,7 +22,7 @@ def output_of(command: Sequence[str], key: str = "password_command") -> bytes:
     takes too long: what it asks may be away.
     """
     shown = shlex.quote(command[0])
-    hint = f"run it by hand as walstream's user: {shlex.join(command)}"
+    hint = _by_hand(command)
     try:
         done = subprocess.run(  # noqa: S603 - it is the operator's
             command,
@@ -57,6 +57,10 @@ def password_of(command: Sequence[str]) -> str:
         raise Transient(
             f"password_command: {shlex.quote(command[0])} printed no password in its"
             " first line",
-            hint=f"run it by hand as walstream's user: {shlex.join(command)}",
+            hint=_by_hand(command),
         )
     return password
+
+
+def _by_hand(command: Sequence[str]) -> str:
+    return f"run it by hand as walstream's user: {shlex.join(command)}"

@@ -1,7 +1,6 @@
 """`walstream debug`: the running instance logs more, or as configured."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +8,6 @@ import typer
 from walstream import control
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
-from walstream.errors import ConfigError
 
 _LONGEST_S = 10.0
 
@@ -32,10 +30,5 @@ def debug(
     """
     config = load(file)
     request = {"do": "debug", "on": switch is Switch.ON}
-    answer = control.ask(Path(config.state), request, _LONGEST_S)
-    if answer is None:
-        raise ConfigError(
-            f"no walstream runs with the state in {config.state}",
-            hint=f"{config.command('walstream run')} starts one",
-        )
+    answer = control.ask_running(config, request, _LONGEST_S)
     typer.echo(f"every process logs from level {answer['level']} on")

@@ -1,12 +1,9 @@
 """`walstream reload`: the running instance reads its configuration again."""
 
-from pathlib import Path
-
 from walstream import control
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo
-from walstream.errors import ConfigError
 
 _LONGEST_S = 60.0
 
@@ -20,12 +17,7 @@ def reload(file: ConfigFile = None) -> None:
     Example: walstream reload -c walstream.toml
     """
     config = load(file)
-    answer = control.ask(Path(config.state), {"do": "reload"}, _LONGEST_S)
-    if answer is None:
-        raise ConfigError(
-            f"no walstream runs with the state in {config.state}",
-            hint=f"{config.command('walstream run')} starts one",
-        )
+    answer = control.ask_running(config, {"do": "reload"}, _LONGEST_S)
     for line in answer["lines"]:
         echo(line)
     changes = ", ".join(answer["changes"])
