@@ -6,40 +6,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from walstream import control
+from tests.unit.cli.conftest import answering
 from walstream.cli.main import app
 from walstream.errors import ConfigError
-
-FILE = """
-[sources.app]
-kind = "postgres"
-dsn = "host=/run/postgresql"
-sinks = ["log"]
-[sinks.log]
-kind = "log"
-"""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    made = tmp_path / "walstream.toml"
-    made.write_text(FILE)
-    return made
-
-
-def answering(
-    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | None
-) -> list[tuple[Path, dict[str, Any]]]:
-    asked = []
-
-    def ask(
-        folder: Path, request: dict[str, Any], _wait_s: float
-    ) -> dict[str, Any] | None:
-        asked.append((folder, request))
-        return answer
-
-    monkeypatch.setattr(control, "ask", ask)
-    return asked
 
 
 @pytest.mark.parametrize(

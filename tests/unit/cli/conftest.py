@@ -1,0 +1,39 @@
+"""A configuration, and a running instance that answers what a test says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from walstream import control
+
+FILE = """
+[sources.app]
+kind = "postgres"
+dsn = "host=/run/postgresql"
+sinks = ["log"]
+[sinks.log]
+kind = "log"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "walstream.toml"
+    made.write_text(FILE)
+    return made
+
+
+def answering(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | None
+) -> list[tuple[Path, dict[str, Any]]]:
+    asked = []
+
+    def ask(
+        folder: Path, request: dict[str, Any], _wait_s: float
+    ) -> dict[str, Any] | None:
+        asked.append((folder, request))
+        return answer
+
+    monkeypatch.setattr(control, "ask", ask)
+    return asked
