@@ -170,6 +170,11 @@ def test_a_first_look_runs_no_function_of_a_stranger(
     scene.runs("positions", "show", "app")
     scene.runs("status", codes=(0, 5))
     scene.runs("slots")
+    scene.runs("config")
+    scene.home.execute("SELECT pg_create_logical_replication_slot('stray', 'pgoutput')")
+    scene.trap.forget()  # the line above is this test's own
+    scene.runs("slots", "drop", "stray", "--yes")
+    assert "stray" not in verb(scene.walstream.configuration, "slots").stdout
     assert not scene.trap.won()
 
 
@@ -192,6 +197,9 @@ def test_no_verb_runs_a_function_of_a_stranger(
         assert {record.new.get("big") for record in reader.records} >= {"x" * 9000}
         scene.runs("status", codes=(0, 5))
         scene.runs("check", codes=(0, 5))
+        scene.runs("tail", f"{home.name}.*", "--from-beginning", "--until-end", "-n", "5")
+        scene.runs("debug", "on")
+        scene.runs("reload")
         scene.runs("backfill", "public.names", "--replace", "--wait")
         scene.runs("backfill", "public.moods", "--wait", codes=(5,))
         home.execute("TRUNCATE orders; INSERT INTO orders VALUES (1, 'names', 'last')")
