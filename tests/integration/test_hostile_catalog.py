@@ -197,7 +197,9 @@ def test_no_verb_runs_a_function_of_a_stranger(
         assert {record.new.get("big") for record in reader.records} >= {"x" * 9000}
         scene.runs("status", codes=(0, 5))
         scene.runs("check", codes=(0, 5))
-        scene.runs("tail", f"{home.name}.*", "--from-beginning", "--until-end", "-n", "5")
+        scene.runs(
+            "tail", f"{home.name}.*", "--from-beginning", "--until-end", "-n", "5"
+        )
         scene.runs("debug", "on")
         scene.runs("reload")
         scene.runs("backfill", "public.names", "--replace", "--wait")

@@ -120,6 +120,15 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
     assert reload(running).returncode == 0
     assert answer(port) == 401
     assert answer(port, authorization=f"Bearer {token}") == 200
+    # probes come, and change their address; listen grows at its own port
+    probes, others = free_port(), free_port()
+    for at in (probes, others):
+        told = {"listen": f"0.0.0.0:{port}", "probes": f"127.0.0.1:{at}"}
+        rewrite(running, http={**told, "token": token})
+        assert reload(running).returncode == 0
+        assert (answer(at), answer(port)) == (200, 401)
+    with pytest.raises(ConnectionRefusedError):
+        answer(probes)
     # where the new address cannot be had, the old one stays
     with subprocess.Popen(
         [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "0"],
@@ -134,7 +143,7 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
         done = reload(running)
         other.kill()
     assert (done.returncode, "cannot be had" in done.stderr) == (2, True)
-    assert answer(port) == 401
+    assert (answer(others), answer(port)) == (200, 401)
     assert running.worker_pid() == first
 
 

@@ -6,6 +6,7 @@ hide what it finds. No server is asked.
 
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any, Final
 
 from walstream.config import chain, client, login, tls, topology
@@ -39,8 +40,8 @@ def check(
             f'is missing: "{config.http.listen}" is reached from elsewhere; write a '
             'secret, or listen = "127.0.0.1:8321"',
         )
-    if config.http.probes and config.http.probes == config.http.listen:
-        yield Problem(("http", "probes"), "is that of listen: write another port")
+    if wrong := _shared(config.http.probes, config.http.listen):
+        yield Problem(("http", "probes"), f"{wrong}: write another port")
     yield from tls.check_spark(config.spark, environment)
     for key in config.spark.conf:
         if not key.startswith("spark."):
@@ -52,6 +53,27 @@ def check(
     yield from topology.check_topics(config.sources, config.sinks)
     yield from _check_patience(config.sources, config.sinks)
     yield from topology.check_parking(config.sources, config.sinks)
+
+
+def _shared(probes: str, listen: str) -> str:
+    """Say that two addresses cannot both be listened on; "": they can."""
+    if not (probes and listen):
+        return ""
+    if probes == listen:
+        return "is that of listen"
+    one, _, port = probes.rpartition(":")
+    other, _, taken = listen.rpartition(":")
+    if int(port) and int(port) == int(taken) and (_is_any(one) or _is_any(other)):
+        return f"is at the port of listen, {listen}"
+    return ""
+
+
+def _is_any(host: str) -> bool:
+    """Tell whether it stands for all addresses of this machine."""
+    try:
+        return ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
 
 
 def _check_names(document: Mapping[str, Any]) -> Iterator[Problem]:

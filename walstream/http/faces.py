@@ -38,6 +38,10 @@ class Faces:
     def any(self) -> bool:
         return bool(self._faces)
 
+    def listening(self) -> list[str]:
+        """Name the addresses that are served, as they are written."""
+        return [face.where for face in self._faces]
+
     def listen(self) -> None:
         """Take the addresses: before anything is loaded to serve them."""
         self._taken = self._take(self._board.config)
@@ -68,12 +72,33 @@ class Faces:
     def follow(self, config: Config) -> None:
         """Answer by it; raise ConfigError where an address cannot be had."""
         if config.http != self._http:
-            taken = self._take(config)
-            self._end()
-            self._taken = taken
+            self._move(config)
         self._http = config.http
         self._board.config = config
         self.open()
+
+    def _move(self, config: Config) -> None:
+        if not self._overlaps(config):
+            taken = self._take(config)
+            self._end()
+            self._taken = taken
+            return
+        # an address that overlaps ours is free only when ours is closed
+        before = self._board.config
+        self._end()
+        try:
+            self._taken = self._take(config)
+        except ConfigError:
+            self._taken = self._take(before)
+            self.open()
+            raise
+
+    def _overlaps(self, config: Config) -> bool:
+        """Tell whether another address is wanted at a port of ours."""
+        ours = {face.where for face in self._faces}
+        ports = {_port(where) for where in ours}
+        wanted = {where for _, where in _addresses(config)} - ours
+        return any(_port(where) in ports for where in wanted)
 
     def close(self) -> None:
         for _, sockets in self._taken.values():
@@ -119,3 +144,7 @@ def _addresses(config: Config) -> Iterator[tuple[str, str]]:
     for key, where in ((_MAIN, config.http.listen), (_PROBES, config.http.probes)):
         if where:
             yield key, where
+
+
+def _port(where: str) -> str:
+    return where.rpartition(":")[2]

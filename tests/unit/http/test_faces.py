@@ -108,6 +108,34 @@ def test_where_one_cannot_be_had_all_stay(faces: tuple[Faces, int, int]) -> None
     listen(f"127.0.0.1:{free}")[0].close()  # it is not held
 
 
+@pytest.mark.parametrize("wider", ["0.0.0.0", "localhost"])  # noqa: S104 - for a moment
+def test_a_reload_widens_and_narrows_an_address_at_its_port(
+    faces: tuple[Faces, int, int], wider: str
+) -> None:
+    made, main, probes = faces
+    for host in (wider, "127.0.0.1"):
+        where = f"127.0.0.1:{probes}"
+        made.follow(config(listen=f"{host}:{main}", probes=where, token=TOKEN))
+        made.publish(snapshot(told()))
+        wait_until(lambda: asked(main, "/ready") == 401, 10, "it answers there")
+        wait_until(lambda: asked(probes, "/ready") == 200, 10, "probes are answered")
+        assert made.listening() == [f"{host}:{main}", where]
+
+
+def test_where_a_wider_one_cannot_be_had_all_stay(
+    faces: tuple[Faces, int, int],
+) -> None:
+    made, main, probes = faces
+    (taken,) = listen("127.0.0.1:0")
+    wanted = config(listen=f"0.0.0.0:{main}", probes=said(taken), token=TOKEN)
+    with taken, pytest.raises(ConfigError, match=r"http\.probes: .* cannot be had"):
+        made.follow(wanted)
+    made.publish(snapshot(told()))
+    wait_until(lambda: asked(main, "/ready") == 401, 10, "listen stays")
+    wait_until(lambda: asked(probes, "/ready") == 200, 10, "probes stay")
+    assert made.listening() == [f"127.0.0.1:{main}", f"127.0.0.1:{probes}"]
+
+
 def test_an_address_that_nobody_wrote_may_be_taken() -> None:
     (taken,) = listen("127.0.0.1:0")
     wanted = config()
