@@ -16,6 +16,7 @@ import psycopg
 from psycopg import conninfo
 
 from walstream.config.carried import take_out
+from walstream.config.tls_files import refuse_missing
 from walstream.errors import (
     RESET,
     ConfigError,
@@ -117,11 +118,11 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
     replaced = {"replication": "database"} if replication else {}
     for name in _SETTING_VARIABLES:
         os.environ.pop(name, None)
+    given = connection_string(dsn, **replaced)
+    refuse_missing(conninfo.conninfo_to_dict(given), os.environ, "dsn")
     try:
         # a walsender refuses what psycopg would prepare at the sixth use
-        return psycopg.connect(
-            connection_string(dsn, **replaced), autocommit=True, prepare_threshold=None
-        )
+        return psycopg.connect(given, autocommit=True, prepare_threshold=None)
     except psycopg.Error as error:
         raise translate(error, "connecting to PostgreSQL") from error
 

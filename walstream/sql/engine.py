@@ -4,6 +4,7 @@ A session reads only. Its time zone is UTC, so that no setting of a server chang
 the same row is written.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from walstream.config.carried import take_out
+from walstream.config.tls_files import refuse_missing
 from walstream.errors import ConfigError
 from walstream.password_command import password_of
 from walstream.sql import path, psycopg2_text, psycopg_text, pymysql_tls
@@ -33,6 +35,8 @@ _LIBPQ: Final[Mapping[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
     "application_name": "walstream",
+    # without one OpenSSL asks the terminal for an encrypted key's
+    "sslpassword": "none",
     "client_encoding": "UTF8",  # as setting it later would be too late for SQLAlchemy
 }
 _LIMITS: Final[Mapping[str, Mapping[str, Any]]] = {  # by driver; the URL's own win
@@ -185,6 +189,8 @@ def session(engine: Engine) -> Iterator[Connection]:
     """Connect, and disconnect at the end; what a driver raises within is made ours."""
     where = place(engine.url)
     _must_be_there(engine.url)
+    if engine.dialect.name == "postgresql":
+        refuse_missing(dict(engine.url.query), os.environ, "url")
     secret = str(engine.url.password or "")
     try:
         connection = engine.connect()

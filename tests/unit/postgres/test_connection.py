@@ -16,9 +16,11 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.local.port import free_port
 from walstream.postgres import connection
 from walstream.postgres.connection import (
     VALUE_SETTINGS,
+    connect,
     connection_string,
     publication_lost,
     translate,
@@ -193,3 +195,15 @@ def test_public_authorities_are_those_of_this_machine(
     assert given("host=h sslrootcert=/x")["sslrootcert"] == "/x"
     monkeypatch.setenv("SSL_CERT_FILE", "/y")
     assert given("host=h sslrootcert=system")["sslrootcert"] == "system"
+
+
+@pytest.mark.parametrize("name", ["sslcert", "sslcrl"])
+def test_a_file_that_libpq_would_pass_over_is_refused_before_it_connects(
+    name: str, tmp_path: Path
+) -> None:
+    """Else a server would refuse for want of a certificate, or nobody would."""
+    file = tmp_path / "none.pem"
+    dsn = f"host=127.0.0.1 port={free_port()} sslmode=verify-full {name}={file}"
+    with pytest.raises(CertificateRefused) as refused:
+        connect(dsn)
+    assert f"{name} of the dsn: {file} does not exist" in str(refused.value)

@@ -8,7 +8,14 @@ import pytest
 from sqlalchemy import make_url, text
 
 from tests.lite import Lite
-from walstream.errors import ConfigError, HistoryError, PermissionLacking, Transient
+from walstream.errors import (
+    CertificateRefused,
+    ConfigError,
+    HistoryError,
+    PermissionLacking,
+    Transient,
+)
+from walstream.local.port import free_port
 from walstream.sql.engine import Database, limits, open_engine, session
 
 
@@ -82,3 +89,13 @@ def test_error_of_nobody_in_the_database_stays_as_it_is(lite: Lite) -> None:
     for error in (ZeroDivisionError, OSError, HistoryError, sqlite3.Warning):
         with pytest.raises(error), lite.session():
             raise error("x")
+
+
+def test_a_file_of_tls_that_libpq_would_pass_over_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "none.pem"
+    url = f"postgresql+psycopg://u@127.0.0.1:{free_port()}/d?sslcert={file}"
+    with (
+        pytest.raises(CertificateRefused, match=f"sslcert of the url: {file} does"),
+        Database(url).session(),
+    ):
+        pass
