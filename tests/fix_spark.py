@@ -22,8 +22,13 @@ from walstream.config import Config
 from walstream.kafka.topic import Topic
 from walstream.postgres import catalog
 from walstream.spark import plan, session
-from walstream.spark.chunk import Chunk, ChunkDone
+from walstream.spark.chunk import (
+    Chunk,
+)
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.session import Spark
 from walstream.spark.task import ChunkTask
 

@@ -11,9 +11,14 @@ from pathlib import Path
 from tests.fix_spark import Backfill
 from walstream.errors import WalstreamError
 from walstream.spark import session
-from walstream.spark.chunk import Chunk, ChunkDone
+from walstream.spark.chunk import (
+    Chunk,
+)
 from walstream.spark.chunks import run
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.task import Outcome
 
 

@@ -25,6 +25,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.holder import Holder
 from walstream.postgres.server import Server
 from walstream.postgres.start import Decision, Step, decide
+from walstream.spark import prerequisites
 from walstream.spark.through import published
 from walstream.stored import PUBLICATIONS, stored_of
 
@@ -123,7 +124,7 @@ class Beginning:
         """Refuse what a backfill lacks, before anything is created for it."""
         begins = create and self._site.source.backfill != "never"
         if begins or self._backfill.pending:
-            for _, obstacle in obstacles.on_this_machine(self._site.config):
+            for _, obstacle in prerequisites.on_this_machine(self._site.config):
                 raise obstacle
         if begins:
             for _, obstacle in obstacles.in_tables(connection, captured):

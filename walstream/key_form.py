@@ -14,7 +14,6 @@ import orjson
 from walstream.errors import HistoryError, Repair
 from walstream.formats.context import Origin
 from walstream.formats.event import ACTIONS
-from walstream.leaves import THEN_RESET, identify_full
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import NotSent
@@ -141,3 +140,14 @@ KEY_FORMS: Final[dict[str, Callable[[Table, tuple[int, ...], Origin], KeyForm]]]
     "tspkey": partial(_tungsten, separator="", named=True),
     "tspkeyus": partial(_tungsten, separator="_", named=True),
 }
+
+
+THEN_RESET: Final = "walstream positions reset, then walstream run, unless it runs"
+
+
+def identify_full(schema: str, name: str) -> str:
+    """Write what has a table, or a leaf, log whole old rows."""
+    names = (part.replace('"', '""') for part in (schema, name))
+    return "ALTER TABLE {} REPLICA IDENTITY FULL;".format(
+        ".".join(f'"{part}"' for part in names)
+    )

@@ -8,13 +8,11 @@ each change: so the stream itself tells what the old rows carry, as of each row.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from walstream.errors import RESET, HistoryError, Repair
+from walstream.key_form import THEN_RESET, identify_full
 from walstream.lsn import Lsn, show
 from walstream.pgoutput.messages import Relation
-
-THEN_RESET: Final = "walstream positions reset, then walstream run, unless it runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +98,4 @@ def unknown_key(table: Relation, lsn: Lsn) -> HistoryError:
         hint=f"the row's columns are {columns}: name the key's columns so again until"
         " walstream has passed; or begin anew, with a backfill",
         repair=RESET,
-    )
-
-
-def identify_full(schema: str, name: str) -> str:
-    """Write what has a table, or a leaf, log whole old rows."""
-    names = (part.replace('"', '""') for part in (schema, name))
-    return "ALTER TABLE {} REPLICA IDENTITY FULL;".format(
-        ".".join(f'"{part}"' for part in names)
     )

@@ -25,7 +25,9 @@ from walstream.polling.look import Place
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Bounds, Progress
 from walstream.polling.reader import TableReader
-from walstream.spark.chunk import ChunkDone
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.poll import Ahead, Range, RangeDone
 from walstream.sql.engine import Database
 from walstream.sql.shape import Shape, Wish

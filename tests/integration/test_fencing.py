@@ -24,10 +24,12 @@ from walstream.postgres import server as servers
 from walstream.postgres.connection import connect
 from walstream.postgres.holder import Holder
 from walstream.spark.chunk import (
-    ChunkDone,
-    ChunkRefused,
     SnapshotGone,
     transactional_id,
+)
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkRefused,
 )
 
 OLD = Table("public", "t", ("id",), key=(0,))

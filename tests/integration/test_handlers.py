@@ -23,8 +23,10 @@ from walstream.chunk_task import Snapshot, chunk_task
 from walstream.config import Config
 from walstream.formats.op import decode
 from walstream.op import Kind
-from walstream.spark.chunk import ChunkDone
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 
 TABLE = """
 CREATE TABLE t (id int PRIMARY KEY, mail text, tenant text, note text, amount numeric);

@@ -21,13 +21,15 @@ from walstream.op import Kind
 from walstream.partitioner import murmur2
 from walstream.spark.chunk import (
     Chunk,
-    ChunkDone,
-    ChunkFailed,
-    ChunkPostponed,
     SnapshotGone,
     TableRewritten,
 )
 from walstream.spark.chunks import run
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+)
 from walstream.spark.session import Spark
 
 Backfills = Callable[..., Backfill]
@@ -331,7 +333,7 @@ def test_no_more_tasks_run_than_connections_are_allowed(
         import os  # noqa: PLC0415 - runs in a worker
         import time  # noqa: PLC0415 - likewise
 
-        from walstream.spark.chunk import ChunkDone  # noqa: PLC0415 - likewise
+        from walstream.spark.outcome import ChunkDone  # noqa: PLC0415 - likewise
 
         path = f"{folder}/{chunk.number}"
         open(path, "w").close()  # noqa: PTH123 - likewise

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.unit.polling.test_poller import Table
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Bounds, Progress
-from walstream.spark.chunk import ChunkDone
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.poll import Range
 from walstream.testing import MemoryPositions
 

@@ -1,6 +1,14 @@
 """What the stream tells of a root's leaves."""
 
-from walstream.leaves import Blind, Leaves, identify_full, unidentified, unknown_key
+from walstream.key_form import (
+    identify_full,
+)
+from walstream.leaves import (
+    Blind,
+    Leaves,
+    unidentified,
+    unknown_key,
+)
 from walstream.pgoutput import Column, Relation
 
 

@@ -139,6 +139,9 @@ WITHOUT = {
     "walstream/source_state.py": "tests/unit/http/test_app.py, test_page.py",
     "walstream/worker_main.py": "tests/unit/test_imports.py",
     "walstream/streamed.py": _SERVERS,
+    "walstream/spark/outcome.py": "records: tests/unit/polling/test_runner.py",
+    "walstream/spark/prerequisites.py": "tests/unit/polling/test_checks.py",
+    "walstream/units.py": "constants: tests/unit/config/test_quantity.py",
 }
 _SERVED = ("walstream/demo/",)  # run as a whole
 

@@ -1,6 +1,8 @@
 r"""Nothing that drives a terminal is left: it is spelt out."""
 
-from walstream.terminal import escape, escape_lines, indented
+import json
+
+from walstream.terminal import escape, escape_json, escape_lines, indented
 
 DRIVING = "\x1b[31m\r\n\t\0\x07\x7f\x9b31m\u202e\u2066\u200b\u2028\ufeff\U000e0001"
 
@@ -23,3 +25,10 @@ def test_no_line_begins_like_one_of_ours() -> None:
     assert indented("a\n✓ run would start\n  hint\r") == (
         "a\n  ✓ run would start\n  hint\\r"
     )
+
+
+def test_json_stays_the_same_json() -> None:
+    document = json.dumps({"key": f"a{DRIVING}z"}, ensure_ascii=False)
+    spelt = escape_json(document)
+    assert spelt.isprintable()
+    assert json.loads(spelt) == json.loads(document)

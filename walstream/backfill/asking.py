@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from walstream.backfill import choosing, obstacles
+from walstream.backfill import choosing
 from walstream.backfill.choosing import Choice, Ground, choose
 from walstream.backfill.kept import Book
 from walstream.backfill.record import Record
@@ -13,6 +13,7 @@ from walstream.errors import ConfigError
 from walstream.positions import LmdbPositions
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.spark import prerequisites
 from walstream.spark.table import look
 from walstream.spark.through import Wanted
 
@@ -84,7 +85,7 @@ class WithSpark:
 
 def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Choice:
     """Find what these names or patterns mean; raise where it cannot be read."""
-    for _, obstacle in obstacles.on_this_machine(config):
+    for _, obstacle in prerequisites.on_this_machine(config):
         raise obstacle
     with choosing.asking(source) as connection:
         ground = Ground.of(connection, source)

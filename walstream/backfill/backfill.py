@@ -33,8 +33,14 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, session, translate
 from walstream.postgres.holder import Holder
 from walstream.spark import session as spark
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed
+from walstream.spark.chunk import (
+    Chunk,
+)
 from walstream.spark.leash import await_orphans
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+)
 from walstream.spark.plan import plan
 from walstream.spark.reader import Database, under_snapshot
 from walstream.spark.through import NoSuchTable, Wanted, let_through

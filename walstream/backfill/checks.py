@@ -8,6 +8,7 @@ from walstream.errors import WalstreamError
 from walstream.finding import Finding
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import session
+from walstream.spark import prerequisites
 
 _WHY = "the rows that were there before are read by Spark before the stream begins"
 
@@ -26,7 +27,7 @@ def inspect(
     """
     if source.backfill == "never" or not (begins or pending):
         return
-    for code, error in obstacles.on_this_machine(config):
+    for code, error in prerequisites.on_this_machine(config):
         yield Finding.of(error, code, "spark", _WHY)
     if begins and captured:
         try:

@@ -23,7 +23,15 @@ from walstream.errors import Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, TABLE
 from walstream.op import Table
 from walstream.retry import Backoff
-from walstream.spark.chunk import Chunk, ChunkDone, ChunkFailed, ChunkPostponed, Void
+from walstream.spark.chunk import (
+    Chunk,
+    Void,
+)
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+)
 from walstream.stop import Stop
 
 _LOOK_EVERY_S: Final = 0.1

@@ -20,8 +20,12 @@ from rich.text import Text
 
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
-from walstream.tailing.text import escape_json
-from walstream.terminal import escape, escape_lines, indented
+from walstream.terminal import (
+    escape,
+    escape_json,
+    escape_lines,
+    indented,
+)
 
 _WIDEST: Final = 100
 _INDENT: Final = "    "

@@ -24,11 +24,13 @@ from walstream.config.field import (
     Section,
     Token,
 )
-from walstream.config.quantity import SIZE_UNITS
 from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
 from walstream.config.source import PostgresSource, Source, SqlSource
 from walstream.errors import ConfigError
+from walstream.units import (
+    SIZE_UNITS,
+)
 
 
 class Http(Section):

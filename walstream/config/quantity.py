@@ -9,19 +9,16 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from walstream.units import (
+    SIZE_UNITS,
+)
+
 DURATION_UNITS: Final = {  # in seconds, largest first
     "d": Decimal(86400),
     "h": Decimal(3600),
     "min": Decimal(60),
     "s": Decimal(1),
     "ms": Decimal("0.001"),
-}
-SIZE_UNITS: Final = {  # in bytes, largest first
-    "TiB": 1 << 40,
-    "GiB": 1 << 30,
-    "MiB": 1 << 20,
-    "KiB": 1 << 10,
-    "B": 1,
 }
 LONGEST_S: Final = 3650 * 86400
 LARGEST_BYTES: Final = (1 << 63) - 1  # what an LSN distance or LMDB can still hold

@@ -28,7 +28,9 @@ from walstream.config.field import (
     TopicName,
 )
 from walstream.config.oauth import OAuth, with_oauth
-from walstream.config.quantity import SIZE_UNITS
+from walstream.units import (
+    SIZE_UNITS,
+)
 
 _MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
 

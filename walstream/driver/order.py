@@ -6,8 +6,11 @@ from typing import Any, Protocol
 
 from walstream.config import Config
 from walstream.errors import WalstreamError
-from walstream.spark.chunk import ChunkDone, ChunkPostponed
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkPostponed,
+)
 
 
 class Order(Protocol):

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from walstream.backfill import obstacles
 from walstream.config import Config, SqlSource
 from walstream.errors import (
     ConfigError,
@@ -13,18 +12,20 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.finding import Finding, note, warning
+from walstream.finding import Finding, note
 from walstream.polling.kept import Kept
 from walstream.polling.sight import Sight, see
+from walstream.polling.status import beyond_table
 from walstream.polling.topics import topics_of
 from walstream.routers import Routers
+from walstream.spark import prerequisites
 
 _GRANT: Final = "GRANT "
 
 
 def inspect(config: Config, source: SqlSource, kept: Kept) -> Iterator[Finding]:
     """Look at this machine and at the database, in the order in which `run` does."""
-    for code, error in obstacles.on_this_machine(config):
+    for code, error in prerequisites.on_this_machine(config):
         yield Finding.of(error, code, "spark", "rows are read by Spark")
     sight = see(source)
     if sight.problem is not None:
@@ -67,20 +68,6 @@ def _of_table(error: WalstreamError, name: str) -> Finding:
     found = Finding.of(error, "table-right" if denied else "table", subject)
     # said once is enough
     return replace(found, what=found.what.removeprefix(subject).lstrip(": "))
-
-
-def beyond_table(name: str, position: int | None, newest: int | None) -> Finding | None:
-    """Warn of a position above all rows: what gets such keys now is not read."""
-    if position is None or newest is None or newest >= position:
-        return None
-    return warning(
-        "position-beyond-table",
-        f"table {name}",
-        f"its greatest key is {newest}, and its position {position}: unless the"
-        " engine's next key is above that, run has the table wait (on_restart)",
-        "rows were deleted, or the table was made anew, or restored to an earlier"
-        " state",
-    )
 
 
 def _without_mark(source: SqlSource, sight: Sight) -> Iterator[Finding]:

@@ -18,7 +18,9 @@ from walstream.metrics import HINT, TABLE
 from walstream.polling.holes import Holes, Mark
 from walstream.polling.progress import NO_TROUBLE, Progress, Trouble
 from walstream.polling.restart import Asked, KeyWatch
-from walstream.spark.chunk import ChunkDone
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.poll import Ahead, Late, Range, RangeDone
 
 RANGE_ROWS: Final = 200_000  # of one task: what a kill repeats, at most, of a long poll

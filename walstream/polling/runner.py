@@ -20,7 +20,11 @@ from walstream.driver.client import Driver
 from walstream.driver.order import Failed, Finished
 from walstream.errors import Transient
 from walstream.polling.order import PollOrder
-from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkPostponed
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
+)
 from walstream.spark.poll import Range
 from walstream.spark.senders import Senders
 from walstream.stop import Stop

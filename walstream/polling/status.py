@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from walstream.config import SqlSource
+from walstream.finding import Finding, warning
 from walstream.polling.kept import Kept
 from walstream.told import WAITS, Told, problems_of, state_of
 
@@ -116,3 +117,17 @@ class PolledState:
                     " missing keys are looked into, which is max_gaps: raise it, or"
                     ' lower gap_timeout; sparse keys need gap_timeout = "0"'
                 )
+
+
+def beyond_table(name: str, position: int | None, newest: int | None) -> Finding | None:
+    """Warn of a position above all rows: what gets such keys now is not read."""
+    if position is None or newest is None or newest >= position:
+        return None
+    return warning(
+        "position-beyond-table",
+        f"table {name}",
+        f"its greatest key is {newest}, and its position {position}: unless the"
+        " engine's next key is above that, run has the table wait (on_restart)",
+        "rows were deleted, or the table was made anew, or restored to an earlier"
+        " state",
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from walstream.config.quantity import SIZE_UNITS
+from walstream.units import SIZE_UNITS
 
 _SAID: Final = 3
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from psycopg import sql
 
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import Transient
 from walstream.op import CHUNK_BITS, Table
-from walstream.tally import Tally
+from walstream.spark.outcome import Unreadable
 
 
 class Void(Transient):
@@ -27,18 +27,6 @@ class SnapshotGone(Void):
 
 class TableRewritten(Void):
     """The table was rewritten, truncated or dropped: its old rows cannot be seen."""
-
-
-class ChunkFailed(WalstreamError):
-    """A chunk failed as often as Spark tries: the table, the range, the cause."""
-
-    exit_code: ClassVar[int] = 5
-
-
-class Unreadable(WalstreamError):
-    """The server does not give these rows, whoever asks for them however often."""
-
-    exit_code: ClassVar[int] = 5
 
 
 class Doubtful(Unreadable):
@@ -121,36 +109,6 @@ class Chunk:
     def __str__(self) -> str:
         where = self.span or "all rows"
         return f'chunk {self.number}: table "{self.relation.full_name}", {where}'
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkDone:
-    """What a task did; all its records are delivered."""
-
-    number: int
-    rows: int
-    bytes: int  # of keys and values
-    last: dict[str, dict[int, int]] = field(default_factory=dict)
-    """The offset of the last record in each partition, by sink."""
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    """What did not go its usual way, by sink."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRefused:
-    """Why a chunk need not be tried again: as a result, since Spark would."""
-
-    number: int
-    error: WalstreamError
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkPostponed:
-    """Why a chunk has to be tried again later: what passes is no fault of its own."""
-
-    number: int
-    error: WalstreamError
-    died: bool = False  # who read it; then it may be the chunk's fault after all
 
 
 def transactional_id(transactions: str, chunk: int) -> str:

@@ -24,7 +24,7 @@ from pyspark.accumulators import (
 from pyspark.util import InheritableThread
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
-from walstream.spark.chunk import (
+from walstream.spark.outcome import (
     ChunkDone,
     ChunkFailed,
     ChunkPostponed,

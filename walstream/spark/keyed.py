@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import sql
 
-from walstream.beside.chunk import Key
 from walstream.errors import ConfigError
 from walstream.spark.table import Readable
 from walstream.spark.through import Connection
@@ -133,7 +132,7 @@ def _places(name: str) -> tuple[list[str], list[str]]:
 
 
 def statement(
-    keyed: Keyed, part: Readable, after: Key | None, most: int
+    keyed: Keyed, part: Readable, after: tuple[str, ...] | None, most: int
 ) -> sql.Composed:
     """Write the COPY of some rows behind a key; of a root, with its leaves."""
     relation = part.relation
@@ -166,7 +165,9 @@ def statement(
 
 
 def _behind(
-    key: Sequence[sql.Composable], operators: Sequence[Operators], after: Key
+    key: Sequence[sql.Composable],
+    operators: Sequence[Operators],
+    after: tuple[str, ...],
 ) -> sql.Composed:
     """Compare a key with what comes before it.
 

@@ -20,8 +20,12 @@ from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
 from walstream.intervals import Interval, missing
 from walstream.partitioner import for_all
-from walstream.spark.chunk import ChunkDone, ChunkFailed, ChunkRefused
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkRefused,
+)
 from walstream.spark.sender import Outgoing
 from walstream.spark.senders import OF_THIS_PROCESS, Senders
 from walstream.too_large import RECORD_OVERHEAD, widen

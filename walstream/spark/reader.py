@@ -20,8 +20,10 @@ from walstream.spark.chunk import (
     Pages,
     SnapshotGone,
     TableRewritten,
-    Unreadable,
     statement,
+)
+from walstream.spark.outcome import (
+    Unreadable,
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]

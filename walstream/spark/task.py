@@ -18,14 +18,16 @@ from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn
 from walstream.spark.chunk import (
     Chunk,
+    Void,
+)
+from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
     ChunkDone,
     ChunkFailed,
     ChunkPostponed,
     ChunkRefused,
     Unreadable,
-    Void,
 )
-from walstream.spark.leash import Leash
 from walstream.spark.outlet import Outlet, Target
 from walstream.spark.reader import Database, blocks, under_snapshot
 

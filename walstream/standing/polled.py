@@ -7,11 +7,13 @@ from walstream.config import Config, SqlSource
 from walstream.errors import PermissionLacking
 from walstream.finding import Finding, note
 from walstream.lock import holder
-from walstream.polling.checks import beyond_table
 from walstream.polling.folder import kept_of
 from walstream.polling.kept import Kept
 from walstream.polling.sight import Sight, TableSight, see
-from walstream.polling.status import TableStatus
+from walstream.polling.status import (
+    TableStatus,
+    beyond_table,
+)
 from walstream.standing.facts import Outcome, PolledStanding, TableStanding, Verdict
 from walstream.standing.verdict import refusal
 

@@ -11,7 +11,13 @@ from walstream.lsn import show
 from walstream.row import NotSent
 from walstream.tailing.change import Change
 from walstream.tailing.content import Columns, Content, Format, Json, Kind, Value
-from walstream.tailing.text import as_text, escape_json, is_text
+from walstream.tailing.text import (
+    as_text,
+    is_text,
+)
+from walstream.terminal import (
+    escape_json,
+)
 
 _TIME: Final = Field(json_schema_extra={"format": "date-time"})
 _LSN: Final = Field(pattern="^[0-9A-F]{1,8}/[0-9A-F]{1,8}$")

@@ -15,13 +15,15 @@ from walstream.op import Table
 from walstream.retry import Backoff
 from walstream.spark.chunk import (
     Chunk,
-    ChunkDone,
-    ChunkFailed,
-    ChunkPostponed,
     Keys,
     Pages,
     Relation,
     Span,
+)
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+    ChunkPostponed,
 )
 from walstream.stop import Stop, Waker
 

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from walstream.config.quantity import (
     DURATION_UNITS,
     LARGEST_BYTES,
-    SIZE_UNITS,
     byte_size,
     duration,
     show_duration,
     show_size,
+)
+from walstream.units import (
+    SIZE_UNITS,
 )
 
 

@@ -14,8 +14,10 @@ from walstream.driver import wire
 from walstream.driver.client import Driver
 from walstream.driver.order import Failed, Finished, Message
 from walstream.errors import Transient
-from walstream.spark.chunk import ChunkDone
 from walstream.spark.leash import Leash
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 
 LONG_S = 30.0
 

@@ -10,7 +10,10 @@ from tests.sqlite import SOURCE, configured, execute, file_of, source_of
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.finding import Finding, Severity
 from walstream.polling import checks
-from walstream.polling.checks import beyond_table, inspect, topics
+from walstream.polling.checks import (
+    inspect,
+    topics,
+)
 from walstream.polling.kept import Kept
 from walstream.polling.sight import Sight, TableSight
 from walstream.routers import Routers
@@ -61,13 +64,6 @@ def test_a_position_above_all_rows_is_a_warning(tmp_path: Path) -> None:
         Severity.WARNING,
     )
     assert not found(tmp_path, {"t": {"gap_timeout": "0"}}, Kept({"t": {"key": 7}}))
-
-
-@pytest.mark.parametrize(("position", "newest"), [(None, 3), (3, None), (3, 3), (3, 4)])
-def test_a_position_that_no_row_is_below_is_fine(
-    position: int | None, newest: int | None
-) -> None:
-    assert beyond_table("t", position, newest) is None
 
 
 def test_a_database_that_is_away_is_waited_for(

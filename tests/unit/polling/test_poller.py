@@ -12,7 +12,9 @@ from walstream.polling import poller as pollers
 from walstream.polling.poller import Poller, Rules
 from walstream.polling.progress import Bounds, Progress
 from walstream.polling.restart import KeysRestarted
-from walstream.spark.chunk import ChunkDone
+from walstream.spark.outcome import (
+    ChunkDone,
+)
 from walstream.spark.poll import Ahead, Range, RangeDone
 from walstream.testing import MemoryPositions
 

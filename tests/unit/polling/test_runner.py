@@ -16,7 +16,10 @@ from walstream.driver import wire
 from walstream.driver.order import Failed, Finished, Message
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.polling.runner import Caution, Ends, Here, Line, Runner
-from walstream.spark.chunk import ChunkDone, ChunkFailed
+from walstream.spark.outcome import (
+    ChunkDone,
+    ChunkFailed,
+)
 from walstream.spark.poll import Ahead, Range
 from walstream.spark.senders import Senders
 from walstream.stop import Stop, Waker

@@ -3,10 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from walstream.config import SqlSource
 from walstream.errors import StateDamaged
 from walstream.polling.kept import Kept
-from walstream.polling.status import PolledState
+from walstream.polling.status import PolledState, beyond_table
 
 SOURCE = SqlSource.model_validate(
     {
@@ -123,3 +125,10 @@ def test_a_folder_that_cannot_be_believed_is_a_failure() -> None:
     damaged = PolledState(SOURCE, Kept(problem=StateDamaged("it is damaged")), {})
     assert damaged.state() == ("failed", 3)
     assert list(damaged.problems("failed")) == ["it is damaged"]
+
+
+@pytest.mark.parametrize(("position", "newest"), [(None, 3), (3, None), (3, 3), (3, 4)])
+def test_a_position_that_no_row_is_below_is_fine(
+    position: int | None, newest: int | None
+) -> None:
+    assert beyond_table("t", position, newest) is None

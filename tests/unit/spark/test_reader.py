@@ -9,6 +9,8 @@ from walstream.spark.chunk import (
     Doubtful,
     Relation,
     TableRewritten,
+)
+from walstream.spark.outcome import (
     Unreadable,
 )
 from walstream.spark.reader import _judged

@@ -15,12 +15,14 @@ from walstream.op import Table
 from walstream.spark import task as tasks
 from walstream.spark.chunk import (
     Chunk,
-    ChunkFailed,
-    ChunkPostponed,
-    ChunkRefused,
     Doubtful,
     Relation,
     SnapshotGone,
+)
+from walstream.spark.outcome import (
+    ChunkFailed,
+    ChunkPostponed,
+    ChunkRefused,
     Unreadable,
 )
 from walstream.spark.reader import Database
