@@ -10,7 +10,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -28,7 +27,7 @@ from walstream.control_server import Answer
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.metrics import ERROR, HINT, REPAIR, SOURCE, THEN
 from walstream.options import ALL_DONE, Options
-from walstream.parent import die_with_parent
+from walstream.parent import die_with_parent, take_signals
 from walstream.parts import Backfills, Part, Polls, part_of
 from walstream.positions import LmdbPositions
 from walstream.retry import Backoff
@@ -300,10 +299,7 @@ def main() -> int:
     said = f"{name}/{options.sink}" if options.sink else name
     logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: said})
     stop = Stop(Waker(), config.shutdown_timeout)
-    # the supervisor decides: a terminal's Ctrl-C reaches the whole group
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.request())
+    take_signals(lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)
     # modules and configuration stay: no collection need look at them again
     gc.freeze()

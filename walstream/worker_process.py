@@ -18,6 +18,7 @@ from walstream.control_server import Answer
 from walstream.errors import Transient
 from walstream.metrics import SOURCE
 from walstream.options import ALL_DONE
+from walstream.parent import signals_held
 from walstream.reload import Effective
 from walstream.renewal import Renewal
 from walstream.retry import Backoff
@@ -90,14 +91,15 @@ class WorkerProcess:
         held = self.lent or self.exit_code is not None
         if self._process or held or now < self._start_at:
             return False
-        self._process = subprocess.Popen(
-            # -P: what lies in the folder that it runs in is no module of its
-            [sys.executable, "-P", "-m", "walstream.worker_main"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # librdkafka's threads would have glibc keep a heap for each
-            env={"MALLOC_ARENA_MAX": "2", **os.environ},
-        )
+        with signals_held():
+            self._process = subprocess.Popen(
+                # -P: what lies in the folder that it runs in is no module of its
+                [sys.executable, "-P", "-m", "walstream.worker_main"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # librdkafka's threads would have glibc keep a heap for each
+                env={"MALLOC_ARENA_MAX": "2", **os.environ},
+            )
         if self.sink:  # it catches up with what the sources leave over
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import socket
 import sys
 import threading
@@ -25,7 +24,7 @@ from walstream.config import Config
 from walstream.driver import wire
 from walstream.driver.order import Failed, Finished, Order
 from walstream.errors import WalstreamError
-from walstream.parent import die_with_parent
+from walstream.parent import die_with_parent, take_signals
 from walstream.spark import session
 from walstream.spark.leash import Leash
 from walstream.spark.session import Spark
@@ -120,8 +119,7 @@ def main() -> int:
     die_with_parent(told["parent"])
     config = Config.from_json(told["config"])
     logs.configure(told["log_level"], config.secrets.scrub)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's: the supervisor decides
-    signal.signal(signal.SIGTERM, _leave)
+    take_signals(_leave)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     with socket.socket(fileno=told["listener"]) as listener:
         try:

@@ -20,6 +20,7 @@ import structlog
 from walstream.config import Config
 from walstream.driver import wire
 from walstream.metrics import ERROR
+from walstream.parent import signals_held
 from walstream.retry import Backoff
 
 _END_S: Final = 6.0
@@ -82,12 +83,13 @@ class Keeper:
             return
         self._selector.unregister(listener)
         self._listening = False
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "walstream.driver"],
-            stdin=subprocess.PIPE,
-            stdout=2,  # standard error: py4j and what it starts may print
-            pass_fds=[listener.fileno()],
-        )
+        with signals_held():
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "walstream.driver"],
+                stdin=subprocess.PIPE,
+                stdout=2,  # standard error: py4j and what it starts may print
+                pass_fds=[listener.fileno()],
+            )
         self._process = process
         self._started_at = time.monotonic()
         order = {
