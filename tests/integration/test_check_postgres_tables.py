@@ -206,6 +206,19 @@ def test_a_pattern_that_matches_nothing_is_named_with_what_may_be_meant(
     assert not of(look(database.dsn, tables=["public.?"]), "pattern")
 
 
+def test_a_publication_without_tables_is_named(database: Database) -> None:
+    publish(database, "walstream", "")
+    finding = one(look(database.dsn, tables=[]), "publication-empty", Severity.WARNING)
+    assert finding.subject == "publication walstream"
+    after = cured(database, "publication-empty", tables=[])
+    assert "public.t" in after.captured
+    # `run` fills it where `tables` says with what
+    database.execute("ALTER PUBLICATION walstream DROP TABLE t")
+    assert not of(look(database.dsn, tables=["public.*"]), "publication-empty")
+    database.execute("ALTER PUBLICATION walstream ADD TABLES IN SCHEMA public")
+    assert not of(look(database.dsn, tables=[]), "publication-empty")
+
+
 def test_operations_that_are_not_published_are_named(database: Database) -> None:
     database.execute("CREATE TABLE k (a int); INSERT INTO k VALUES (1)")
     publish(database, "walstream", "FOR TABLE t, k WITH (publish = 'insert')")

@@ -674,6 +674,23 @@ def test_a_pattern_that_matches_nothing_is_said_once_by_run(database: Database) 
     assert said[0]["log_level"] == "warning"
 
 
+def test_a_publication_without_tables_is_said_by_run(database: Database) -> None:
+    execute(database, ["CREATE TABLE shop (id int PRIMARY KEY)"])
+    execute(database, ["CREATE PUBLICATION walstream"])
+    with connect(database.dsn) as connection, capture_logs() as logs:
+        made = capture(database, [], [])
+        made.establish(connection)
+        made.extend(connection, catalog.tables(connection))
+        execute(database, [logs[0]["repair"]])
+        made.extend(connection, catalog.tables(connection))
+        assert len(logs) == 1
+        begun = capture(database, [], [])
+        begun.resume(connection, made.remembered, catalog.tables(connection))
+    (said,) = logs
+    assert said["event"] == "publication publishes no table: nothing comes to Kafka"
+    assert (said["publication"], said["log_level"]) == ("walstream", "warning")
+
+
 def test_before_the_first_slot_no_table_is_new(database: Database) -> None:
     """Publications that a reset left: what they lack now, a backfill reads whole."""
     with watching(database, "patterns") as (connection, _, _):

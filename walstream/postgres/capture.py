@@ -112,6 +112,7 @@ class Capture:
             if self.name not in found:
                 raise self._not_there(facts)
             self.watch.begin(connection, {self.name: found[self.name]})
+            self._tell_of_nothing(found[self.name], facts)
             return
         plan = publication.plan(self.patterns, facts)
         with connection.transaction():
@@ -192,6 +193,8 @@ class Capture:
         """Add tables that match and are not in; remember what changed."""
         found = publication.find(connection, self.watch.names)
         main = found.get(self.name)
+        if main is not None and not self.patterns:
+            self._tell_of_nothing(main, facts)
         if not self.patterns or main is None or main.all_tables:
             return
         inserts = found.get(publication.insert_only(self.name))
@@ -211,6 +214,20 @@ class Capture:
         for table in plan.insert_only:
             culprits = identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
+
+    def _tell_of_nothing(
+        self, made: Publication, facts: Mapping[str, TableFacts]
+    ) -> None:
+        if not made.empty:
+            self._teller.forget(made.name)
+            return
+        self._teller.warn(
+            made.name,
+            f"publication {publication.EMPTY}",
+            hint="add tables to it; or say in `tables` what to capture",
+            repair=Repair(sql=publication.filling(made.name, facts)),
+            kind="publication",
+        )
 
     def _tell_of_no_identity(
         self, table: TableFacts, culprits: Iterable[TableFacts], *, read: bool

@@ -48,6 +48,11 @@ class Publication:
     # by the schema's oid: its row's oid and xmin
     schema_rows: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
+    @property
+    def empty(self) -> bool:
+        """Tell whether it publishes nothing, and will not by itself."""
+        return not (self.all_tables or self.schemas or self.tables)
+
     def names(self, table: TableFacts) -> bool:
         """Tell whether the table was added by its name."""
         return table.full_name in self.tables.values()
@@ -62,6 +67,8 @@ class Publication:
         )
 
 
+EMPTY: Final = "publishes no table: nothing comes to Kafka"
+_EVERY_TABLE: Final = ("*.*",)
 # Not from pg_publication_tables, which opens each table and waits for its lock.
 _PUBLICATIONS: Final = """
 SELECT p.pubname, p.oid::bigint, p.puballtables, p.pubinsert, p.pubupdate,
@@ -207,6 +214,12 @@ def removal(name: str, tables: Iterable[TableFacts]) -> str:
 
 def _table_list(tables: Iterable[TableFacts]) -> str:
     return ", ".join(f"ONLY {quote.name(table.schema, table.name)}" for table in tables)
+
+
+def filling(name: str, facts: Mapping[str, TableFacts]) -> str:
+    """Write what adds all tables that can be published whole; "": there is none."""
+    every = plan(_EVERY_TABLE, facts).identified
+    return addition(name, every) if every else ""
 
 
 def execute(connection: Connection, statement: str) -> None:

@@ -30,9 +30,23 @@ def look(seen: Seen) -> Iterator[Finding]:
         if made := seen.found.get(name):
             yield from _operations(seen, made, expected)
             yield from _roots(seen, made)
+    yield from _nothing(seen)
     yield from _filters(seen)
     if seen.source.tables and seen.step is not None:
         yield from _rights(seen)
+
+
+def _nothing(seen: Seen) -> Iterator[Finding]:
+    made = seen.found.get(seen.capture.name)
+    if seen.source.tables or made is None or not made.empty:
+        return
+    yield warning(
+        "publication-empty",
+        f"publication {made.name}",
+        publication.EMPTY,
+        "add the tables that you want; or say in `tables` what to capture",
+        Repair(sql=publication.filling(made.name, seen.facts)),
+    )
 
 
 def _operations(seen: Seen, made: Publication, expected: str) -> Iterator[Finding]:
