@@ -1,5 +1,6 @@
 """An instance's workers: one for each source, and for each sink that is detached."""
 
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -7,6 +8,7 @@ import structlog
 
 from walstream.away.note import AWAY
 from walstream.config import Config, PostgresSource
+from walstream.config.topology import check_slots
 from walstream.meter import added
 from walstream.worker_process import WorkerProcess
 
@@ -52,14 +54,25 @@ class Fleet:
         for worker in self.workers:
             if worker.lent or worker.retired:
                 continue
+            configured = self._config.sources[worker.source].sinks
             for sink, told in worker.state.get("away", {}).items():
                 name = f"{worker.source}/{sink}"
-                if told["phase"] == AWAY and name not in self.away:
+                # one that drains for a reload still tells of a sink that is gone
+                wanted = told["phase"] == AWAY and sink in configured
+                if wanted and name not in self.away:
                     self.away[name] = self._make(worker.source, sink)
         for name, own in list(self.away.items()):
             if own.exit_code is not None and own.pid is None:
                 self._back[name] = self.counted(own)
                 del self.away[name]  # if the sink is still away, it is started again
+
+    def may_start(self, worker: WorkerProcess) -> bool:
+        """Tell whether nobody has its state: it clears up behind a lost sink."""
+        return bool(worker.sink) or not any(
+            one.retired and one.pid is not None
+            for one in self.away.values()
+            if one.source == worker.source
+        )
 
     def counted(self, worker: WorkerProcess) -> dict[str, Any]:
         """Give what a worker counted, with those of its name before it."""
@@ -88,7 +101,8 @@ class Fleet:
             source = config.sources.get(one.source)
             if source is None or (one.sink and one.sink not in source.sinks):
                 if not one.sink:
-                    yield _farewell(before, one.source), (f"sources.{one.source}",)
+                    said = _farewell(before, one.source, config)
+                    yield said, (f"sources.{one.source}",)
                 one.retire()
             elif (changes := one.take(config, asked=asked)) and not one.sink:
                 yield f"source {one.source!r} begins again", tuple(changes)
@@ -98,11 +112,15 @@ class Fleet:
         self.workers.sort(key=lambda one: one.name)
 
 
-def _farewell(before: Config, name: str) -> str:
+def _farewell(before: Config, name: str, after: Config) -> str:
     """Say that a source ends, and what it leaves on its server."""
     source = before.sources[name]
     if not isinstance(source, PostgresSource):
         return f"source {name!r} ends"
+    for other, heir in after.sources.items():
+        # nobody is to drop it then: a source that only got another name, say
+        if any(check_slots({name: source, other: heir}, os.environ)):
+            return f"source {name!r} ends; source {other!r} names slot {source.slot!r}"
     return (
         f"source {name!r} ends; its slot {source.slot!r} keeps WAL until it is dropped:"
         f" SELECT pg_drop_replication_slot('{source.slot}');"

@@ -25,7 +25,10 @@ class Reader(Protocol):
         """Read all of it; raise ConfigError for all that is wrong."""
 
     def references(self) -> Config:
-        """Read anew only what the file refers to by ${file:} and ${env:}."""
+        """Read anew only what the kept file refers to by ${file:} and ${env:}."""
+
+    def keep(self) -> None:
+        """Hear that all goes by what was read last: nothing in it was refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ class Supervisor:
 
     def _start_due(self) -> None:
         for worker in self._fleet.everyone:
-            if not self._signals and worker.start_if_due():
+            may = not self._signals and self._fleet.may_start(worker)
+            if may and worker.start_if_due():
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
                 )
@@ -253,7 +254,7 @@ class Supervisor:
             return Reloaded("it is stopping", Transient.exit_code).answer()
         if self._reader is None:
             return Reloaded("it ends by itself, and reads nothing again", 2).answer()
-        return self._follow(self._reader.whole, asked=True).answer()
+        return self._follow(self._reader, asked=True).answer()
 
     def _heed_hangup(self) -> None:
         if self._hangup and not self._signals:
@@ -265,7 +266,7 @@ class Supervisor:
         refused = [one for one in self._fleet.workers if one.was_refused]
         if not refused or self._signals or self._reader is None:
             return
-        self._follow(self._reader.references, asked=False)
+        self._follow(self._reader, asked=False)
         for worker in refused:
             if worker.was_refused:  # nothing else was read for it
                 worker.try_again()
@@ -273,19 +274,23 @@ class Supervisor:
     def _heed_refused_sinks(self) -> None:
         """Read passwords anew, now and then, while a sink's client is refused."""
         now = time.monotonic()
-        held = self._signals or self._reader is None or now < self._renew_at
-        if not held and any(one.sink_is_refused for one in self._fleet.everyone):
+        if self._signals or self._reader is None or now < self._renew_at:
+            return
+        if any(one.sink_is_refused for one in self._fleet.everyone):
             self._renew_at = now + _RENEW_S
-            if self._reader is not None:
-                self._follow(self._reader.references, asked=False)
+            self._follow(self._reader, asked=False)
 
-    def _follow(self, read: Callable[[], Config], *, asked: bool) -> Reloaded:
-        """Go by what is read; by what was, if that cannot be."""
+    def _follow(self, reader: Reader, *, asked: bool) -> Reloaded:
+        """Go by what is read; by what was, if that cannot be.
+
+        Where somebody `asked`, the whole file is read.
+        """
         before = self._config
         try:
-            config = read()
+            config = reader.whole() if asked else reader.references()
             refuse_unsupported(config)
             self._faces.follow(config)
+            reader.keep()
         except WalstreamError as error:
             problem = before.secrets.scrub(str(error))
             _log.error(

@@ -11,7 +11,7 @@ from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream
+from tests.running import Walstream, toml
 from tests.verbs import as_json, verb
 from tests.waiting import wait_until
 
@@ -79,6 +79,26 @@ def insert(database: Database, first: int, last: int, text: str = "x") -> None:
 def slots(database: Database) -> list[str]:
     query = "SELECT slot_name FROM pg_replication_slots WHERE database = %s ORDER BY 1"
     return [name for (name,) in database.fetch(query, database.name)]
+
+
+def test_a_reload_may_take_a_detached_sink_away(database: Database, pair: Pair) -> None:
+    walstream = pair.walstream.start().streaming()
+    insert(database, 1, 3)
+    pair.same(3)
+    insert(database, 4, 4, LARGE)
+    walstream.until("trying again")
+    insert(database, 5, 50_000)  # its worker ends later than the source's own
+
+    walstream.others = {}
+    walstream.configuration.write_text(toml(walstream.document()), "utf-8")
+    assert verb(walstream.configuration, "reload").returncode == 0
+    wait_until(lambda: slots(database) == [walstream.slot], 30, "its slot is gone")
+    insert(database, 50_001, 50_003)
+    names = [record.name for record in pair.first.count(50_003)]
+    assert len(set(names)) == 50_003
+    assert walstream.terminate() == 0
+    assert not walstream.said("defect")
+    assert not walstream.said("in use by process")
 
 
 def test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair(

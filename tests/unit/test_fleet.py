@@ -1,8 +1,9 @@
-"""Which workers there are to be. No process is started here."""
+"""Which workers there are to be."""
 
 from typing import Any
 
 from tests.unit.test_reload import config
+from tests.waiting import wait_until
 from walstream.config import Config
 from walstream.fleet import Fleet
 
@@ -57,6 +58,39 @@ def test_one_that_is_lent_is_not_started_at_a_reload() -> None:
     fleet.workers[0].lend()
     take(fleet, config())
     assert not fleet.workers[0].start_if_due()
+
+
+def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
+    fleet = Fleet(without("shop"), {})
+    made = without("shop").model_dump(mode="json")
+    made["sources"]["late"] = made["sources"].pop("app")  # another name
+    (farewell, _), _ = take(fleet, Config.model_validate(made))
+    assert farewell == "source 'app' ends; source 'late' names slot 'walstream'"
+
+
+def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
+    fleet = Fleet(config(), {})
+    _, shop = fleet.workers
+    shop.state = {"away": {"log": {"phase": "away"}}}
+    fleet.follow_sinks()
+    away = fleet.away["shop/log"]
+    assert away.start_if_due()
+    made = config().model_dump(mode="json")
+    made["sources"]["shop"]["sinks"] = ["kafka"]
+    take(fleet, Config.model_validate(made))
+    assert [fleet.may_start(one) for one in fleet.workers] == [True, False]
+    away.kill()
+
+    def ended() -> bool:
+        away.reap(stopping=False)
+        return away.pid is None
+
+    wait_until(ended, 10, "it ended")
+    assert fleet.may_start(shop)
+    # until the source's own has ended it tells of a sink that it has no more
+    for _ in range(2):
+        fleet.follow_sinks()
+        assert not fleet.away
 
 
 def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -> None:

@@ -37,19 +37,23 @@ class Again:
     """A configuration that can be read again, with what the command line says."""
 
     def __init__(self, written: Written, overrides: Mapping[str, Any]) -> None:
-        self._written = written
+        self._written = written  # that all goes by
+        self._read = written
         self._overrides = dict(overrides)
 
     def whole(self) -> Config:
         """Read the file, and what it refers to."""
-        written = self._written.again()
-        config = self._overridden(written)
-        self._written = written
-        return config
+        self._read = self._written.again()
+        return self._overridden(self._read)
 
     def references(self) -> Config:
-        """Read what it refers to, as the file was when it was last read."""
-        return self._overridden(self._written)
+        """Read what it refers to, as the file was when it was last kept."""
+        self._read = self._written
+        return self._overridden(self._read)
+
+    def keep(self) -> None:
+        """Have `references` go by the file as it was read last: all goes by it."""
+        self._written = self._read
 
     def _overridden(self, written: Written) -> Config:
         return written.config().model_copy(update=self._overrides)
