@@ -52,6 +52,7 @@ def stored_of(positions: LmdbPositions, slot: str) -> Stored:
         intent=intent is not None and intent["slot"] == slot,
         consistent_point=(intent or {}).get("consistent_point"),
         given=given_of(positions),
+        slot=slot,
     )
 
 

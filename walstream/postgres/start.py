@@ -40,6 +40,7 @@ class Stored:
     intent: bool = False  # noted before publication and slot were created
     consistent_point: Lsn | None = None  # of the slot that the intent led to
     given: Given | None = None  # to sinks, as far as is known
+    slot: str = ""  # that the source names now, if that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def decide(
     if slot is not None:
         check_ours(slot, server)
     if stored.position is not None:
-        return _resume(stored.position, slot, server, reset)
+        named = stored.slot or stored.position.slot
+        return _resume(stored.position, named, slot, server, reset)
     if slot is None:
         if stored.consistent_point is not None:
             raise SlotLost(
@@ -133,7 +135,7 @@ def check_ours(slot: Slot, server: Server) -> None:
 
 
 def _resume(
-    position: Position, slot: Slot | None, server: Server, reset: Repair
+    position: Position, named: str, slot: Slot | None, server: Server, reset: Repair
 ) -> Decision:
     resume = position.resume
     if position.system_identifier != server.system_identifier:
@@ -148,6 +150,14 @@ def _resume(
             f"the position {show(resume)} belongs to the database"
             f" {position.database!r}, this is {server.database!r}",
             hint=f"correct the dsn; if the change is meant, reset the source: {_GAP}",
+            repair=reset,
+        )
+    if slot is None and named != position.slot:
+        raise SlotLost(
+            f"the position {show(resume)} belongs to the slot {position.slot!r}, the"
+            f" source names {named!r}, which is not there",
+            hint="correct `slot`, or give this source a `state` folder of its own; if"
+            f" the change is meant, reset the source: {_GAP}",
             repair=reset,
         )
     if slot is None:

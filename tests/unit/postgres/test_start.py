@@ -160,6 +160,13 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
             ["'other'", "'walstream'"],
             id="another slot",
         ),
+        pytest.param(
+            Stored(position=POSITION, slot="renamed"),
+            None,
+            SlotLost,
+            ["belongs to the slot 'walstream'", "names 'renamed'", "correct `slot`"],
+            id="another slot that is not there",
+        ),
     ],
 )
 def test_start_stops_and_says_how_to_repair(
@@ -169,6 +176,7 @@ def test_start_stops_and_says_how_to_repair(
         run(stored, slot)
     assert stopped.value.exit_code == kind.exit_code
     assert all(part in str(stopped.value) for part in said)
+    assert ("gone" in str(stopped.value)) == ("gone" in said)
     assert stopped.value.repair.command.startswith("walstream ")
 
 
