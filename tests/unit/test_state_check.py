@@ -132,7 +132,7 @@ def test_what_a_source_keeps_is_read(source: Path) -> None:
     known, findings = look_at_source(source, "walstream")
     assert not findings
     assert known == Known(
-        stored=Stored(POSITION, intent=True),
+        stored=Stored(POSITION, intent=True, slot="walstream"),
         publications={"walstream": {"oid": 1}},
         topics={"topics/kafka/t": {"partitions": 1, "identity": "x"}},
         current_at=5.5,
