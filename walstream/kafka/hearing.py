@@ -29,11 +29,14 @@ _TLS: Final = KafkaError._SSL  # noqa: SLF001 - likewise
 _NAME: Final = KafkaError._RESOLVE  # noqa: SLF001 - likewise
 _CUT: Final = KafkaError._TRANSPORT  # noqa: SLF001 - likewise
 _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
-TELLING: Final = (*LOGIN, _TLS, _NAME, _CUT)
+_GARBLED: Final = KafkaError._BAD_MSG  # noqa: SLF001 - likewise
+TELLING: Final = (*LOGIN, _TLS, _NAME, _GARBLED, _CUT)
 """Codes that tell a cause, the most telling first."""
 _UNVERIFIED: Final = "certificate verify failed"
 _OPENSSL: Final = "SSL routines"
 _log = structlog.get_logger()
+_SIZE: Final = re.compile(r"^(?:\w+://)?(\S+)/\S+: .*Invalid response size (-?\d+)")
+_LARGEST: Final = 100_000_000  # bytes of an answer of Kafka: librdkafka's own bound
 _LISTENER: Final = "see that security.protocol is that of the broker's listener"
 # what a code's words contain, and what then is to be done; "" fits all that is left
 _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
@@ -101,10 +104,26 @@ def unreached(error: KafkaError) -> str:
 def outage(error: KafkaError) -> Outage:
     """Say what keeps a client from its brokers, and what to do."""
     text, code = unreached(error), _code(error)
+    if stranger := _stranger(error):
+        return stranger
     for part, hint in _CURES.get(code, ()):
         if part in text:
             return Outage(text, hint, refused=code in {*LOGIN, _TLS})
     return Outage(text, "walstream tries again by itself")
+
+
+def _stranger(error: KafkaError) -> Outage | None:
+    """Say that another program has the port; None: it is a broker, as far as is known.
+
+    librdkafka takes the first letters of what it says for a size, and wants more room.
+    """
+    found = _SIZE.match(error.str())
+    if found is None or 0 <= int(found[2]) <= _LARGEST:
+        return None
+    return Outage(
+        f"what {found[1]} said is no answer of Kafka",
+        f"correct bootstrap.servers: another program listens there; or {_LISTENER}",
+    )
 
 
 def _code(error: KafkaError) -> int:

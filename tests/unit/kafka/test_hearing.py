@@ -1,5 +1,10 @@
 """Of what librdkafka says of an outage the cause is told, once, with its cure."""
 
+import contextlib
+import logging
+import socket
+import threading
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 from structlog.testing import capture_logs
@@ -14,6 +19,7 @@ AUTHENTICATION = KafkaError._AUTHENTICATION  # noqa: SLF001 - spelt so
 DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
 CUT = KafkaError._TRANSPORT  # noqa: SLF001 - likewise
 TLS = KafkaError._SSL  # noqa: SLF001 - likewise
+GARBLED = KafkaError._BAD_MSG  # noqa: SLF001 - likewise
 UNVERIFIED = (
     "ssl://h:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::"
     "certificate verify failed: broker certificate could not be verified (after 2ms in"
@@ -70,6 +76,12 @@ class Clock:
         (CUT, "x/1: connecting to a PLAINTEXT broker", "security.protocol", False),
         (CUT, "x/1: Connection setup timed out", "firewall", False),
         (DOWN, "1/1 brokers are down", "security.protocol", False),
+        (
+            GARBLED,
+            "x/1: Receive failed: Invalid response size 9 (0..8)",
+            "by itself",
+            False,
+        ),
         (KafkaError.UNKNOWN, "x", "by itself", False),
     ],
 )
@@ -137,3 +149,36 @@ def test_what_librdkafka_says_of_nobody_who_listens() -> None:
     wait_until(heard, 10, "it is heard")
     assert hearing.outage is not None
     assert hearing.outage.why.endswith("failed: Connection refused")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 400 Bad", b"E\0\0\0\x90SFATAL", b"\xff" * 8]
+)
+def test_another_program_at_the_brokers_port_is_called_so(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    with server.accept()[0] as client:
+                        client.recv(100)
+                        client.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        hearing = Hearing(Found())
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        told = {"bootstrap.servers": address, "error_cb": hearing.hear}
+        asking = Producer({**told, "logger": logging.getLogger("librdkafka")})
+
+        def heard() -> str:
+            asking.poll(0.1)
+            return hearing.outage.why if hearing.outage else ""
+
+        wait_until(lambda: "no answer of Kafka" in heard(), 20, "it is told")
+        found = hearing.outage
+        server.shutdown(socket.SHUT_RDWR)
+    assert found is not None
+    assert address in found.why
+    assert "receive.message.max.bytes" not in found.why
+    assert "another program" in found.hint
+    assert "security.protocol" in found.hint
