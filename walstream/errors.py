@@ -86,6 +86,12 @@ class CertificateRefused(ConfigError):
     renewable = True
 
 
+class CommandMissing(ConfigError):
+    """A command cannot be run: its package may be on its way to another version."""
+
+    renewable = True
+
+
 class HistoryError(WalstreamError):
     """Going on would lose or mix changes: an operator has to decide."""
 

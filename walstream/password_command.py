@@ -1,49 +1,105 @@
 """Passwords that a command prints: tokens that live for minutes, a vault's leases.
 
 The command is run without a shell at each connection, so that no password is older than
-the session that it opens. What it prints is in no log; neither is what it complains.
+the session that it opens. What it prints is in no log; neither is what it complains,
+nor what stands behind its name, which may be a secret.
 """
 
+import contextlib
+import errno
+import os
+import select
 import shlex
+import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from typing import Final
 
-from walstream.errors import ConfigError, Transient
+from walstream.errors import CommandMissing, ConfigError, Transient
 
 _TIMEOUT_S: Final = 30.0
+_LOOK_MS: Final = 50
 _LONGEST: Final = 1 << 16  # bytes; an IAM token has 2,000
+_NOT_THERE: Final = frozenset(
+    {
+        *(errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM),
+        *(errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.E2BIG),
+    }
+)
 
 
 def output_of(command: Sequence[str], key: str = "password_command") -> bytes:
     """Run the command of a key of the configuration, and give what it prints.
 
     Raises ConfigError where it cannot be run at all, and Transient where it fails or
-    takes too long: what it asks may be away.
+    takes too long: what it asks may be away. What it leaves running is not waited for.
     """
-    shown = shlex.quote(command[0])
-    hint = _by_hand(command)
+    shown = f"{key}: {shlex.quote(command[0])}"
+    hint = f"run the {key} by hand as walstream's user"
+    with _started(command, shown, hint) as process:
+        try:
+            printed = _printed(process)
+        finally:
+            if process.poll() is None:  # and what it started, which might wait for ever
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    if printed is None:
+        raise Transient(f"{shown} takes longer than {_TIMEOUT_S:.0f} s", hint=hint)
+    if len(printed) > _LONGEST:
+        raise Transient(f"{shown} prints more than {_LONGEST >> 10} KiB", hint=hint)
+    if code := process.returncode:
+        how = f"code {code}" if code > 0 else f"signal {-code}"
+        raise Transient(f"{shown} ended with {how}", hint=hint)
+    return printed
+
+
+def _started(
+    command: Sequence[str], shown: str, hint: str
+) -> "subprocess.Popen[bytes]":
     try:
-        done = subprocess.run(  # noqa: S603 - it is the operator's
+        return subprocess.Popen(  # noqa: S603 - it is the operator's
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_TIMEOUT_S,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # it asks no terminal, and ends with its children
         )
-    except subprocess.TimeoutExpired:
-        raise Transient(
-            f"{key}: {shown} takes longer than {_TIMEOUT_S:.0f} s", hint=hint
+    except ValueError:
+        raise ConfigError(
+            f"{shown} cannot be run: its words hold a NUL character", hint=hint
         ) from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "its words hold a NUL character"
-        raise ConfigError(f"{key}: {shown} cannot be run: {why}", hint=hint) from None
-    if done.returncode:
-        how = f"code {done.returncode}"
-        if done.returncode < 0:
-            how = f"signal {-done.returncode}"
-        raise Transient(f"{key}: {shown} ended with {how}", hint=hint)
-    return done.stdout[:_LONGEST]
+    except OSError as error:
+        # no process or memory is left, a file system is away: that passes
+        kind = CommandMissing if error.errno in _NOT_THERE else Transient
+        raise kind(f"{shown} cannot be run: {error.strerror}", hint=hint) from None
+
+
+def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
+    """Give what it prints until it ends, or is too much; None: it takes too long.
+
+    Its output may stay open behind it: an agent that it started inherits it.
+    """
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    outlet = process.stdout.fileno()
+    readable = select.poll()  # a process of many files has higher numbers than select's
+    readable.register(outlet, select.POLLIN)
+    printed, deadline, more = b"", time.monotonic() + _TIMEOUT_S, True
+    while len(printed) <= _LONGEST:
+        ended = (
+            process.poll() is not None
+        )  # asked first: it prints no more then
+        if more and readable.poll(0 if ended else _LOOK_MS):
+            read = os.read(outlet, _LONGEST)
+            printed, more = printed + read, bool(read)
+        elif ended:
+            break
+        elif time.monotonic() > deadline:
+            return None
+        elif not more:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_MS / 1000)
+    return printed
 
 
 def password_of(command: Sequence[str]) -> str:
@@ -57,10 +113,6 @@ def password_of(command: Sequence[str]) -> str:
         raise Transient(
             f"password_command: {shlex.quote(command[0])} printed no password in its"
             " first line",
-            hint=_by_hand(command),
+            hint="run the password_command by hand as walstream's user",
         )
     return password
-
-
-def _by_hand(command: Sequence[str]) -> str:
-    return f"run it by hand as walstream's user: {shlex.join(command)}"
