@@ -86,9 +86,7 @@ def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
     readable.register(outlet, select.POLLIN)
     printed, deadline, more = b"", time.monotonic() + _TIMEOUT_S, True
     while len(printed) <= _LONGEST:
-        ended = (
-            process.poll() is not None
-        )  # asked first: it prints no more then
+        ended = process.poll() is not None  # asked first: it prints no more then
         if more and readable.poll(0 if ended else _LOOK_MS):
             read = os.read(outlet, _LONGEST)
             printed, more = printed + read, bool(read)

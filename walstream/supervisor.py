@@ -35,7 +35,6 @@ from walstream.reload import Reader, Reloaded, own_changes
 from walstream.snapshot import Snapshot
 from walstream.status import of_run
 from walstream.supported import refuse_unsupported
-from walstream.worker_process import GRACE_S
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
@@ -345,7 +344,7 @@ class Supervisor:
         if self._signals == self._passed_on:
             return
         at_once = self._signals > 1
-        drain_s = self._config.shutdown_timeout + GRACE_S
+        drain_s = max((one.drain_s for one in self._fleet.everyone), default=0.0)
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = self._signals
         self._notifier.stopping(drain_s)

@@ -16,7 +16,7 @@ import structlog
 from walstream.config import Config
 from walstream.control_server import Answer
 from walstream.errors import Transient
-from walstream.metrics import SOURCE
+from walstream.metrics import ERROR, SOURCE
 from walstream.options import ALL_DONE
 from walstream.parent import signals_held
 from walstream.reload import Effective
@@ -56,6 +56,8 @@ class WorkerProcess:
         self.exit_code: int | None = None  # final: it is not started again
         self.lent = False  # to another command, which uses the source's state
         self.retired = False  # its source, or sink, is configured no more
+        # by what its process was started with, whatever was read since
+        self.drain_s = config.shutdown_timeout + GRACE_S
         self._renewed_at = 0.0  # it was asked to end, for another configuration
         self._effective: Effective | None = None  # what its process was started with
         self._renewal = Renewal(config.reload_grace)
@@ -91,19 +93,20 @@ class WorkerProcess:
         held = self.lent or self.exit_code is not None
         if self._process or held or now < self._start_at:
             return False
-        with signals_held():
-            self._process = subprocess.Popen(
-                # -P: what lies in the folder that it runs in is no module of its
-                [sys.executable, "-P", "-m", "walstream.worker_main"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                # librdkafka's threads would have glibc keep a heap for each
-                env={"MALLOC_ARENA_MAX": "2", **os.environ},
+        try:
+            self._process = _new_process()
+        except OSError as error:  # no process or memory is left: the others go on
+            self._start_at = now + self._backoff.next()
+            _log.error(
+                "a worker cannot be started, trying again",
+                **{SOURCE: self.name, ERROR: error.strerror},
             )
+            return False
         if self.sink:  # it catches up with what the sources leave over
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
         self._started_at = now
+        self.drain_s = self._config.shutdown_timeout + GRACE_S
         self._died_with = None
         self._stalls = StallWatch()
         self._effective = Effective.of(self._config, self.source)
@@ -241,8 +244,7 @@ class WorkerProcess:
     def hurry(self) -> None:
         """Kill one that drains for too long to be lent, or to begin again."""
         since = self._lent_at if self.lent else self._renewed_at
-        drain_s = self._config.shutdown_timeout + GRACE_S
-        if since and time.monotonic() > since + drain_s:
+        if since and time.monotonic() > since + self.drain_s:
             self.kill()
 
     def give_up(self) -> None:
@@ -395,4 +397,16 @@ class WorkerProcess:
             **{SOURCE: self.name},
             exit_code=self._died_with,
             wait_s=round(wait_s, 1),
+        )
+
+
+def _new_process() -> "subprocess.Popen[bytes]":
+    with signals_held():
+        return subprocess.Popen(
+            # -P: what lies in the folder that it runs in is no module of its
+            [sys.executable, "-P", "-m", "walstream.worker_main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # librdkafka's threads would have glibc keep a heap for each
+            env={"MALLOC_ARENA_MAX": "2", **os.environ},
         )

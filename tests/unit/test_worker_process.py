@@ -1,6 +1,9 @@
 """What a supervisor makes of a worker's words. How it ends: tests/fault."""
 
+import errno
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -118,3 +121,34 @@ def test_a_sink_that_is_refused_for_its_credentials_is_noticed(
         assert worker.sink_is_refused == refused
     end(worker)
     assert not worker.sink_is_refused
+
+
+def test_one_that_cannot_be_started_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    made = WorkerProcess(config(), "app", {})
+    with monkeypatch.context() as full:
+        full.setattr(subprocess, "Popen", refused)
+        assert not made.start_if_due()
+        assert made.exit_code is None
+    assert not made.start_if_due()  # it waits a little
+    wait_until(made.start_if_due, 10, "it was started")
+    end(made)
+
+
+def test_one_that_drains_has_the_time_that_it_was_started_with(
+    worker: WorkerProcess,
+) -> None:
+    shorter = config().model_copy(update={"shutdown_timeout": 1.0})
+    assert worker.take(shorter) == ["shutdown_timeout"]
+    worker._renewed_at -= 15  # noqa: SLF001 - time went by
+    worker.hurry()
+    assert worker._process is not None  # noqa: SLF001
+    time.sleep(0.2)
+    assert worker._process.poll() != -signal.SIGKILL  # noqa: SLF001
+    worker._renewed_at -= 30  # noqa: SLF001 - all of its time
+    worker.hurry()
+    assert worker._process.wait(10) is not None  # noqa: SLF001

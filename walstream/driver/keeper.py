@@ -83,13 +83,20 @@ class Keeper:
             return
         self._selector.unregister(listener)
         self._listening = False
-        with signals_held():
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "walstream.driver"],
-                stdin=subprocess.PIPE,
-                stdout=2,  # standard error: py4j and what it starts may print
-                pass_fds=[listener.fileno()],
+        try:
+            with signals_held():
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "walstream.driver"],
+                    stdin=subprocess.PIPE,
+                    stdout=2,  # standard error: py4j and what it starts may print
+                    pass_fds=[listener.fileno()],
+                )
+        except OSError as error:  # no process or memory is left: who connected waits
+            self._start_at = time.monotonic() + self._backoff.next()
+            _log.warning(
+                "Spark cannot be started, trying again", **{ERROR: error.strerror}
             )
+            return
         self._process = process
         self._started_at = time.monotonic()
         order = {
