@@ -11,10 +11,13 @@ import pytest
 import yaml
 
 from tests.cover_own import ROOT
+from walstream.http.catalog import METRICS
 
 CASES: Final = ROOT / "tests" / "data" / "prometheus"
 RULES: Final = ROOT / "packaging" / "prometheus" / "walstream.rules.yml"
 OPERATIONS: Final = ROOT / "docs" / "operations.md"
+
+OF_PROMETHEUS: Final = {"job", "instance", "alertname", "alertstate"}
 
 Prove = Callable[[str, str], subprocess.CompletedProcess[str]]
 
@@ -74,6 +77,28 @@ def test_no_rule_can_be_mute_unseen(prove: Prove, name: str) -> None:
                     one["expr"] = f"({rule['expr']}) and on () vector(1) > 2"
         done = prove(name, yaml.safe_dump(mute))
         assert done.returncode != 0, f"{alert} never rings, and no case sees it"
+
+
+def test_the_rules_ask_for_what_is_served() -> None:
+    for alert, rule in alerts(RULES.read_text("utf-8")).items():
+        asked = set(re.findall(r"\bwalstream_\w+", rule["expr"]))
+        assert asked <= METRICS.keys(), alert
+        labels = OF_PROMETHEUS.union(*(METRICS[name].labels for name in asked))
+        told = re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])
+        kept = re.findall(r"\b(?:on|by) \((.*?)\)", rule["expr"])
+        used = {*told, *(one for names in kept for one in names.split(", "))}
+        assert used - {""} <= labels, alert
+
+
+def test_the_cases_give_what_is_served() -> None:
+    cases = yaml.safe_load((CASES / "walstream.test.yml").read_text("utf-8"))
+    for case in cases["tests"]:
+        for one in case["input_series"]:
+            name, _, braced = one["series"].partition("{")
+            if name == "up":
+                continue
+            labels = set(re.findall(r"(\w+)=", braced)) - OF_PROMETHEUS
+            assert labels <= set(METRICS[name].labels), one["series"]
 
 
 def test_the_document_tells_of_every_alert() -> None:
