@@ -6,19 +6,26 @@ admin client, reader and Spark task: `prepared` makes the callback of it.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+import structlog
+
 from walstream import extension
 from walstream.config.oauth import PROPERTY, OAuth
 from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.metrics import ERROR, HINT
 from walstream.password_command import output_of
 
 _AWS: Final = "aws_msk_iam_sasl_signer"
 _LIFE_S: Final = 300.0  # of a token that does not say
+_FAR: Final = 5e11  # beyond the year 9999: milliseconds
+_EXTENSION: Final = re.compile(r"(?!auth$)[A-Za-z]+")  # RFC 7628
+_log = structlog.get_logger()
 
 Token = tuple[str, float] | tuple[str, float, str, dict[str, str]]
 """The token, when it expires (unix seconds), and whom it is for, with extensions."""
@@ -40,16 +47,30 @@ def prepared(properties: Mapping[str, Any]) -> dict[str, Any]:
     first = [_made(make)]
 
     def next_token(_config: str) -> Token:
-        return first.pop() if first else _made(make)
+        return first.pop() if first else _again(make)
 
     given["oauth_cb"] = next_token
     return given
 
 
-def _made(make: Callable[[], Token]) -> Token:
-    """Make one; a stranger's own words may be a secret, and are not passed on."""
+def _again(make: Callable[[], Token]) -> Token:
+    """Make the next one; librdkafka asks anew in 10 s, but does not say why."""
     try:
-        return make()
+        return _made(make)
+    except WalstreamError as error:
+        told = {ERROR: str(error.args[0]), HINT: error.hint}
+        _log.warning("there is no new token for Kafka: the last one stays", **told)
+        raise
+
+
+def _made(make: Callable[[], Token]) -> Token:
+    """Make one that librdkafka takes: what it refuses is told as another error later.
+
+    A stranger's own words may be a secret, and are not passed on.
+    """
+    try:
+        token = make()
+        _refuse(token[0], float(token[1]), *token[2:])
     except WalstreamError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises
@@ -57,6 +78,23 @@ def _made(make: Callable[[], Token]) -> Token:
             f"oauth: no token could be made: {type(error).__name__}",
             hint="walstream tries again by itself",
         ) from None
+    return token
+
+
+def _refuse(
+    token: object, until: float, _principal: str = "", extensions: Any = None
+) -> None:
+    problem = ""
+    if not isinstance(token, str) or not token:
+        problem = "what was made is no token"
+    elif not until > time.time():  # nor is NaN
+        problem = "the token has expired already: is this machine's clock right?"
+    elif until > _FAR:
+        problem = "when the token expires is to be told in seconds since 1970"
+    elif not all(map(_EXTENSION.fullmatch, extensions or {})):
+        problem = "the name of an extension is not of letters alone"
+    if problem:
+        raise Transient(f"oauth: {problem}", hint="walstream tries again by itself")
 
 
 def _maker(oauth: OAuth) -> Callable[[], Token]:
@@ -81,15 +119,16 @@ def _of_command(command: list[str]) -> Token:
         if until is None:
             until = time.time() + float(told.get("expires_in", _LIFE_S))
         extensions = {str(k): str(v) for k, v in told.get("extensions", {}).items()}
-        principal = str(told.get("principal", ""))
+        principal, until = str(told.get("principal", "")), float(until)
     except (ValueError, TypeError, KeyError, AttributeError):
         token = None
     if not isinstance(token, str) or not token:
         raise Transient(
-            f'{what}: it prints no {{"token": "…", "expires_in": 300}}',
+            f'{what}: it prints no {{"token": "…", "expires_in": 300}}, or an'
+            " expires_at in seconds",
             hint="run it by hand as walstream's user",
         )
-    return token, float(until), principal, extensions
+    return token, until, principal, extensions
 
 
 def _of_aws() -> Callable[[str], Token]:

@@ -44,6 +44,10 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
         LOGIN,
         (
             ("nsupported", "correct sasl.mechanism: the broker takes another"),
+            *(
+                (said, "see that `oauth` makes tokens which the broker takes")
+                for said in ("OAUTHBEARER", "invalid_token")
+            ),
             (
                 "",
                 (

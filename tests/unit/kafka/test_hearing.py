@@ -59,6 +59,13 @@ class Clock:
         (TLS, UNVERIFIED, "ssl.ca.location", True),
         (TLS, "x/1: sslv3 alert certificate unknown", "ssl.key.location", True),
         (TLS, "x/1: client SSL authentication might be", "ssl.key.location", True),
+        (
+            AUTHENTICATION,
+            "Failed to acquire SASL OAUTHBEARER token: …",
+            "`oauth` makes",
+            True,
+        ),
+        (AUTHENTICATION, 'x/1: {"status":"invalid_token"}', "`oauth` makes", True),
         (KafkaError._RESOLVE, "x/1: Failed to resolve", "DNS", False),  # noqa: SLF001
         (
             CUT,
