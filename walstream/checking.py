@@ -178,7 +178,7 @@ class _Checker:
         known, damage = Known(), list[Finding]()
         if self.folder is not None:
             known, damage = state_check.look_at_source(self.folder / name, "")
-        found = [*damage, *chained_checks.inspect(source)]
+        found = [*damage, *chained_checks.inspect(name, source)]
         for sink, config in Routers(self.config, name).configs.items():
             topics = chained_checks.topics(source, sink, known.topics)
             wanted = WantedTopics(topics, known.topics, chained=True)

@@ -65,7 +65,7 @@ class _AskingEyes:
     ) -> tuple[KeptRecords, GroupSight]:
         del told
         folder = Path(self.config.state) / name
-        return kept_of_chained(folder), group_of(source)
+        return kept_of_chained(folder), group_of(name, source)
 
     def health(
         self, source: PostgresSource, told: Told

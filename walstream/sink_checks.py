@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from walstream.config import KafkaSink
+from walstream.config.tls import confined
 from walstream.finding import Finding
 from walstream.kafka import checks
 from walstream.kafka.checks import WantedSink
@@ -42,7 +43,9 @@ class SinkChecks:
         }
         topics = {*wanted.topics, *(() if wanted.all_known else kept)}
         if name not in self._clusters:
-            self._clusters[name] = Cluster(client_properties(sink.producer))
+            self._clusters[name] = Cluster(
+                client_properties(sink.producer), confined(name, sink)
+            )
         asked = WantedSink(
             name,
             sink.producer,

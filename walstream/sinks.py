@@ -18,6 +18,7 @@ from walstream.config import (
 from walstream.config import KafkaSink as KafkaSinkConfig
 from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
+from walstream.config.tls import confined
 from walstream.dry_sink import DrySink
 from walstream.handled_sink import Batching, HandledSink
 from walstream.handlers.chain import Chain
@@ -216,6 +217,7 @@ class SinkSet:
             creation(config),
             accept=self._accept(sink),
             met=lambda name: self._read(kept.document_name(sink, name)) is not None,
+            confined=confined(sink, config),
         )
 
     def _accept(self, sink: str) -> Callable[[Topic], None]:

@@ -10,18 +10,21 @@ from walstream.errors import Transient
 from walstream.finding import Finding, warning
 from walstream.kafka.kept import document_name
 from walstream.kafka.remark import listed
+from walstream.kafka.whereabouts import BrokersElsewhere
 
 
-def inspect(source: KafkaSource) -> Iterator[Finding]:
+def inspect(name: str, source: KafkaSource) -> Iterator[Finding]:
     """Look at the upstream brokers, topics, and the group."""
     subject = f"brokers {source.consumer.get('bootstrap.servers', '')}"
-    found = sight.look(source)
+    found = sight.look(name, source)
     if (error := found.unreachable) is not None:
         code = "upstream-unreachable"
         if isinstance(error, Transient):
             why = "run would wait for them; records stay in their topics meanwhile"
             yield Finding.waits(error, code, subject, why)
         else:
+            if isinstance(error, BrokersElsewhere):
+                code = "brokers-elsewhere"
             yield Finding.of(error, code, subject)
         return
     if (lost := found.lost) is not None:

@@ -17,6 +17,7 @@ from walstream.chaining.leash import Window
 from walstream.chaining.offsets import Portion
 from walstream.chaining.record import SOURCE_HEADER, Header, Table, source_in, timestamp
 from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.tls import confined
 from walstream.errors import (
     NO_REPAIR,
     ConfigError,
@@ -328,6 +329,7 @@ class Outlet:
                 # aside goes what has no order
                 grown="" if partitions == _ANY else _GROWN,
                 met=self._met,
+                confined=confined(self.name, self._config),
             )
         return self._topics[partitions]
 

@@ -13,6 +13,7 @@ from walstream.config import KafkaSource
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.kafka.described import Described
 from walstream.kafka.group import offset_repair
+from walstream.kafka.whereabouts import BrokersElsewhere
 from walstream.metrics import TOPIC
 from walstream.ports import Positions
 
@@ -72,8 +73,12 @@ class ReadTopics:
         if asked is not None and asked.done():
             self._asked = None
             found: dict[str, Described] = {}
-            with contextlib.suppress(WalstreamError):  # who reads hears of it too
+            try:
                 found = asked.result()
+            except BrokersElsewhere:
+                raise
+            except WalstreamError:  # who reads hears of it too
+                pass
             self._compare(found)
         if self._asked is None and time.monotonic() >= self._next_watch:
             self._next_watch = time.monotonic() + _WATCH_EVERY_S

@@ -7,17 +7,22 @@ from typing import Final
 from walstream.chaining.figures import DOCUMENT
 from walstream.chaining.state import GroupSight, Kept
 from walstream.config import KafkaSource
+from walstream.config.tls import confined
 from walstream.errors import WalstreamError
 from walstream.kafka.group import gap, places
 from walstream.kafka.place import Partition, Place
+from walstream.kafka.producer import client_properties
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.positions import LmdbPositions
 
 _ASK_S: Final = 5.0
 
 
-def look(source: KafkaSource) -> GroupSight:
+def look(name: str, source: KafkaSource) -> GroupSight:
     """Ask the upstream brokers; never raises WalstreamError."""
+    consumer = client_properties(source.consumer)
     try:
+        Whereabouts(consumer, confined(name, source)).look(_ASK_S)
         found = places(source.consumer, source.group, source.topics, _ASK_S)
     except WalstreamError as error:
         return GroupSight(unreachable=error)

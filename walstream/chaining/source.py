@@ -11,6 +11,7 @@ from walstream.chaining.outlet import Outlet
 from walstream.chaining.passing import Passing
 from walstream.chaining.read_topics import ReadTopics
 from walstream.config import Config, KafkaSource
+from walstream.config.tls import confined
 from walstream.errors import ConfigError
 from walstream.kafka.described import Describer
 from walstream.kafka.producer import queue_within
@@ -38,6 +39,7 @@ class ChainedSource:
         source = config.sources[name]
         if not isinstance(source, KafkaSource):
             raise ConfigError(f"source {name!r} is no kafka source")
+        self._name = name
         self._source = source
         self._memory = config.memory
         self._routers = Routers(config, name)
@@ -68,10 +70,10 @@ class ChainedSource:
         for outlet in outlets:
             outlet.meter = self._figures.meter.sink(outlet.name)
         form = next(iter(configs.values())).format
-        topics = ReadTopics(
-            self._source, self._positions, Describer(self._source.consumer)
-        )
+        describer = Describer(self._source.consumer, confined(self._name, self._source))
+        topics = ReadTopics(self._source, self._positions, describer)
         try:
+            describer.look_around()
             return Passing(topics, form, outlets, self._figures, self._stop).run()
         finally:
             self._figures.write(now=True)

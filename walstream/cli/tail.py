@@ -20,6 +20,7 @@ from walstream.cli.output import console, echo, print_schema
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.reader import Record, TopicReader
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.tailing import document, screen
 from walstream.tailing.change import Change, read
 from walstream.tailing.choice import Choice, nothing_named
@@ -88,6 +89,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     client = _client(file, sink, brokers)
     ended = Ending(sys.stdout.fileno())
     span = Span(from_beginning=from_beginning, until_end=until_end)
+    Whereabouts(client.properties, client.confined).look(_ANSWER_S)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
         changes = _changes(follower.batches(ended), Choice(key, table or ()))

@@ -6,7 +6,8 @@ does not compare the broker's name. Spark has its own ways, a shared secret amon
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from walstream.config import dsn, engine
 from walstream.config.model import Spark
@@ -19,6 +20,9 @@ FALSE_WORDS: Final = frozenset({"false", "f", "0"})  # as librdkafka reads them
 
 _SPARK_ENCRYPTS: Final = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 
+_ENCRYPTED: Final = frozenset({"ssl", "sasl_ssl"})
+_KAFKA_PORT: Final = 9092
+
 _MODE_FLAWS: Final = {
     "verify-ca": "does not check whose certificate it is: any other of that authority "
     "passes",
@@ -27,6 +31,19 @@ _MODE_FLAWS: Final = {
     "allow": "goes on without TLS where the server lets it",
     "disable": "uses no TLS",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """Whose brokers have to be on this machine: nothing encrypts what they are told."""
+
+    owner: str  # sinks.NAME
+    key: str  # of the configuration, that would encrypt
+    protocol: str
+
+    @property
+    def logs_in(self) -> bool:
+        return self.protocol.startswith("sasl_")
 
 
 def check_postgres(
@@ -82,8 +99,8 @@ def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem
         return
     what = f"{', '.join(remote)} is not this machine"
     owner = show_path(path[:2])
-    protocol = properties.get("security.protocol", "plaintext").lower()
-    if protocol not in {"ssl", "sasl_ssl"}:
+    protocol = _protocol(properties)
+    if protocol not in _ENCRYPTED:
         yield Problem(
             (*path, "security.protocol"),
             f'{what}, and {protocol} is not encrypted: write "ssl" or "sasl_ssl", '
@@ -99,6 +116,23 @@ def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem
                 f"{what}, and its certificate is not verified so: write {right}, "
                 f"or insecure = true in {owner}",
             )
+
+
+def confined(name: str, client: KafkaSink | KafkaSource) -> Confined | None:
+    """Tell whether brokers that a server names may be no further than this machine."""
+    path: Path = ("sinks", name, "producer")
+    properties = client.consumer if isinstance(client, KafkaSource) else client.producer
+    if isinstance(client, KafkaSource):
+        path = ("sources", name, "consumer")
+    protocol = _protocol(properties)
+    if client.insecure or protocol in _ENCRYPTED:
+        return None
+    key = show_path((*path, "security.protocol"))
+    return Confined(show_path(path[:2]), key, protocol)
+
+
+def _protocol(properties: Mapping[str, str]) -> str:
+    return properties.get("security.protocol", "plaintext").lower()
 
 
 def check_spark(spark: Spark, environment: Mapping[str, str]) -> Iterator[Problem]:
@@ -137,14 +171,23 @@ def brokers(properties: Mapping[str, str]) -> frozenset[str]:
 
 def broker_hosts(properties: Mapping[str, str]) -> Iterable[str]:
     """Hosts of the bootstrap servers: the port may be missing, the host bracketed."""
+    return (host for host, _ in broker_addresses(properties))
+
+
+def broker_addresses(properties: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Hosts and ports of the bootstrap servers."""
     for server in _servers(properties):
         if server.startswith("["):
-            yield server[1:].partition("]")[0]
+            host, _, port = server[1:].partition("]")
+        elif server.count(":") == 1:
+            host, _, port = server.partition(":")
         else:
-            yield server.partition(":")[0] if server.count(":") == 1 else server
+            host, port = server, ""
+        number = port.lstrip(":")
+        yield host, int(number) if number.isdecimal() else _KAFKA_PORT
 
 
-def _servers(properties: Mapping[str, str]) -> Iterator[str]:
+def _servers(properties: Mapping[str, Any]) -> Iterator[str]:
     for written in properties.get("bootstrap.servers", "").split(","):
         server = written.strip().lower().rpartition("://")[2]
         if server:

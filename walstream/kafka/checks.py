@@ -27,6 +27,7 @@ from walstream.kafka.producer import producer_properties
 from walstream.kafka.remark import Remark, Tools, grouped, listed
 from walstream.kafka.topic_config import remarks_of
 from walstream.kafka.topics import Creation
+from walstream.kafka.whereabouts import BrokersElsewhere
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
@@ -58,6 +59,8 @@ def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
         missing = sorted(set(wanted.topics) - seen.keys())
         may_create = wanted.creation.allowed
         refused = cluster.refusals(missing, wanted.creation) if may_create else {}
+    except BrokersElsewhere as error:
+        return [_of_brokers(error, cluster, wanted)]  # a producer would go there
     except WalstreamError as error:
         findings.append(_of_brokers(error, cluster, wanted))
     else:
@@ -78,6 +81,8 @@ def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
 
 def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> Finding:
     subject = f"brokers {cluster.address}"
+    if isinstance(error, BrokersElsewhere):
+        return Finding.of(error, "brokers-elsewhere", subject)
     if isinstance(error, PermissionLacking):
         return Finding.of(error, "kafka-login", subject)
     if isinstance(error, Transient):

@@ -18,12 +18,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
+from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.certificate import Look
 from walstream.kafka.failure import creation_error, failure, unfit
 from walstream.kafka.hearing import LOGIN, Hearing
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.oauth_token import prepared
 
 _TIMEOUT_S: Final = 8.0
@@ -58,8 +60,11 @@ class FoundTopic:
 class Cluster:
     """The brokers behind a producer's properties."""
 
-    def __init__(self, producer: Mapping[str, Any]) -> None:
+    def __init__(
+        self, producer: Mapping[str, Any], confined: Confined | None = None
+    ) -> None:
         """Ask with `producer`, as `client_properties` gave it."""
+        self._whereabouts = Whereabouts(producer, confined)
         self._properties = dict(producer)
         self._admin: AdminClient | None = None
         self._hearing = Hearing(Look(producer))
@@ -88,6 +93,7 @@ class Cluster:
         return self._brokers
 
     def _look(self) -> Brokers:
+        self._whereabouts.look(_TIMEOUT_S)
         asked = self._connected().describe_cluster(request_timeout=_TIMEOUT_S)
         nodes = self._wait(asked, "asking the brokers").nodes
         found = [self._broker(node.id) for node in nodes]

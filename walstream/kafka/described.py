@@ -7,12 +7,15 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, PermissionLacking, Transient
 from walstream.kafka.certificate import Look
 from walstream.kafka.failure import failure, unfit
 from walstream.kafka.hearing import Hearing
 from walstream.kafka.producer import client_properties
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.oauth_token import prepared
+from walstream.outage import Outage
 
 _TIMEOUT_S: Final = 10.0
 _MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -29,26 +32,45 @@ class Describer:
     """Asks about topics with a consumer's properties."""
 
     def __init__(
-        self, given: Mapping[str, Any], *, timeout_s: float = _TIMEOUT_S
+        self,
+        given: Mapping[str, Any],
+        confined: Confined | None = None,
+        *,
+        timeout_s: float = _TIMEOUT_S,
     ) -> None:
+        self._given = client_properties(given)
+        self._whereabouts = Whereabouts(self._given, confined)
         self._servers = str(given.get("bootstrap.servers", ""))
         self._timeout_s = timeout_s
         self._refused: KafkaError | None = None
         self._hearing = Hearing(Look(given))
-        hearing: Any = {**client_properties(given), "error_cb": self._hear}
+        self._admin: AdminClient | None = None
+
+    def look_around(self) -> None:
+        """See where the brokers are, before any client of theirs is made."""
         try:
-            self._admin = AdminClient(
-                prepared(hearing), logger=logging.getLogger("librdkafka")
-            )
-        except KafkaException as error:
-            raise unfit(error, "consumer properties") from error
+            self._whereabouts.look(self._timeout_s)
+        except Transient as error:
+            raise self._away(Outage(str(error.args[0]), error.hint)) from error
+
+    def _connected(self) -> AdminClient:
+        if self._admin is None:
+            hearing: Any = {**self._given, "error_cb": self._hear}
+            try:
+                self._admin = AdminClient(
+                    prepared(hearing), logger=logging.getLogger("librdkafka")
+                )
+            except KafkaException as error:
+                raise unfit(error, "consumer properties") from error
+        return self._admin
 
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
         """Describe those of these topics that are there."""
         timeout_s = timeout_s or self._timeout_s
-        asked = self._admin.describe_topics(
+        self.look_around()
+        asked = self._connected().describe_topics(
             TopicCollection(sorted(names)), request_timeout=timeout_s
         )
         found = {}
@@ -65,7 +87,7 @@ class Describer:
         return found
 
     def _failure(self, error: KafkaError, name: str) -> Exception:
-        self._admin.poll(0)
+        self._connected().poll(0)
         found = failure(self._refused or error, f"looking at topic {name!r}")
         if isinstance(found, LoginRefused):
             return found
@@ -79,13 +101,16 @@ class Describer:
 
     def _unanswered(self) -> Transient:
         if (outage := self._hearing.outage) is not None:
-            return Transient(
-                f"upstream Kafka at {self._servers} does not answer: {outage.why}",
-                hint=outage.hint,
-            )
+            return self._away(outage)
         return Transient(
             f"upstream Kafka at {self._servers} does not answer",
             hint="see that the brokers run, and that this machine reaches them",
+        )
+
+    def _away(self, outage: Outage) -> Transient:
+        return Transient(
+            f"upstream Kafka at {self._servers} does not answer: {outage.why}",
+            hint=outage.hint,
         )
 
     def _hear(self, error: KafkaError) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
+from walstream.config.tls import Confined
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.certificate import Look
 from walstream.kafka.failure import (
@@ -30,6 +31,7 @@ from walstream.kafka.failure import (
 from walstream.kafka.hearing import Hearing
 from walstream.kafka.limits import DEFAULT_LIMIT, Limits
 from walstream.kafka.topic import Topic
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.metrics import ERROR, HINT, TOPIC
 from walstream.oauth_token import prepared
 from walstream.outage import Outage
@@ -74,7 +76,7 @@ class Creation:
 class Topics:
     """The topics that a sink writes to."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cluster's topics are found with
         self,
         client: Mapping[str, Any],
         creation: Creation,
@@ -82,17 +84,20 @@ class Topics:
         grown: str = _GROWN,
         *,
         met: Callable[[str], bool] = lambda _topic: False,
+        confined: Confined | None = None,
     ) -> None:
         """`accept` sees each topic before the first record; it may raise.
 
         `grown` is said of one that gets more partitions; "" says nothing. One that was
-        `met` by an earlier start is lost where it is missing.
+        `met` by an earlier start is lost where it is missing. Brokers that are
+        `confined` to this machine are looked for before they are asked anything.
         """
         self._client = dict(client)
         self._creation = creation
         self._accept = accept
         self._grown = grown
         self._met = met
+        self._whereabouts = Whereabouts(client, confined)
         self._admin: AdminClient | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
@@ -142,7 +147,7 @@ class Topics:
         try:
             asked.result()
         except Transient as error:
-            self._tell(str(error.args[0]))
+            self._tell(str(error.args[0]), error.hint)
             self._retry_at = time.monotonic() + 1.0
             return False
         return True
@@ -154,14 +159,15 @@ class Topics:
             if self._hearing.all_down:
                 self._tell("no broker is reached")
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, what: str, hint: str = "") -> None:
         if "unreachable" not in self._told:
             self._told.add("unreachable")
-            self._why = Outage(what, _AGAIN)
+            self._why = Outage(what, hint or _AGAIN)
             if self._hearing:
                 self._heard()
             else:
-                _log.warning(_WAITING, **self._brokers, **{ERROR: what, HINT: _AGAIN})
+                told = {ERROR: what, HINT: self._why.hint}
+                _log.warning(_WAITING, **self._brokers, **told)
 
     def _heard(self) -> None:
         """Log what is new of an outage that was told."""
@@ -241,6 +247,7 @@ class Topics:
 
     def _describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Describe those of these topics that exist."""
+        self._whereabouts.look(_TIMEOUT_S)
         self._connected().poll(0)  # what is heard from here on counts
         self._login_refused = None
         found: dict[str, Topic] = {}

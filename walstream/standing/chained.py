@@ -16,7 +16,7 @@ from walstream.standing.verdict import refusal
 
 def standing(config: Config, name: str, source: KafkaSource) -> ChainedStanding:
     """Ask the group's brokers; what is kept here are only topics and figures."""
-    seen = look(source)
+    seen = look(name, source)
     return ChainedStanding(
         source=name,
         group=source.group,

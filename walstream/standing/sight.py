@@ -3,12 +3,15 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource
+from walstream.config.tls import confined
 from walstream.errors import WalstreamError
 from walstream.kafka import kept
 from walstream.kafka.last import TopicEnd, highest, topic_ends
 from walstream.kafka.producer import client_properties
+from walstream.kafka.whereabouts import Whereabouts
 from walstream.lock import holder
 from walstream.positions import LmdbPositions
 from walstream.postgres import server as servers
@@ -30,6 +33,8 @@ from walstream.standing.remark import remarks
 from walstream.standing.verdict import Seen, finding, verdict
 from walstream.stored import Window, stored_of, window
 from walstream.streaming import Streaming, streaming
+
+_ANSWER_S: Final = 5.0
 
 
 def look(config: Config, source: str = "") -> Standings:
@@ -134,8 +139,10 @@ class _Sight:
             config = self._config.sinks.get(sink)
             if not isinstance(config, KafkaSink):
                 continue  # not configured any more
+            client = client_properties(config.producer)
             try:
-                ends += topic_ends(client_properties(config.producer), topics, origin)
+                Whereabouts(client, confined(sink, config)).look(_ANSWER_S)
+                ends += topic_ends(client, topics, origin)
             except WalstreamError as error:
                 scrub = self._config.secrets.scrub
                 problems.append(finding(error, "topics", f"sink {sink}", scrub))

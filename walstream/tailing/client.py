@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.config import Config, KafkaSink
+from walstream.config import Config, KafkaSink, tls
+from walstream.config.tls import Confined
 from walstream.config.topology import topics_of
 from walstream.errors import ConfigError
 from walstream.kafka.producer import client_properties
@@ -16,6 +17,7 @@ _CLIENT_ID: Final = {"client.id": "walstream-tail"}
 class Client:
     properties: Mapping[str, Any]  # librdkafka's
     topics: list[str]  # names and patterns of what the sinks can reach
+    confined: Confined | None = None
 
 
 def of_brokers(brokers: str) -> Client:
@@ -54,7 +56,9 @@ def of_config(config: Config, name: str | None) -> Client:
         for each in chosen
         for topic in topics_of(each, config.sources, config.sinks)
     }
-    return Client(properties[0], sorted(topics))
+    found = (tls.confined(each, sinks[each]) for each in chosen)
+    strictest = next((one for one in found if one is not None), None)
+    return Client(properties[0], sorted(topics), strictest)
 
 
 def _connection(producer: Mapping[str, Any]) -> dict[str, Any]:

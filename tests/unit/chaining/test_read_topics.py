@@ -9,8 +9,9 @@ from walstream.chaining import read_topics
 from walstream.chaining.note import read
 from walstream.chaining.read_topics import DOCUMENT, ReadTopics
 from walstream.config.source import KafkaSource
-from walstream.errors import HistoryError, Restart, Transient
+from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.kafka.described import Described
+from walstream.kafka.whereabouts import BrokersElsewhere
 from walstream.testing import MemoryPositions
 
 UP = "up"
@@ -21,11 +22,16 @@ class Brokers:
 
     def __init__(self) -> None:
         self.topics = {UP: Described(4, "id")}
+        self.failure: WalstreamError | None = None
+        self.asked = 0
 
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
         assert timeout_s is None or timeout_s > 0
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
         return {name: self.topics[name] for name in names if name in self.topics}
 
 
@@ -110,4 +116,31 @@ def test_another_topic_is_seen_beside_the_stream(
         return False
 
     wait_until(ended, 10, "it is seen")
+    made.close()
+
+
+def test_brokers_that_come_elsewhere_stop_it_and_others_failures_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(read_topics, "_WATCH_EVERY_S", 0.0)
+    brokers = Brokers()
+    made = topics(MemoryPositions(), brokers)
+    brokers.failure = Transient("away")
+    before = brokers.asked
+
+    def asked_again() -> bool:
+        made.watch()
+        return brokers.asked > before + 2
+
+    wait_until(asked_again, 10, "it goes on asking")
+    brokers.failure = BrokersElsewhere("b.example")
+
+    def stopped() -> bool:
+        try:
+            made.watch()
+        except BrokersElsewhere:
+            return True
+        return False
+
+    wait_until(stopped, 10, "it is seen")
     made.close()

@@ -7,11 +7,14 @@ import pytest
 from walstream.config import KafkaSink, KafkaSource, PostgresSource, SqlSource
 from walstream.config.model import Spark
 from walstream.config.tls import (
+    Confined,
+    broker_addresses,
     broker_hosts,
     check_kafka,
     check_postgres,
     check_spark,
     check_sql,
+    confined,
 )
 
 
@@ -222,3 +225,26 @@ def test_hosts_are_found_in_every_writing() -> None:
     servers = "A:1, ssl://b:2,[::1]:3,c,::2"
     hosts = list(broker_hosts({"bootstrap.servers": servers}))
     assert hosts == ["a", "b", "::1", "c", "::2"]
+
+
+def test_brokers_are_confined_where_nothing_encrypts_and_nobody_said_insecure() -> None:
+    servers = {"bootstrap.servers": "localhost"}
+    source = KafkaSource(kind="kafka", topics=["t"], sinks=["k"], consumer=servers)
+    assert confined("up", source) == Confined(
+        "sources.up", 'sources.up.consumer."security.protocol"', "plaintext"
+    )
+    login = {**servers, "security.protocol": "SASL_PLAINTEXT"}
+    found = confined("k", KafkaSink(kind="kafka", producer=login))
+    assert found is not None
+    assert (found.owner, found.logs_in) == ("sinks.k", True)
+    open_sink = KafkaSink(kind="kafka", producer=login, insecure=True)
+    assert confined("k", open_sink) is None
+    for protocol in ("ssl", "SASL_SSL"):
+        given = {**servers, "security.protocol": protocol}
+        assert confined("k", KafkaSink(kind="kafka", producer=given)) is None
+
+
+def test_ports_are_found_in_every_writing() -> None:
+    servers = "A:1, ssl://b:2,[::1]:3,[::1],c,::2"
+    found = [port for _, port in broker_addresses({"bootstrap.servers": servers})]
+    assert found == [1, 2, 3, 9092, 9092, 9092]
