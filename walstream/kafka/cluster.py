@@ -197,7 +197,7 @@ class Cluster:
                     prepared(hearing), logger=logging.getLogger("librdkafka")
                 )
             except KafkaException as error:
-                raise unfit(error, "producer properties") from error
+                raise unfit(error, "producer properties", self._properties) from error
         return self._admin
 
     def _hear(self, error: KafkaError) -> None:

@@ -61,7 +61,7 @@ class Describer:
                     prepared(hearing), logger=logging.getLogger("librdkafka")
                 )
             except KafkaException as error:
-                raise unfit(error, "consumer properties") from error
+                raise unfit(error, "consumer properties", self._given) from error
         return self._admin
 
     def look(

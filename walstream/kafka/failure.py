@@ -1,7 +1,7 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -15,6 +15,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.kafka import tls_files
 from walstream.kafka.hearing import LOGIN, outage
 
 # Codes that the same record, or the same client, will meet again for ever.
@@ -100,8 +101,12 @@ def topics_missing(names: Sequence[str]) -> WalstreamError:
     )
 
 
-def unfit(error: KafkaException, what: str) -> ConfigError:
+def unfit(
+    error: KafkaException, what: str, properties: Mapping[str, Any]
+) -> ConfigError:
     """Make the error of properties with which librdkafka makes no client."""
     text = error.args[0].str()
+    if (found := tls_files.flaw(properties, text)) is not None:
+        return ConfigError(f"{what}: {found.what}", hint=found.hint)
     hint = next(hint for part, hint in _UNFIT if part in text)
     return ConfigError(f"{what}: {text}", hint=hint)

@@ -74,7 +74,7 @@ def _client(
     try:
         return AdminClient(prepared(given), logger=logging.getLogger("librdkafka"))
     except KafkaException as error:
-        raise unfit(error, "properties of the Kafka client") from error
+        raise unfit(error, "properties of the Kafka client", given) from error
 
 
 def _passed_on(client: socket.socket, broker: socket.socket) -> bool:

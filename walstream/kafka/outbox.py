@@ -98,7 +98,7 @@ class Outbox:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise unfit(error, f"sinks.{sink}.producer") from error
+            raise unfit(error, f"sinks.{sink}.producer", properties) from error
         self._produce = self._producer.produce
         self._held: deque[Callable[[], bool]] = deque()
         self._failure: WalstreamError | None = None

@@ -99,7 +99,7 @@ class TopicReader:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise unfit(error, "properties of the Kafka client") from error
+            raise unfit(error, "properties of the Kafka client", properties) from error
 
     def _hear(self, error: KafkaError) -> None:
         self._heard[error.code()] = error

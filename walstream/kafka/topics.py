@@ -233,7 +233,7 @@ class Topics:
                 prepared(hearing), logger=logging.getLogger("librdkafka")
             )
         except KafkaException as error:
-            raise unfit(error, "producer properties") from error
+            raise unfit(error, "producer properties", self._client) from error
 
     def _hear(self, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own

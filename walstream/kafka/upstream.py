@@ -93,7 +93,7 @@ class Upstream:
                 logger=logging.getLogger("librdkafka"),
             )
         except KafkaException as error:
-            raise unfit(error, "consumer properties") from error
+            raise unfit(error, "consumer properties", given) from error
 
     @property
     def away(self) -> str:

@@ -68,9 +68,10 @@ def test_code_decides_whether_trying_again_makes_sense(
 def test_properties_that_make_no_client_name_what_to_correct(
     properties: dict[str, Any], hint: str
 ) -> None:
+    given = {"security.protocol": "ssl", "log_level": 0, **properties}
     with pytest.raises(KafkaException) as refused:
-        Producer({"security.protocol": "ssl", "log_level": 0, **properties})
-    found = unfit(refused.value, "sinks.k.producer")
+        Producer(given)
+    found = unfit(refused.value, "sinks.k.producer", given)
     assert type(found) is ConfigError
     assert str(found).startswith("sinks.k.producer: ")
     assert hint in found.hint
