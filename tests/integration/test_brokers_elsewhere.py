@@ -58,16 +58,20 @@ class Trap:
 
 
 class MisledKafka(LocalKafka):
-    """Has a listener with passwords and one without, both advertised elsewhere."""
+    """Has a listener with passwords and one without, both advertised elsewhere.
+
+    A third one, `here`, is advertised where it is.
+    """
 
     def __init__(self, trap: Trap) -> None:
         super().__init__()
         self.trap = trap
-        self.logins = 0
+        self.logins = self._right = 0
         plain = f"{_MODULES}.plain.PlainLoginModule required"
         self.settings |= {
             "listener.security.protocol.map": (
-                "LOGIN:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+                "LOGIN:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+                "RIGHT:PLAINTEXT"
             ),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.login.plain.sasl.jaas.config": (
@@ -77,15 +81,20 @@ class MisledKafka(LocalKafka):
 
     def _choose_ports(self) -> None:
         super()._choose_ports()
-        self.logins = free_port()
+        self.logins, self._right = free_port(), free_port()
         told = f"PLAINTEXT://{HOST}:{self.port},LOGIN://{HOST}:{self.logins}"
+        right = f"RIGHT://{self.here}"
         self.settings |= {
-            "listeners": f"{told},CONTROLLER://{HOST}:{self._ports[1]}",
+            "listeners": f"{told},{right},CONTROLLER://{HOST}:{self._ports[1]}",
             "advertised.listeners": (
-                f"PLAINTEXT://{ELSEWHERE}:{self.trap.port},"
+                f"{right},PLAINTEXT://{ELSEWHERE}:{self.trap.port},"
                 f"LOGIN://{ELSEWHERE}:{self.trap.port}"
             ),
         }
+
+    @property
+    def here(self) -> str:
+        return f"{HOST}:{self._right}"
 
     def client(self, *, logs_in: bool, **more: str) -> dict[str, Any]:
         """Give a client's properties."""
@@ -148,6 +157,18 @@ def test_a_kafka_source_is_refused_by_check_and_run(
         check(chain, 2, "sources.app", *_WORDS)
         chain.start().ends_with(2, "sources.app", *_WORDS)
     assert _PASSWORD not in chain.text
+
+
+@pytest.mark.usefixtures("trap")
+def test_the_sink_of_a_kafka_source_is_refused(
+    kafka: MisledKafka, tmp_path: Path, topic_prefix: str
+) -> None:
+    chain = Chain(
+        kafka.here, kafka.bootstrap, tmp_path, prefix=topic_prefix, topics=["t"]
+    )
+    with closing(chain):
+        check(chain, 2, "sinks.kafka", *_WORDS)
+        chain.start().ends_with(2, "sinks.kafka", *_WORDS)
 
 
 @pytest.mark.usefixtures("trap")

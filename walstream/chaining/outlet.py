@@ -106,6 +106,8 @@ class Outlet:
         Raises what stops this producer for good: nothing is sent after that.
         """
         if self._outbox is None:
+            if not self._of(_ANY).have(()):
+                return False  # a producer would go wherever brokers say they are
             self._built_for = self._lasting.limits
             given = self._config.producer
             given = {**self._leash.properties(given), **given}

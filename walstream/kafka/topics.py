@@ -98,6 +98,7 @@ class Topics:
         self._grown = grown
         self._met = met
         self._whereabouts = Whereabouts(client, confined)
+        self._located = confined is None
         self._admin: AdminClient | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
@@ -130,10 +131,11 @@ class Topics:
     def have(self, names: Iterable[str]) -> bool:
         """Tell whether these are known; ask for the others, without waiting.
 
+        Of none: whether a producer may be made, for the brokers are where they may be.
         Raises what makes a topic unusable; a broker that is away is asked again.
         """
         missing = frozenset(names).difference(self._known)
-        if not missing:
+        if not missing and self._located:
             return True
         asked = self._asked.get(missing)
         if asked is None:
@@ -203,6 +205,7 @@ class Topics:
         for topic in found.values():
             self._accept(topic)
         self._known = {**self._known, **found}
+        self._located = True
         if "unreachable" in self._told:
             self._told.discard("unreachable")
             _log.info("Kafka answers")

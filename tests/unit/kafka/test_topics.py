@@ -1,7 +1,9 @@
 """What is known of topics, and when one is lost; tests/integration asks brokers."""
 
+import socket
 import time
 from concurrent.futures import Future
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +11,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
+from tests.unit.kafka.test_metadata import answer
 from tests.waiting import wait_until
+from walstream.config.tls import Confined
 from walstream.errors import TopicLost, TopicMissing
+from walstream.kafka.metadata import read_frame
 from walstream.kafka.topics import Creation, Topics
+from walstream.kafka.whereabouts import BrokersElsewhere
 from walstream.local.port import free_port
 
 
@@ -182,3 +188,42 @@ def test_limits_can_be_asked_for_while_topics_are_found() -> None:
     vars(topics)["_known"] = {"a": Growing(topics), "b": Growing(topics)}
     assert topics.limits == (1000, 1000)
     assert set(topics.known) == {"a", "b", "another"}
+
+
+def test_no_producer_is_made_before_the_brokers_are_where_they_may_be(
+    admin: Admin,
+) -> None:
+    admin.gone = set()
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        client = {"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}
+        confined = Confined("sinks.k", "key", "plaintext")
+        topics = Topics(
+            client, Creation(allowed=False), lambda _: None, confined=confined
+        )
+        assert not topics.have([])
+        one, _ = listener.accept()
+        with one:
+            read_frame(one)
+            one.sendall(answer("127.0.0.1"))
+        wait_until(lambda: topics.have([]), 10, "they are located")
+        wait_until(lambda: topics.have(["t"]), 10, "its topic is known")
+    topics.close()
+
+
+def test_brokers_elsewhere_are_no_outage(admin: Admin) -> None:
+    del admin
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        client = {"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}
+        confined = Confined("sinks.k", "key", "plaintext")
+        topics = Topics(
+            client, Creation(allowed=False), lambda _: None, confined=confined
+        )
+        assert not topics.have(["t"])
+        one, _ = listener.accept()
+        with one:
+            read_frame(one)
+            one.sendall(answer("b.example"))
+        with pytest.raises(BrokersElsewhere):
+            wait_until(lambda: topics.have(["t"]), 10, "they are located")
+        assert not topics.away
+    topics.close()
