@@ -133,7 +133,6 @@ WITHOUT = {
     "walstream/standing/sight.py": _SERVERS,
     "walstream/status.py": "tests/unit/http/test_app.py, test_board.py",
     "walstream/status_shape.py": "records",
-    "walstream/supervisor.py": "starts processes: tests/fault",
     "walstream/postgres/sighting.py": _SERVERS,
     "walstream/postgres/watch.py": _SERVERS,
     "walstream/source_sight.py": _SERVERS,
