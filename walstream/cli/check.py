@@ -15,6 +15,7 @@ from walstream.config import Secrets
 from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
 from walstream.http import checks as http_checks
+from walstream.terminal import escape
 
 _WAITS: Final = Transient.exit_code
 _MEANINGS: Final = {
@@ -67,7 +68,9 @@ def print_report(report: Report, only: Severity | None = None) -> None:
     _print_part(out, report.findings, only)
     for source in report.sources:
         out.print(
-            Text(f"{source.name}  ", "bold").append(source.server, "not bold dim")
+            Text(f"{source.name}  ", "bold").append(
+                escape(source.server), "not bold dim"
+            )
         )
         if not _print_part(out, source.findings, only):
             what = "nothing found" if only is None else "nothing stops it"

@@ -34,6 +34,8 @@ _SIGNS: Final = {
     Severity.WARNING: ("!", "yellow"),
     Severity.NOTE: ("·", "cyan"),
 }
+# how a line begins that an operator believes, or runs
+_OURS: Final = ("$", "SQL>", "then:", "✓", *(sign for sign, _ in _SIGNS.values()))
 _SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _QUOTES: Final = "\"'"
 _TIMES: Final = ((86400, "d"), (3600, "h"), (60, "min"))
@@ -136,13 +138,19 @@ def print_findings(
         sign, style = _SIGNS[finding.severity]
         head = Text(f"  {sign} ", style=style)
         head.append(f"{escape(finding.subject)}: ", style="bold")
-        head.append(escape_lines(finding.what), style=style)
+        head.append(_prose(finding.what), style=style)
         _print_hanging(out, head)
         if finding.why and finding.why != finding.repair.then:
-            _print_hanging(
-                out, Text(f"{_INDENT}{escape_lines(finding.why)}", style="dim")
-            )
+            _print_hanging(out, Text(f"{_INDENT}{_prose(finding.why)}", style="dim"))
         print_repair(out, finding.repair, command)
+
+
+def _prose(text: str) -> str:
+    """Leave its lines, unless one begins like ours: a name may hold a command."""
+    first, *rest = map(escape, text.split("\n"))
+    for line in rest:
+        first += (r"\n" if line.lstrip().startswith(_OURS) else "\n") + line
+    return first
 
 
 def _print_hanging(out: Console, text: Text) -> None:
@@ -161,7 +169,7 @@ def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) ->
         _print_whole(out, f"{_INDENT}$ ", command(line))
     if repair.then:
         before = "then: " if repair.sql or repair.command else ""
-        then = escape_lines(repair.then)
+        then = _prose(repair.then)
         _print_hanging(out, Text(f"{_INDENT}{before}{then}", style="green"))
 
 

