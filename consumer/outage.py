@@ -5,6 +5,7 @@ It reports each connection that fails, some twenty times a second.
 
 import logging
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,6 +13,14 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 
 _FAILURES: Final = frozenset({"FAIL", "ERROR"})  # of a connection
+# the first letters of what another program said, taken for a size
+_SIZE: Final = re.compile(
+    r"Invalid response size (-\d+|[3-9]\d{8}|\d{10,}) .*: increase \S+\.max\.bytes"
+)
+_STRANGER: Final = (
+    "what listens there does not answer as Kafka does: another program, or"
+    " security.protocol is not that of the listener"
+)
 _AGAIN_S: Final = 60.0
 _FRESH_S: Final = 5.0  # so old, a failure that was said is of this outage
 _ASK_EVERY_S: Final = 5.0
@@ -37,7 +46,8 @@ class Outage:
         if facility not in _FAILURES:
             self._log.log(level, text, facility, client, what)
             return
-        self._last = what.partition("]: ")[2] or what  # in front stands a thread
+        said = what.partition("]: ")[2] or what  # in front stands a thread
+        self._last = _SIZE.sub(_STRANGER, said)
         self._left_out += 1
         if self._clock() - self._said_at >= _AGAIN_S:
             self._say()

@@ -161,6 +161,7 @@ def test_tables_of_others_that_come_later_are_named_and_run_goes_on(
     assert not stops(found)
     added, logged = of(found, "publication-right")
     assert "public.late" in added.what
+    assert added.subject == "table public.late"  # and not all that are wanted
     assert "public.late_log" in logged.what
     one(found, "updates-fail", Severity.WARNING)
     # what it may neither add nor take out does not keep it from streaming the rest

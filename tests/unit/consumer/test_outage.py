@@ -103,3 +103,19 @@ def test_other_lines_and_errors_pass(watched: Watched) -> None:
     heard: list[KafkaError] = []
     watched.outage.hearing(heard.append)(ALL_DOWN)
     assert heard == [ALL_DOWN]
+
+
+@pytest.mark.parametrize(
+    ("size", "stranger"), [(1213486160, True), (-1, True), (100000001, False)]
+)
+def test_another_program_at_the_port_is_called_so(
+    watched: Watched, size: int, *, stranger: bool
+) -> None:
+    what = (
+        f"[thrd:h:9/bootstrap]: h:9/bootstrap: Receive failed: Invalid response size"
+        f" {size} (0..100000000): increase receive.message.max.bytes (after 1ms)"
+    )
+    watched.outage.log(logging.ERROR, "%s [%s] %s", "FAIL", "rdkafka#consumer-1", what)
+    (said,) = watched.said
+    assert ("another program" in said) == stranger
+    assert ("increase" in said) != stranger

@@ -129,24 +129,26 @@ def _rights(seen: Seen) -> Iterator[Finding]:
     if main is not None and not main.all_tables:
         lacks = rights.missing_to_extend(may, main, plan.identified)
         if lacks is not None:
-            yield _not_added(lacks, plan.identified)
+            missing = [one for one in plan.identified if not main.holds(one)]
+            yield _not_added(lacks, missing)
     yield from _insert_rights(seen, may, plan, inserts)
 
 
 def _insert_rights(
     seen: Seen, may: rights.Rights, plan: Plan, inserts: Publication | None
 ) -> Iterator[Finding]:
-    lacks = None
+    lacks, missing = None, plan.insert_only
     name = seen.capture.names[1]
     if inserts is not None:
         lacks = rights.missing_to_extend(may, inserts, plan.insert_only)
+        missing = [one for one in plan.insert_only if not inserts.holds(one)]
     elif seen.step is Step.CREATE and plan.insert_only:
         create = publication.creation(
             name, plan.insert_only, publication.INSERT_OPERATIONS
         )
         lacks = rights.missing_to_create(may, [create], plan.insert_only)
     if lacks is not None:
-        yield _not_added(lacks, plan.insert_only)
+        yield _not_added(lacks, missing)
 
 
 def _not_added(error: PermissionLacking, wanted: list[TableFacts]) -> Finding:
