@@ -64,7 +64,7 @@ _CLEAN: Final = (
 )
 # what a process ends with that is no error of ours: who, and why
 _OTHERS: Final = (
-    ("130", "`walstream demo` was interrupted by Ctrl-C."),
+    ("130", "Ctrl-C ended a command that does not drain, or one that asked."),
     ("128 + n", "A signal n ended a command that does not drain: 143 is SIGTERM."),
 )
 

@@ -27,12 +27,23 @@ VERBS: Final = {  # what walstream.cli.VERB calls it: a function, or a group of 
 }
 
 
+_INTERRUPTED: Final = 130  # 1 would be a defect
+
+
 class Verbs(TyperGroup):
     """The command that has them all."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands(VERBS)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; Ctrl-C at a question ends it as Ctrl-C does elsewhere."""
+        try:
+            return super().invoke(ctx)
+        except typer.Abort:
+            typer.echo("\nnothing was changed", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
 
 
 class _Commands(UserDict[str, Any]):

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.cover_own import ROOT
+from tests.verbs import Terminal
 from walstream.cli.main import app
 
 
@@ -44,3 +45,9 @@ def test_a_shell_can_complete_it() -> None:
         app, [], env={**environment, "COMP_CWORD": "1"}, prog_name="walstream"
     )
     assert "status" in shown.output.split()
+
+
+def test_who_does_not_answer_changes_nothing_and_has_met_no_defect() -> None:
+    asked = Terminal(None, "init").types("\x04", at="PostgreSQL [")
+    code, said = asked.ends()
+    assert (code, said.splitlines()[-1]) == (130, "nothing was changed")
