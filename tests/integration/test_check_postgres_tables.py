@@ -5,12 +5,16 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.fix_postgres import Database
 from tests.inspecting import look, of, one, repair, stops
+from tests.pooled import pooler
 from walstream.cli.output import console, print_findings
+from walstream.errors import ConfigError
 from walstream.finding import Severity
 from walstream.postgres.checks import Inspection
+from walstream.postgres.connection import connect
 
 
 @pytest.fixture
@@ -288,3 +292,14 @@ def test_a_table_whose_name_drives_a_terminal_is_told_of_in_plain_text(
     assert r"\x1b]0;owned\x07\x9b2J\u202e" in said
     assert {char for char in said if not char.isprintable()} == {"\n"}
     assert not [line for line in said.splitlines() if line.lstrip(" ")[:1] == "✓"]
+
+
+def test_a_pooler_that_drops_our_settings_is_refused(database: Database) -> None:
+    """Names would be led astray behind it, and values be other bytes."""
+    with pooler(int(str(conninfo_to_dict(database.dsn)["port"]))) as port:
+        dsn = make_conninfo(database.dsn, port=port, sslmode="disable")
+        finding = one(look(dsn), "connection", Severity.STOP, 2)
+        assert "search_path" in finding.what
+        assert "pooler" in finding.why
+        with pytest.raises(ConfigError, match="search_path"):
+            connect(dsn, replication=True)

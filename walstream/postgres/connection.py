@@ -29,7 +29,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.password_command import password_of
-from walstream.postgres.refusal import refused
+from walstream.postgres.refusal import DIRECTLY, refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -122,9 +122,34 @@ def connect(dsn: str, *, replication: bool = False) -> Connection:
     refuse_missing(conninfo.conninfo_to_dict(given), os.environ, "dsn")
     try:
         # a walsender refuses what psycopg would prepare at the sixth use
-        return psycopg.connect(given, autocommit=True, prepare_threshold=None)
+        connection = psycopg.connect(given, autocommit=True, prepare_threshold=None)
+        _must_be_ours(connection)
     except psycopg.Error as error:
         raise translate(error, "connecting to PostgreSQL") from error
+    return connection
+
+
+def _must_be_ours(connection: Connection) -> None:
+    """Refuse a session whose settings did not arrive: a pooler may drop `options`.
+
+    Names would be led astray there, and values be other bytes.
+    """
+    wanted = VALUE_SETTINGS["search_path"]
+    told = connection.pgconn.parameter_status(b"search_path")  # since 18
+    path = told.decode() if told else _shown_path(connection)
+    if path == wanted:
+        return
+    connection.close()
+    raise ConfigError(
+        f"the session's search_path is {path}, and not {wanted}: what its `options` set"
+        " did not arrive",
+        hint=DIRECTLY,
+    )
+
+
+def _shown_path(connection: Connection) -> str:
+    found = connection.execute("SHOW search_path").fetchone()
+    return str(found[0]) if found else ""
 
 
 @contextmanager

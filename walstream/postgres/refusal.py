@@ -21,6 +21,11 @@ from walstream.errors import (
 from walstream.postgres import quote
 
 _AGAIN: Final = "walstream tries again by itself"
+DIRECTLY: Final = (
+    "write PostgreSQL's own host and port in the dsn: a pooler (PgBouncer, RDS Proxy,"
+    " Supavisor) stands in between"
+)
+"""What to do about a pooler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ _REFUSALS: Final = (
     _Refusal(
         'FATAL:  database "', ConfigError, "create the database, or correct the dsn"
     ),
+    _Refusal("unsupported startup parameter", ConfigError, DIRECTLY),  # PgBouncer
+    _Refusal("RDS Proxy currently", ConfigError, DIRECTLY),
     _Refusal("invalid connection option", ConfigError, "correct the dsn"),
     _Refusal("server does not support SSL", ConfigError, "switch TLS on in the server"),
     _Refusal(

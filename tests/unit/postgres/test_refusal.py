@@ -49,6 +49,10 @@ def test_who_is_not_known_gets_no_statement() -> None:
     [
         ('FATAL:  database "d" does not exist', ConfigError),
         ("FATAL:  password authentication failed for user", LoginRefused),
+        ("FATAL:  unsupported startup parameter: options", ConfigError),
+        ("FATAL:  unsupported startup parameter in options: search_path", ConfigError),
+        ("FATAL:  unsupported startup parameter: replication", ConfigError),
+        ("FATAL:  Feature not supported: RDS Proxy currently doesn't", ConfigError),
     ],
 )
 def test_what_no_statement_cures_is_left_to_a_person(
