@@ -179,6 +179,7 @@ def test_a_wrong_password_is_told_as_ever(
     walstream = runs(database.dsn, sink={"producer": wrong})
     check(walstream, 4, "uthentication", "correct sasl.username or sasl.password")
     walstream.start().ends_with(4, "uthentication", "correct sasl.username")
+    assert "/bootstrap" not in walstream.text  # an address of its own process
 
 
 def test_insecure_lets_it_go_there(

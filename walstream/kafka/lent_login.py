@@ -15,9 +15,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from walstream.errors import Transient
-from walstream.kafka.failure import failure, unfit
-from walstream.kafka.hearing import LOGIN
+from walstream.errors import LoginRefused, Transient
+from walstream.kafka.failure import unfit
+from walstream.kafka.hearing import LOGIN, outage
 from walstream.kafka.metadata import framed, read_frame
 from walstream.oauth_token import prepared
 
@@ -54,7 +54,11 @@ def log_in(
             del admin
     refused = next((heard[code] for code in LOGIN if code in heard), None)
     if refused is not None:
-        raise failure(refused, "logging in to Kafka")
+        found = outage(refused)  # without the address, which is of this process
+        raise LoginRefused(
+            f"logging in to Kafka: {found.why}",
+            hint=f"{found.hint}; then: walstream run",
+        )
     raise Transient(
         "Kafka closed the connection at the login",
         hint="see that security.protocol is that of the broker's listener, and the"
