@@ -22,7 +22,7 @@ from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.certificate import Look
 from walstream.kafka.failure import creation_error, failure, unfit
-from walstream.kafka.hearing import LOGIN, Hearing
+from walstream.kafka.hearing import LOGIN, Hearing, lacks_token
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
 from walstream.kafka.whereabouts import Whereabouts
@@ -204,7 +204,7 @@ class Cluster:
         if not self._hearing:
             self._heard_at = time.monotonic()
         self._hearing.hear(error)
-        if error.code() in LOGIN:
+        if error.code() in LOGIN and not lacks_token(error):
             self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:

@@ -107,6 +107,26 @@ def places(
     return found
 
 
+def partitions(
+    given: Mapping[str, Any], group: str, topic: str, timeout_s: float
+) -> list[int]:
+    """Ask which partitions a topic has, by a client of its own; raise KafkaException.
+
+    A member that asks from within its own callbacks is aborted at the next of them:
+    that answer takes the state of its call (confluent-kafka, list_topics).
+    """
+    consumer = Consumer(
+        {**prepared(upstream_properties(given, group)), "error_cb": _ignore},
+        logger=logging.getLogger("librdkafka"),
+    )
+    try:
+        return list(
+            consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+        )
+    finally:
+        consumer.close()
+
+
 def _ignore(_: KafkaError) -> None:
     """Hear what the answers tell too."""
 

@@ -32,6 +32,7 @@ _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
 _GARBLED: Final = KafkaError._BAD_MSG  # noqa: SLF001 - likewise
 TELLING: Final = (*LOGIN, _TLS, _NAME, _GARBLED, _CUT)
 """Codes that tell a cause, the most telling first."""
+_LACKS: Final = "Failed to acquire SASL OAUTHBEARER token"
 _UNVERIFIED: Final = "certificate verify failed"
 _OPENSSL: Final = "SSL routines"
 _log = structlog.get_logger()
@@ -103,6 +104,11 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
 def unreached(error: KafkaError) -> str:
     """Say why a connection failed, without librdkafka's own states."""
     return _NOISE.sub("", error.str())
+
+
+def lacks_token(error: KafkaError) -> bool:
+    """Tell whether a client got no new token: no broker has refused anything yet."""
+    return error.code() in LOGIN and _LACKS in error.str()
 
 
 def outage(error: KafkaError) -> Outage:

@@ -33,11 +33,12 @@ from walstream.kafka.group import (
     Member,
     Stored,
     gap,
+    partitions,
     reading_failure,
     spelt,
     upstream_properties,
 )
-from walstream.kafka.hearing import Hearing
+from walstream.kafka.hearing import Hearing, lacks_token
 from walstream.kafka.place import Partition
 from walstream.kafka.reader import Record, record_of
 from walstream.kafka.storing import Storing
@@ -258,11 +259,9 @@ class Upstream:
 
         Where it does, a partition was added: it is read from its first record on.
         """
-        numbers = self._consumer.list_topics(topic, timeout=_ASK_S).topics[topic]
+        numbers = partitions(self._given, self._group, topic, _ASK_S)
         latest = self._begin in _LATEST
-        where = [
-            TopicPartition(topic, number, OFFSET_END) for number in numbers.partitions
-        ]
+        where = [TopicPartition(topic, number, OFFSET_END) for number in numbers]
         # before the group is asked: who began it meanwhile has a word in its offsets
         ends = self._consumer.offsets_for_times(where, timeout=_ASK_S) if latest else []
         if any(one.offset is not None for one in self._stored(where).values()):
@@ -317,6 +316,8 @@ class Upstream:
     def _hear(self, error: KafkaError) -> None:
         """Hear of trouble that belongs to no record."""
         self._hearing.hear(error)
+        if lacks_token(error):
+            return  # it asks again by itself, and the last one may be good for long
         if error.code() in DENIED:
             self._fail(reading_failure(error, f"reading from {self.servers}"))
         elif error.fatal():

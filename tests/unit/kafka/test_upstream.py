@@ -1,14 +1,17 @@
 """A member takes partitions and lets them go, beside a group that nobody joins."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from tests.cover_own import ROOT
 from tests.mocked import PARTITIONS, Mocked
-from walstream.errors import HistoryError
+from walstream.errors import HistoryError, LoginRefused
 from walstream.kafka.group import Stored
 from walstream.kafka.place import Partition
 from walstream.kafka.reader import Record
@@ -143,4 +146,45 @@ def test_the_position_is_behind_what_was_given(kafka: Mocked) -> None:
     upstream.read(EACH)
     assert upstream.positions([place]) == {place: EACH}
     assert upstream.positions([]) == {}
+    upstream.close()
+
+
+_MEMBER = """
+from tests.unit.kafka.test_upstream import EACH, PARTITIONS, Mocked, TOPIC, Who
+from walstream.kafka.upstream import Upstream
+kafka, calls, records = Mocked(), [], []
+kafka.write(TOPIC, EACH)
+callbacks = {"stats_cb": calls.append, "statistics.interval.ms": 5}
+given = {"bootstrap.servers": kafka.bootstrap, **callbacks}
+upstream = Upstream(given, "callbacks", [TOPIC], Who())
+upstream.subscribe()
+while len(records) < EACH * PARTITIONS:
+    records += upstream.poll(3.0, 100)
+upstream.close()
+assert calls
+print("read")
+"""
+
+
+def test_other_callbacks_may_follow_that_in_which_a_topic_is_begun() -> None:
+    """In a process of its own: librdkafka's binding ended it by signal 6."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMBER],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stdout[-5:]) == (0, "read\n"), done.stderr
+
+
+def test_a_member_outlives_a_token_that_is_late(kafka: Mocked) -> None:
+    upstream = member(kafka, "late")
+    code = KafkaError._AUTHENTICATION  # noqa: SLF001 - spelt so
+    upstream._hear(KafkaError(code, "Failed to acquire SASL OAUTHBEARER token: x"))  # noqa: SLF001
+    assert upstream.poll(0, 1) == []
+    upstream._hear(KafkaError(code, "SASL authentication error: invalid_token"))  # noqa: SLF001
+    with pytest.raises(LoginRefused):
+        upstream.poll(0, 1)
     upstream.close()
