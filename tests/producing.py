@@ -38,7 +38,11 @@ class Feed:
     def __post_init__(self) -> None:
         self._lsns = iter(self.lsns)
         self._producer = Producer(
-            {"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 2}
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,  # a retried batch keeps its place
+                "linger.ms": 2,
+            }
         )
 
     def next_lsn(self) -> int:
