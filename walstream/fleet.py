@@ -10,6 +10,7 @@ from walstream.away.note import AWAY
 from walstream.config import Config, PostgresSource
 from walstream.config.topology import check_slots
 from walstream.meter import added
+from walstream.options import CONSENTS
 from walstream.worker_process import WorkerProcess
 
 _log = structlog.get_logger()
@@ -97,6 +98,7 @@ class Fleet:
         Whatever had ended with an error is tried again, if somebody `asked` for it.
         """
         before, self._config = self._config, config
+        self._options = {**self._options, **dict.fromkeys(CONSENTS, False)}
         for one in self.everyone:
             source = config.sources.get(one.source)
             if source is None or (one.sink and one.sink not in source.sinks):

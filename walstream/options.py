@@ -1,8 +1,10 @@
 """What a worker is told beside the configuration."""
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
+CONSENTS: Final = ("adopt_slot", "take_over", "accept_partitions", "accept_timeline")
+"""They are of what is there when a run begins, not of what happens on later days."""
 ALL_DONE: Final = 64
 """What a worker ends with that has nothing left to do; 0 is a drain, by whomever."""
 
@@ -19,3 +21,8 @@ class Options:
     poll_once: bool = False  # poll each table once, and end
     sink: str = ""  # stream to this one alone: it is detached from its source
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further
+
+    def without_consents(self) -> Self:
+        """Return them for a stream that begins again: its consents were used."""
+        consents: dict[str, Any] = dict.fromkeys(CONSENTS, False)
+        return replace(self, **consents)

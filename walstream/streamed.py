@@ -64,7 +64,11 @@ class StreamedSource:
             progress=self._progress,
             seen_topics=self._seen_topics,
         )
-        drained = self._session.run()
+        try:
+            drained = self._session.run()
+        finally:
+            if self._session.pipeline is not None:  # the stream was opened
+                self._options = self._options.without_consents()
         pipeline = self._session.pipeline
         # one that ended before its stream began says nothing of those before
         if drained and pipeline is not None and not pipeline.leaving:

@@ -17,7 +17,7 @@ from walstream.config import Config
 from walstream.control_server import Answer
 from walstream.errors import Transient
 from walstream.metrics import ERROR, SOURCE
-from walstream.options import ALL_DONE
+from walstream.options import ALL_DONE, CONSENTS
 from walstream.parent import signals_held
 from walstream.reload import Effective
 from walstream.renewal import Renewal
@@ -33,6 +33,7 @@ _HISTORY: Final = 3
 _NICE: Final = 10
 _HEALTHY_S: Final = 30.0
 _FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
+_USED: Final = frozenset({"streaming", "polling"})  # what consents were given for
 _FIRST_WORD_S: Final = 120.0
 _LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
     *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
@@ -270,6 +271,8 @@ class WorkerProcess:
             self.heard_at = time.monotonic()
             if self.state.get("state") in _FLOWS:
                 self._renewal.flows()
+            if self.state.get("state") in _USED:
+                self._options.update(dict.fromkeys(CONSENTS, False))
         return bool(data)
 
     @property

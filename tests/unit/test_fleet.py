@@ -105,3 +105,10 @@ def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -
     fleet.workers[1].state = {}
     fleet.follow_sinks()
     assert not fleet.away
+
+
+def test_consents_are_not_of_a_source_that_comes_later() -> None:
+    fleet = Fleet(without("app"), {"adopt_slot": True})
+    take(fleet, config())
+    given = {one.name: one._options["adopt_slot"] for one in fleet.workers}  # noqa: SLF001
+    assert given == {"app": False, "shop": True}

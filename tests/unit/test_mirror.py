@@ -138,7 +138,6 @@ WITHOUT = {
     "walstream/source_sight.py": _SERVERS,
     "walstream/source_state.py": "tests/unit/http/test_app.py, test_page.py",
     "walstream/worker_main.py": "tests/unit/test_imports.py",
-    "walstream/streamed.py": _SERVERS,
     "walstream/spark/outcome.py": "records: tests/unit/polling/test_runner.py",
     "walstream/spark/prerequisites.py": "tests/unit/polling/test_checks.py",
     "walstream/units.py": "constants: tests/unit/config/test_quantity.py",

@@ -1,6 +1,7 @@
 """What a supervisor makes of a worker's words. How it ends: tests/fault."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -152,3 +153,18 @@ def test_one_that_drains_has_the_time_that_it_was_started_with(
     worker._renewed_at -= 30  # noqa: SLF001 - all of its time
     worker.hurry()
     assert worker._process.wait(10) is not None  # noqa: SLF001
+
+
+def test_consents_are_of_the_first_stream_alone() -> None:
+    """A failover of a later day is not the one that somebody looked at."""
+    worker = WorkerProcess(config(), "app", {"accept_timeline": True})
+    with subprocess.Popen(
+        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        worker._process = child  # noqa: SLF001 - it tells what it is told
+        assert child.stdin is not None
+        for state, given in (("backfilling", True), ("streaming", False)):
+            child.stdin.write(json.dumps({"state": state}).encode() + b"\n")
+            child.stdin.flush()
+            assert worker.hear()
+            assert worker._options["accept_timeline"] is given  # noqa: SLF001

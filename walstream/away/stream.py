@@ -286,6 +286,7 @@ class AwaySink:
             self._accepts,
         )
         flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)
+        self._accepts = False  # of this timeline, not of the next
         self._pipeline = pipeline = flow.pipeline
 
         def end_at(place: Lsn) -> None:
