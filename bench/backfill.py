@@ -21,7 +21,7 @@ from bench.place import Place, warm
 from bench.results import save
 from bench.shown import show
 from bench.watch import Figure, Program
-from walstream.local import LocalKafka, LocalPostgres
+from walstream.testing.servers import LocalKafka, LocalPostgres
 
 _TABLE: Final = (
     "CREATE TABLE backlog (id bigint PRIMARY KEY, a int, note text, at timestamptz,"

@@ -14,7 +14,7 @@ import psycopg
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from bench.shapes import TABLE, Shape
-from walstream.kafka.reader import TopicReader
+from walstream.kafka.topic_reader import TopicReader
 
 _WIDTH: Final = 6  # columns
 _BLOCK: Final = 20_000

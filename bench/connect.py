@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.place import Place
-from walstream.local.java import find_java
-from walstream.local.port import free_port
+from walstream.spark.java_home import find_java
+from walstream.testing.servers.port import free_port
 
 VERSION: Final = "3.5.0.Final"
 _CONNECT: Final = "4.1.1"  # what this Debezium is made with

@@ -23,8 +23,8 @@ from bench.results import save
 from bench.shown import show
 from consumer import BasicConsumer, IdempotentConsumer, Op, Transaction
 from walstream.formats.op import OpEncoder
-from walstream.local import LocalKafka, LocalPostgres
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.testing.servers import LocalKafka, LocalPostgres
 
 _TABLE: Final = Table("public", "item", ("id", "organization_id", "note"))
 _NOTE: Final = "some text of about forty characters, yes"

@@ -7,16 +7,16 @@ same file runs on an older checkout: PYTHONPATH=THERE python bench/counted.py.
 import statistics
 import time
 
-from walstream.dry_sink import DrySink
 from walstream.formats.context import Context, Origin
-from walstream.keeping import Confirming
-from walstream.pgoutput import Column, Insert, Relation
-from walstream.pipeline import Pipeline
-from walstream.ports import Position
-from walstream.position_writer import PositionWriter
-from walstream.routing import Router, Rules
-from walstream.sink_rules import SinkRules
-from walstream.stop import Stop, Waker
+from walstream.pipeline.checkpoint import Confirming
+from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pgoutput import Column, Insert, Relation
+from walstream.pipeline.ports import Position
+from walstream.pipeline.shutdown import Stop, Waker
+from walstream.pipeline.sinks.dry_run import DrySink
+from walstream.records.encoding import SinkRules
+from walstream.records.router import Router, Rules
 from walstream.testing import (
     MemoryCompanion,
     MemoryPositions,

@@ -24,8 +24,8 @@ from bench.results import save
 from bench.shown import show
 from consumer import IdempotentConsumer, Measure, PostgresMirror
 from walstream.formats.op import OpEncoder
-from walstream.local import LocalKafka, LocalPostgres
 from walstream.op import Kind, ReplicationOp, Table
+from walstream.testing.servers import LocalKafka, LocalPostgres
 
 _TABLE: Final = Table("public", "hot", ("id", "organization_id", "note"))
 _DDL: Final = """

@@ -12,7 +12,7 @@ import psycopg
 from confluent_kafka import Producer
 
 from bench.watch import Topic
-from walstream.local import LocalKafka, LocalPostgres
+from walstream.testing.servers import LocalKafka, LocalPostgres
 
 _SETTINGS = {
     "max_replication_slots": "100",

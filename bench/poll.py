@@ -24,11 +24,11 @@ from rich.console import Console
 from bench.results import save
 from bench.shown import show
 from bench.watch import Figure, Program, Topic
-from walstream import control
 from walstream.formats.row import decode
-from walstream.kafka.producer import producer_properties
-from walstream.local import LocalKafka, LocalMariadb
-from walstream.spark.sender import BULK
+from walstream.kafka.bulk_producer import BULK
+from walstream.kafka.producer_config import producer_properties
+from walstream.state import control
+from walstream.testing.servers import LocalKafka, LocalMariadb
 
 _DATABASE: Final = "bench"
 _COLUMNS: Final = (

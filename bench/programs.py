@@ -10,7 +10,7 @@ from typing import Final
 from bench import connect
 from bench.place import Place
 from bench.watch import Program
-from walstream.local.port import free_port
+from walstream.testing.servers.port import free_port
 
 LIMIT, DEBEZIUM = "pg_recvlogical", "Debezium"
 COMPILED, PURE = "walstream, compiled", "walstream, pure"

@@ -28,8 +28,8 @@ from rich.table import Table
 from bench.open_loop import TABLE, Receiver, p99, receiving, save, wait, write
 from bench.programs import COMMAND
 from bench.watch import Program
-from walstream.local import LocalKafka, LocalPostgres
-from walstream.local.port import free_port
+from walstream.testing.servers import LocalKafka, LocalPostgres
+from walstream.testing.servers.port import free_port
 
 _GOAL: Final = 1.1
 _PER_S: Final = 10

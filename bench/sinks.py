@@ -35,7 +35,7 @@ from rich.table import Table
 from bench.open_loop import TABLE, p99, receiving, save, wait, write
 from bench.programs import COMMAND
 from bench.watch import Program
-from walstream.local import LocalKafka, LocalPostgres
+from walstream.testing.servers import LocalKafka, LocalPostgres
 
 _GOOD, _SLOW, _FAILING = "good", "slow", "failing"
 _GOAL: Final = 1.5

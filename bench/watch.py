@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 )
 
 from walstream.errors import WalstreamError
-from walstream.kafka.reader import TopicReader
+from walstream.kafka.topic_reader import TopicReader
 
 _LOOK_EVERY_S: Final = 0.05
 _SAMPLE_EVERY_S: Final = 0.25  # looks at every process of the machine

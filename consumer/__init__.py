@@ -5,7 +5,8 @@ that an application which imports it never loads Spark.
 """
 
 from consumer.basic import BasicConsumer
-from consumer.error import (
+from consumer.dedupe import Seen, SeenInLmdb, SeenInMemory, SeenInPostgres
+from consumer.errors import (
     BarrierTimeout,
     ConsumerStopped,
     ForeignSource,
@@ -14,6 +15,7 @@ from consumer.error import (
     TopicReplaced,
     TransactionEnded,
 )
+from consumer.group.assigned_partition import Place
 from consumer.handler import (
     BasicApplication,
     Fatal,
@@ -22,12 +24,10 @@ from consumer.handler import (
     Transaction,
 )
 from consumer.idempotent import IdempotentConsumer
-from consumer.lane import Place
-from consumer.message import BadMessage, RowMessage, verify
 from consumer.metrics import Measure, Metrics
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op, Record
-from consumer.seen import Seen, SeenInLmdb, SeenInMemory, SeenInPostgres
+from consumer.row_message import BadMessage, RowMessage, verify
 from consumer.values import AbsentColumn, Values
 from walstream.op import Kind, Table
 

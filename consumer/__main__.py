@@ -16,10 +16,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from consumer.basic import BasicConsumer
-from consumer.connection import refusal
 from consumer.idempotent import IdempotentConsumer
 from consumer.mirror import PostgresMirror
 from consumer.op import Op
+from consumer.state.connection import refusal
 from consumer.tail import line
 from walstream.errors import ConfigError, WalstreamError
 

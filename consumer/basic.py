@@ -12,21 +12,16 @@ from typing import Any, Final, NoReturn
 from confluent_kafka import Message
 
 from consumer.backoff import Backoff
-from consumer.blame import handler_failed
-from consumer.gap import Gaps
-from consumer.group import Member
-from consumer.handler import (
-    BasicApplication,
-    BasicHandler,
-    Retry,
-    basic_handler,
-)
-from consumer.lane import Lane, Pause
+from consumer.decoder import op_of, record_of
+from consumer.error_text import handler_failed
+from consumer.group.assigned_partition import Lane, Pause
+from consumer.group.member import Member
+from consumer.group.offset_gaps import Gaps
+from consumer.handler import BasicApplication, BasicHandler, Retry, basic_handler
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import Op, Record
 from consumer.poison import OnPoison, checked, meet
-from consumer.reading import op_of, record_of
-from consumer.topic import TopicGuard
+from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
 
 _TELL_INTERVAL_S: Final = 1.0

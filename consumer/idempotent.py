@@ -12,9 +12,9 @@ from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from consumer.backoff import Backoff
-from consumer.connection import connect, refusal
-from consumer.connections import Connections
-from consumer.group import Member
+from consumer.group.assigned_partition import Lane
+from consumer.group.member import Member
+from consumer.group.settings import from_earliest, session_timeout_s
 from consumer.handler import (
     IdempotentApplication,
     IdempotentHandler,
@@ -22,15 +22,15 @@ from consumer.handler import (
     beginning,
     idempotent_handler,
 )
-from consumer.lane import Lane
 from consumer.metrics import Metrics, unmeasured
-from consumer.partition import IdempotentWork, WorkOptions
 from consumer.poison import OnPoison, checked
-from consumer.schema import Tables, make_tables
-from consumer.session import SessionOptions
-from consumer.settings import from_earliest, session_timeout_s
-from consumer.source import AcceptSource
-from consumer.topic import TopicGuard
+from consumer.state.connection import connect, refusal
+from consumer.state.connection_pool import Connections
+from consumer.state.partition import IdempotentWork, WorkOptions
+from consumer.state.schema import Tables, make_tables
+from consumer.state.session import SessionOptions
+from consumer.state.source import AcceptSource
+from consumer.state.topic_guard import TopicGuard
 from walstream.errors import PermissionLacking
 
 _log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from consumer.error import HandlerFailed, PoisonRecord
+from consumer.errors import HandlerFailed, PoisonRecord
 from consumer.op import Record
 from walstream.errors import WalstreamError
 

@@ -10,15 +10,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from walstream.beside.backfill import Backfill
-from walstream.beside.chunk import Chunk, Key
-from walstream.beside.progress import Progress
-from walstream.beside.run import LIMITS, Limits
-from walstream.beside.threads import Submit
-from walstream.beside.visibility import Visibility
-from walstream.ledger import Shares, Transaction
 from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.pipeline.ledger import Shares, Transaction
 from walstream.row import OMITTED, UNCHANGED, Value
+from walstream.sources.postgres.incremental.chunk import Chunk, Key
+from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.queue import Backfill
+from walstream.sources.postgres.incremental.table_run import LIMITS, Limits
+from walstream.sources.postgres.incremental.threads import Submit
+from walstream.sources.postgres.incremental.visibility import Visibility
 from walstream.testing import MemoryPositions
 
 NAME: Final = "public.t"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import skips
-from walstream.local.process import unwind_on_sigterm
+from walstream.testing.servers.process import unwind_on_sigterm
 
 pytest_plugins = [
     "tests.fix_postgres",

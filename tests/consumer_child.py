@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from consumer import IdempotentConsumer, Measure, Op, Retry, Transaction
-from consumer.batch import Batch
-from consumer.fetcher import Fetcher
-from consumer.inbox import Inbox
-from consumer.session import Session
+from consumer.group.buffer import Inbox
+from consumer.group.fetcher import Fetcher
+from consumer.state.batch import Batch
+from consumer.state.session import Session
 from tests.consuming import apply
 
 STEPS = {

@@ -14,9 +14,9 @@ import pytest
 
 from tests.services import chosen, container, external, needs_own_servers
 from tests.waiting import wait_until
-from walstream.local import LocalKafka
-from walstream.local.kafka import answers_api_versions
-from walstream.local.port import HOST, free_port
+from walstream.testing.servers import LocalKafka
+from walstream.testing.servers.kafka import answers_api_versions
+from walstream.testing.servers.port import HOST, free_port
 
 _IMAGE = "apache/kafka:4.1.0"
 _CONTROLLER_PORT = 9093

@@ -18,9 +18,9 @@ import pytest
 from tests.services import chosen, container, external, needs_own_servers
 from tests.waiting import wait_until
 from walstream.errors import ConfigError
-from walstream.local import LocalMariadb
-from walstream.local.mariadb import find_binaries
-from walstream.local.port import free_port
+from walstream.testing.servers import LocalMariadb
+from walstream.testing.servers.mariadb import find_binaries
+from walstream.testing.servers.port import free_port
 
 _IMAGE = "mariadb:11.8"
 _VARIABLE = "WALSTREAM_TEST_MARIADB"

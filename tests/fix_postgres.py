@@ -20,8 +20,8 @@ from psycopg.conninfo import make_conninfo
 
 from tests.services import chosen, container, external, needs_own_servers
 from tests.waiting import wait_until
-from walstream.local import LocalPostgres
-from walstream.local.port import free_port
+from walstream.testing.servers import LocalPostgres
+from walstream.testing.servers.port import free_port
 
 _DEBIAN_15 = "/usr/lib/postgresql/15/bin"
 _EXTERNAL = {15: "WALSTREAM_TEST_PG_DSN_15", 18: "WALSTREAM_TEST_PG_DSN"}

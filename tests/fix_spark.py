@@ -17,20 +17,21 @@ import pytest
 
 from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
-from walstream.chunk_task import Snapshot, chunk_task, wanted
 from walstream.config import Config
 from walstream.kafka.topic import Topic
 from walstream.postgres import catalog
-from walstream.spark import plan, session
-from walstream.spark.chunk import (
-    Chunk,
+from walstream.sources.postgres.backfill import plan
+from walstream.sources.postgres.backfill.chunk import Chunk
+from walstream.sources.postgres.backfill.task import ChunkTask
+from walstream.sources.postgres.backfill.task_factory import (
+    Snapshot,
+    chunk_task,
+    wanted,
 )
+from walstream.spark import session
 from walstream.spark.leash import Leash
-from walstream.spark.outcome import (
-    ChunkDone,
-)
+from walstream.spark.outcome import ChunkDone
 from walstream.spark.session import Spark
-from walstream.spark.task import ChunkTask
 
 MASTER = os.environ.get("WALSTREAM_TEST_SPARK_MASTER", "local[2,4]")
 LSN = 28_318_000
@@ -141,7 +142,7 @@ class Backfill:
 
     def run(self, spark: Spark, *tables: str, **how: Any) -> list[ChunkDone]:
         """Backfill tables under a snapshot of their own."""
-        from walstream.spark import chunks  # noqa: PLC0415 - Spark is loaded by now
+        from walstream.spark import jobs as chunks  # noqa: PLC0415 - Spark is loaded by now
 
         done: list[ChunkDone] = []
         with self.holding() as snapshot:

@@ -14,7 +14,7 @@ from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.reading import Reader
 from tests.running import Walstream
-from walstream import extension
+from walstream import plugins
 from walstream.formats.op import decode
 
 
@@ -70,9 +70,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    extension.names.cache_clear()
+    plugins.names.cache_clear()
     yield folder
-    extension.names.cache_clear()
+    plugins.names.cache_clear()
 
 
 class Runs:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from walstream.stop import Waker
+    from walstream.pipeline.shutdown import Waker
 
 _ROOT: Final = Path(__file__).parent.parent
 _HOOKS: Final = {"HATCH_BUILD_HOOKS_ENABLE": "1"}
@@ -99,14 +99,14 @@ def _answer(order: dict[str, Any]) -> Any:
         frames = [bytes.fromhex(one) for one in order["frames"]]
         return _streamed(frames, order["start"])
     import walstream  # noqa: PLC0415 - after the choice of the form
-    from walstream.build import form as found  # noqa: PLC0415
+    from walstream.telemetry.build import form as found  # noqa: PLC0415
 
     return [found(), str(walstream.__file__)]
 
 
 def _decoded(payload: bytes) -> list[object]:
     from walstream.errors import DecodeError  # noqa: PLC0415
-    from walstream.pgoutput import decode  # noqa: PLC0415
+    from walstream.pipeline.pgoutput import decode  # noqa: PLC0415
 
     try:
         return [repr(decode(payload))]
@@ -116,19 +116,19 @@ def _decoded(payload: bytes) -> list[object]:
 
 @cache
 def _waker() -> "Waker":
-    from walstream.stop import Waker  # noqa: PLC0415
+    from walstream.pipeline.shutdown import Waker  # noqa: PLC0415
 
     return Waker()  # one for all: it is never closed
 
 
 def _streamed(frames: list[bytes], start: int) -> list[object]:
     """Stream, and give the bytes of every record; or the error."""
-    from walstream.keeping import Confirming  # noqa: PLC0415
-    from walstream.keys import KeyHistory, KeySet  # noqa: PLC0415
-    from walstream.pipeline import Pipeline  # noqa: PLC0415
-    from walstream.ports import Position  # noqa: PLC0415
-    from walstream.position_writer import PositionWriter  # noqa: PLC0415
-    from walstream.stop import Stop  # noqa: PLC0415
+    from walstream.pipeline.checkpoint import Confirming  # noqa: PLC0415
+    from walstream.pipeline.checkpoint_writer import PositionWriter  # noqa: PLC0415
+    from walstream.pipeline.loop import Pipeline  # noqa: PLC0415
+    from walstream.pipeline.ports import Position  # noqa: PLC0415
+    from walstream.pipeline.row_key import KeyHistory, KeySet  # noqa: PLC0415
+    from walstream.pipeline.shutdown import Stop  # noqa: PLC0415
     from walstream.testing import (  # noqa: PLC0415
         MemoryCompanion,
         MemoryPositions,

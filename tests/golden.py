@@ -8,14 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from walstream.assembler import Assembler
 from walstream.formats import ENCODERS
 from walstream.formats.context import Context, Origin
-from walstream.key_form import KEY_FORMS
-from walstream.keys import KeyHistory, KeySet
 from walstream.op import Kind, ReplicationOp, halves
-from walstream.pgoutput import Begin, Delete, Insert, Relation, Truncate, Type, Update
-from walstream.pgoutput import decode as decode_payload
+from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.pgoutput import (
+    Begin,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Type,
+    Update,
+)
+from walstream.pipeline.pgoutput import decode as decode_payload
+from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.records.key import KEY_FORMS
 
 FOLDER: Final = Path(__file__).parent / "data" / "pgoutput"
 CASES: Final = sorted(path.stem for path in FOLDER.glob("*.sql"))

@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 
 from tests.fix_postgres import Database
-from walstream.local import LocalPostgres
+from walstream.testing.servers import LocalPostgres
 
 STRANGER: Final = "stranger"
 _SPRUNG: Final = re.compile(

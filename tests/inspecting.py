@@ -12,9 +12,9 @@ from tests.running import SOURCE, Walstream, toml
 from walstream.config import PostgresSource
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
-from walstream.positions import LmdbPositions
 from walstream.postgres.checks import Inspection, Wanted, inspect
-from walstream.postgres.start import Stored
+from walstream.postgres.start_table import Stored
+from walstream.state.store import LmdbPositions
 
 
 def look(dsn: str, stored: Stored | None = None, **options: Any) -> Inspection:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.intervals import Interval
-from walstream.polling.progress import Bounds, Progress, Trouble
-from walstream.positions import LmdbPositions
+from walstream.sources.sql.intervals import Interval
+from walstream.sources.sql.progress import Bounds, Progress, Trouble
+from walstream.state.store import LmdbPositions
 
 _BOUNDS: Final = Bounds(1e9, 1_000_000)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from walstream.sql.engine import Database
-from walstream.sql.shape import Shape, Wish
-from walstream.sql.table import look
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.table import look
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.running import Walstream, toml
-from walstream.local.jars import kafka_class_path
-from walstream.local.java import find_java
+from walstream.spark.java_home import find_java
+from walstream.testing.servers.jars import kafka_class_path
 
 ROOT: Final = Path(__file__).parents[1]
 _BIN: Final = Path(sys.executable).parent

@@ -6,11 +6,11 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import URL
 
-from walstream.sql.engine import Database
-from walstream.sql.reading import newest, rows
-from walstream.sql.shape import Shape, Wish
-from walstream.sql.table import look
-from walstream.sql.values import Values
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.query import newest, rows
+from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.table import look
+from walstream.sources.sql.database.values import Values
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.cover_own import ROOT
 from walstream.cli.main import app
 from walstream.config import schema
 from walstream.errors import WalstreamError
-from walstream.http.catalog import METRICS
+from walstream.service.http.catalog import METRICS
 
 PAGE: Final = ROOT / "docs" / "reference.md"
 # each section of docs/configuration.md, and its model

@@ -24,7 +24,7 @@ import psutil
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.waiting import wait_until
-from walstream.streaming import streaming
+from walstream.status.running import streaming
 
 SOURCE: Final = "app"
 SINK: Final = "kafka"
@@ -158,7 +158,7 @@ class Walstream:
         return [
             child.pid
             for child in psutil.Process(self.pid).children()
-            if "walstream.worker_main" in _command_of(child)
+            if "walstream.service.worker_main" in _command_of(child)
         ]
 
     def processes(self, word: str) -> list[psutil.Process]:

@@ -22,8 +22,8 @@ from psycopg.conninfo import make_conninfo
 from tests.authority import HERE, Authority, Pair
 from tests.fix_mariadb import Mariadb
 from tests.fix_postgres import Database, local_postgres
-from walstream.local import LocalKafka, LocalMariadb
-from walstream.local.port import HOST, free_port
+from walstream.testing.servers import LocalKafka, LocalMariadb
+from walstream.testing.servers.port import HOST, free_port
 
 PASSWORD: Final = "oNe-PaSsWoRd"  # noqa: S105 - of servers that end with the tests
 KEY_PASSWORD: Final = "kEy-PaSsWoRd"  # noqa: S105 - likewise

@@ -10,16 +10,12 @@ from pathlib import Path
 
 from tests.fix_spark import Backfill
 from walstream.errors import WalstreamError
+from walstream.sources.postgres.backfill.chunk import Chunk
+from walstream.sources.postgres.backfill.task import Outcome
 from walstream.spark import session
-from walstream.spark.chunk import (
-    Chunk,
-)
-from walstream.spark.chunks import run
+from walstream.spark.jobs import run
 from walstream.spark.leash import Leash
-from walstream.spark.outcome import (
-    ChunkDone,
-)
-from walstream.spark.task import Outcome
+from walstream.spark.outcome import ChunkDone
 
 
 def main() -> int:

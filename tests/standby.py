@@ -6,8 +6,8 @@ import psycopg
 
 from tests.fix_postgres import Database
 from tests.waiting import wait_until
-from walstream.local import LocalPostgres
-from walstream.local.process import Child
+from walstream.testing.servers import LocalPostgres
+from walstream.testing.servers.process import Child
 
 _SLOT = "standby"
 _SYNCED = """

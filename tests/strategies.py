@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from walstream.lsn import MAX
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pgoutput import (
+from walstream.pipeline.pgoutput import (
     Begin,
     Column,
     Commit,

@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from walstream import build
+from walstream.telemetry import build
 
 try:
     __version__ = version("walstream")

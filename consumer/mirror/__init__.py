@@ -1,6 +1,6 @@
 """PostgresMirror: tables of another database follow the stream."""
 
-from consumer.mirror.mirror import PostgresMirror
-from consumer.mirror.trouble import MirrorError
+from consumer.mirror.application import PostgresMirror
+from consumer.mirror.errors import MirrorError
 
 __all__ = ["MirrorError", "PostgresMirror"]

@@ -11,9 +11,9 @@ from typing import Final
 
 from psycopg import sql
 
-from consumer.mirror.shape import Shape
-from consumer.mirror.store import cast
-from consumer.own import IS, unnest
+from consumer.mirror.position_store import cast
+from consumer.mirror.table_shape import Shape
+from consumer.pg_catalog import IS, unnest
 
 Where = tuple[tuple[str, bool], ...]
 """The columns that describe a row, and whether each is NULL."""

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from walstream.ledger import Transaction
 from walstream.op import ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
 
 
 class FileSink:

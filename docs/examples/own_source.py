@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from walstream.pgoutput.messages import Column, Insert, Relation
+from walstream.pipeline.pgoutput.messages import Column, Insert, Relation
 from walstream.testing import encode, transaction, wal_data
 
 TEXT_OID = 25

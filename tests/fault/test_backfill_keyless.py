@@ -14,9 +14,9 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
 from tests.running import Walstream
 from tests.waiting import wait_until
-from walstream.backfill import kept
 from walstream.op import Kind
-from walstream.positions import LmdbPositions
+from walstream.sources.postgres.backfill import stored_record
+from walstream.state.store import LmdbPositions
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 
@@ -50,7 +50,7 @@ def walstream(database: Database, runs: Runs) -> Walstream:
 def left(walstream: Walstream) -> list[str]:
     """Name the tables that are not finished, as they are kept."""
     with LmdbPositions.beside(walstream.state) as positions:
-        record = kept.read(positions) if positions else None
+        record = stored_record.read(positions) if positions else None
         return list(record.tables) if record else []
 
 

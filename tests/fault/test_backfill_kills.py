@@ -95,7 +95,7 @@ def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
         ("org.apache.spark", signal.SIGKILL),
         ("org.apache.spark", signal.SIGTERM),
         ("pyspark.daemon", signal.SIGKILL),
-        ("walstream.driver", signal.SIGKILL),
+        ("walstream.spark.driver", signal.SIGKILL),
     ],
 )
 def test_what_runs_for_it_is_killed_and_started_again(

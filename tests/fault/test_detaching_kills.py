@@ -18,9 +18,9 @@ from tests.names import OracleSlot, assert_rewind_and_continue, foreign, missing
 from tests.reading import Reader, TopicAdmin
 from tests.running import Walstream
 from tests.waiting import wait_until
-from walstream.away.note import AWAY, note_of
 from walstream.errors import WalstreamError
-from walstream.positions import LmdbPositions
+from walstream.sources.postgres.detached.record import AWAY, note_of
+from walstream.state.store import LmdbPositions
 
 pytestmark = pytest.mark.fault
 SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())

@@ -13,7 +13,7 @@ from tests.reading import Reader
 from tests.running import Walstream
 from tests.standby import Standby
 from tests.waiting import wait_until
-from walstream.local import LocalPostgres
+from walstream.testing.servers import LocalPostgres
 
 RECEIVED = """
 SELECT FROM pg_stat_replication

@@ -20,8 +20,8 @@ from tests.reading import Reader
 from tests.running import Walstream
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
-from walstream.local import LocalKafka, LocalPostgres
-from walstream.local.port import free_port
+from walstream.testing.servers import LocalKafka, LocalPostgres
+from walstream.testing.servers.port import free_port
 
 pytestmark = pytest.mark.fault_long
 

@@ -20,7 +20,7 @@ from tests.running import SOURCE, toml
 from tests.waiting import wait_until
 from walstream.formats import row
 from walstream.formats.op import decode
-from walstream.local import LocalKafka
+from walstream.testing.servers import LocalKafka
 
 UNIT = "walstream.service"
 _DROP_INS = f"/etc/systemd/system/{UNIT}.d"

@@ -22,13 +22,13 @@ from tests.polled import Polled
 from tests.reading import Reader
 from tests.waiting import wait_until
 from walstream.formats.row import PolledRow, row_hash
-from walstream.local import LocalMariadb
+from walstream.testing.servers import LocalMariadb
 
 pytestmark = pytest.mark.fault
 LIMIT: Final = 12_000  # rows of a poll, by Spark: what a kill may repeat
 CATCH_UP: Final = 3 * LIMIT  # rows
 LONGEST_S: Final = 150.0
-JVM, DRIVER, DAEMON = "org.apache.spark", "walstream.driver", "pyspark.daemon"
+JVM, DRIVER, DAEMON = "org.apache.spark", "walstream.spark.driver", "pyspark.daemon"
 
 
 @dataclass

@@ -17,9 +17,9 @@ from tests.polled import SOURCE, Polled, keys_of
 from tests.reading import Reader
 from tests.sqlite import execute, file_of
 from tests.waiting import wait_until
-from walstream import control
-from walstream.local import LocalMariadb
-from walstream.positions import LmdbPositions
+from walstream.state import control
+from walstream.state.store import LmdbPositions
+from walstream.testing.servers import LocalMariadb
 
 pytestmark = pytest.mark.fault
 LIMIT: Final = 12_000  # rows of a poll: more than are read without Spark
@@ -94,14 +94,14 @@ def test_a_database_that_is_away_is_waited_for_and_a_stop_repeats_nothing(
         assert f"{server.host}:{server.port}" in said["error"]
         assert server.password not in polling.text
 
-        (spark,) = polling.processes("walstream.driver")
+        (spark,) = polling.processes("walstream.spark.driver")
         server.kill()
         wait_until(lambda: state(polling) == "waiting", 30, "it notices")
         time.sleep(away_s)
         server.start()
         write(database, LIMIT + 1, LIMIT + 10)
         reader.count(LIMIT + 10, LONGEST_S)
-        assert polling.processes("walstream.driver") == [spark]
+        assert polling.processes("walstream.spark.driver") == [spark]
 
         write(database, LIMIT + 11, ROWS)
         stop_amid_rows(polling, reader)

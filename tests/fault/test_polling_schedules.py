@@ -20,18 +20,16 @@ import pytest
 from tests.committing import Crew, Written, create
 from tests.fix_mariadb import Mariadb
 from tests.waiting import wait_until
-from walstream.intervals import missing
-from walstream.polling.look import Place
-from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Bounds, Progress
-from walstream.polling.reader import TableReader
-from walstream.spark.outcome import (
-    ChunkDone,
-)
-from walstream.spark.poll import Ahead, Range, RangeDone
-from walstream.sql.engine import Database
-from walstream.sql.shape import Shape, Wish
-from walstream.sql.table import look
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.table import look
+from walstream.sources.sql.intervals import missing
+from walstream.sources.sql.poller import Poller, Rules
+from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.reader import TableReader
+from walstream.sources.sql.table_session import Place
+from walstream.sources.sql.task import Ahead, Range, RangeDone
+from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
 
 pytestmark = pytest.mark.fault

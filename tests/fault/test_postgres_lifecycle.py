@@ -21,9 +21,9 @@ from tests.names import (
 )
 from tests.reading import Reader
 from tests.waiting import wait_until, within
-from walstream.local import LocalPostgres
-from walstream.local.postgres import StopMode
 from walstream.lsn import parse
+from walstream.testing.servers import LocalPostgres
+from walstream.testing.servers.postgres import StopMode
 
 _WAITED_FOR_S = 40.0  # by a server; one that is silent is cut off after 60
 _SOON_S = 5.0  # with a busy machine; of itself walstream tells each ten

@@ -23,16 +23,9 @@ from tests.fix_spark import Backfill
 from tests.reading import Reader
 from tests.waiting import wait_until
 from walstream.op import Table
-from walstream.spark.chunk import (
-    Chunk,
-    Pages,
-    Relation,
-)
-from walstream.spark.chunks import run
-from walstream.spark.outcome import (
-    ChunkDone,
-    ChunkPostponed,
-)
+from walstream.sources.postgres.backfill.chunk import Chunk, Pages, Relation
+from walstream.spark.jobs import run
+from walstream.spark.outcome import ChunkDone, ChunkPostponed
 from walstream.spark.session import Spark
 
 pytestmark = pytest.mark.fault

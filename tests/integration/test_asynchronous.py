@@ -7,10 +7,10 @@ import psutil
 import pytest
 
 from tests.fix_postgres import Database, OwnPostgres
-from walstream.local import LocalPostgres
 from walstream.lsn import Lsn, parse
 from walstream.postgres import catalog
 from walstream.postgres.connection import session
+from walstream.testing.servers import LocalPostgres
 
 
 @contextmanager

@@ -15,15 +15,15 @@ from tests.fix_walstream import Runs
 from tests.operator import Operator
 from tests.reading import Reader
 from tests.running import Walstream, toml
-from walstream.alarm import Alarm
-from walstream.backfill.backfill import Backfill, Site, Surroundings, hold
 from walstream.config import load as load_config
 from walstream.errors import Transient
-from walstream.gauge import Gauge
 from walstream.op import Kind
+from walstream.pipeline.shutdown import Stop, Waker
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
-from walstream.stop import Stop, Waker
+from walstream.postgres.slot_health import Alarm
+from walstream.sources.postgres.backfill.run import Backfill, Site, Surroundings, hold
+from walstream.sources.stream_metrics import Gauge
 from walstream.testing import MemoryPositions
 
 

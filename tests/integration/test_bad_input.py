@@ -14,7 +14,7 @@ from tests.fix_postgres import Database, OwnPostgres, PostgresServer, temporary_
 from tests.fix_walstream import Runs
 from tests.reading import Reader
 from tests.waiting import wait_until
-from walstream.local.port import free_port
+from walstream.testing.servers.port import free_port
 
 CANARY = "canary-5f0c9e"
 

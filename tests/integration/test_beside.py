@@ -39,15 +39,15 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader, Record, TopicAdmin
 from tests.running import SOURCE, Walstream, toml
 from tests.waiting import wait_until
-from walstream.backfilling import Asked, backfill
+from walstream.admin.backfill_running import Asked, backfill
 from walstream.config import load
-from walstream.control import ask_status
 from walstream.errors import ConfigError
-from walstream.local import LocalPostgres
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
+from walstream.state.control import ask_status
+from walstream.testing.servers import LocalPostgres
 
 ROWS = 2000
 PUBLICATION = "CREATE PUBLICATION walstream FOR TABLE early"

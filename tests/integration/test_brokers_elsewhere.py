@@ -19,8 +19,8 @@ from tests.fix_tls import check
 from tests.fix_walstream import Runs
 from tests.services import needs_own_servers
 from tests.verbs import verb
-from walstream.local import LocalKafka
-from walstream.local.port import HOST, free_port
+from walstream.testing.servers import LocalKafka
+from walstream.testing.servers.port import HOST, free_port
 
 ELSEWHERE: Final = "127.1"
 _PASSWORD: Final = "aPpPw"  # noqa: S105 - of a broker that ends with the tests

@@ -17,8 +17,8 @@ from tests.fix_walstream import Runs
 from tests.operator import ROOT, Operator, checked, codes, findings, found
 from tests.reading import Reader, TopicAdmin
 from tests.waiting import wait_until
-from walstream.local import LocalKafka
-from walstream.local.port import free_port
+from walstream.testing.servers import LocalKafka
+from walstream.testing.servers.port import free_port
 
 SCHEMA: Final = ROOT / "docs/schemas/check.json"
 _TABLE: Final = "CREATE TABLE t (id int PRIMARY KEY, v text)"

@@ -19,7 +19,7 @@ from tests.operator import Operator, codes, findings, found
 from tests.running import Walstream
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
-from walstream.local import LocalKafka
+from walstream.testing.servers import LocalKafka
 
 _PASSWORD: Final = "aPpPw"  # noqa: S105 - of a broker that ends with the tests
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -19,8 +19,8 @@ from tests.inspecting import known, look, of, one, repair, stops
 from tests.reading import Reader
 from tests.waiting import wait_until
 from walstream.finding import Severity
-from walstream.local.port import free_port
 from walstream.postgres.checks import Inspection
+from walstream.testing.servers.port import free_port
 
 AWAY = "run would wait"
 WORD = "open"

@@ -21,9 +21,9 @@ from tests.running import Walstream
 from tests.waiting import wait_until
 from walstream.errors import Repair
 from walstream.finding import Severity
-from walstream.ports import Position
-from walstream.postgres.checks import Inspection, blocker, clock
-from walstream.postgres.start import Stored
+from walstream.pipeline.ports import Position
+from walstream.postgres.checks import Inspection, clock, open_transactions
+from walstream.postgres.start_table import Stored
 
 SLOT = "walstream_check"
 MIB = "1MiB"
@@ -193,7 +193,7 @@ def beside_it(
 def test_transactions_that_delay_the_slot_are_named_and_ended_as_printed(
     own_postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocker, "OLD_S", 0)
+    monkeypatch.setattr(open_transactions, "OLD_S", 0)
     server = own_postgres(18, max_prepared_transactions="5")
     database = Database(server)
     database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE ROLE app LOGIN")
@@ -345,7 +345,7 @@ def test_a_question_that_is_refused_leaves_the_others(
                 "ALTER TABLE k OWNER TO asking"
             )
             found = look(make_conninfo(database.dsn, user="asking"))
-            assert one(found, "not-asked", Severity.NOTE).subject == "blocker"
+            assert one(found, "not-asked", Severity.NOTE).subject == "open_transactions"
             assert of(found, "identity")
             assert not stops(found)
         finally:

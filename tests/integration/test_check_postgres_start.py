@@ -16,7 +16,7 @@ from tests.running import Walstream
 from tests.waiting import wait_until
 from walstream.finding import Finding, Severity
 from walstream.lsn import parse
-from walstream.postgres.start import Stored
+from walstream.postgres.start_table import Stored
 
 INSERT = "INSERT INTO t DEFAULT VALUES"
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fix_postgres import Database, PostgresServer, temporary_database
-from walstream.backfill.choosing import captured
+from walstream.admin.table_choice import captured
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
-from walstream.spark.through import published
+from walstream.sources.postgres.backfill.publication_filter import published
 
 TABLES = (
     "CREATE SCHEMA s; CREATE TABLE plain (id int); CREATE TABLE s.other (id int);"

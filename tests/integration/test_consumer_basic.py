@@ -154,7 +154,7 @@ def test_a_stop_ends_the_wait_for_a_revoked_handler(basics: Basics) -> None:
 def test_a_run_ends_after_the_handlers_of_revoked_partitions(
     basics: Basics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consumer.fetcher._REVOKE_SHARE", 0)
+    monkeypatch.setattr("consumer.group.fetcher._REVOKE_SHARE", 0)
     feed = basics.make(partitions=2)
     begun, go = [threading.Event() for _ in (0, 1)], [threading.Event() for _ in (0, 1)]
     for partition in (0, 1):

@@ -29,7 +29,7 @@ from consumer import (
     Transaction,
     TransactionEnded,
 )
-from consumer.lock import lock_key
+from consumer.state.advisory_lock import lock_key
 from tests.consuming import Setting, apply
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database
@@ -525,7 +525,7 @@ def test_a_barrier_that_is_not_reached_names_the_partitions(setting: Setting) ->
 def test_truncates_of_long_ago_are_forgotten(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consumer.barrier._KEPT", 1)
+    monkeypatch.setattr("consumer.state.truncate_barrier._KEPT", 1)
     feed = setting.make(partitions=2)
     for number in range(5):
         feed.insert(number, number % 2)
@@ -547,7 +547,7 @@ def test_a_replay_of_long_ago_runs_no_backfills_truncate_again(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that was replaced, then TRUNCATEs of another in the same topic."""
-    monkeypatch.setattr("consumer.barrier._KEPT", 1)
+    monkeypatch.setattr("consumer.state.truncate_barrier._KEPT", 1)
     feed = setting.make(partitions=2)
     other = Table("public", "other", ("id",))
     emptied = ReplicationOp(
@@ -584,7 +584,7 @@ def test_a_lock_that_somebody_keeps_is_told(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("consumer.session._PATIENCE_S", 0.01)
+    monkeypatch.setattr("consumer.state.session._PATIENCE_S", 0.01)
     feed = setting.make()
     feed.insert(0)
     feed.flush()

@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 
 from consumer import BasicConsumer, Op
-from consumer.inbox import BUDGET, Budget
+from consumer.group.buffer import BUDGET, Budget
 from tests.consuming import Running, Setting
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, PostgresServer, temporary_database

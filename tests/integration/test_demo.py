@@ -14,7 +14,7 @@ import pytest
 
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
-from walstream.local.process import alive, descendants
+from walstream.testing.servers.process import alive, descendants
 
 COMMAND = Path(sys.executable).with_name("walstream")
 FIGURE = re.compile(r"^(\w[\w ]*?) {2,}([\d,]+) ", re.MULTILINE)

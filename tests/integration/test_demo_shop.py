@@ -6,10 +6,10 @@ import pytest
 
 from tests.fix_postgres import Database
 from tests.waiting import wait_until
-from walstream.demo import shop
-from walstream.demo.load import Load
-from walstream.demo.tally import Change
-from walstream.demo.trade import Trade
+from walstream.cli.demo import shop
+from walstream.cli.demo.load import Load
+from walstream.cli.demo.tally import Change
+from walstream.cli.demo.workload import Trade
 from walstream.errors import WalstreamError
 from walstream.postgres.connection import session
 

@@ -12,25 +12,19 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_spark import Backfill
 from tests.fix_walstream import Runs
 from tests.reading import Reader, TopicAdmin
-from walstream.backfill import kept
-from walstream.backfill.record import Elsewhere, Record
-from walstream.chunk_task import transactions
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
 from walstream.kafka.fencing import TRANSACTION, fence
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.positions import LmdbPositions
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect
-from walstream.postgres.holder import Holder
-from walstream.spark.chunk import (
-    SnapshotGone,
-    transactional_id,
-)
-from walstream.spark.outcome import (
-    ChunkDone,
-    ChunkRefused,
-)
+from walstream.postgres.snapshot_holder import Holder
+from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.backfill.chunk import SnapshotGone, transactional_id
+from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.task_factory import transactions
+from walstream.spark.outcome import ChunkDone, ChunkRefused
+from walstream.state.store import LmdbPositions
 
 OLD = Table("public", "t", ("id",), key=(0,))
 ONE = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1);"
@@ -141,7 +135,7 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         left = Elsewhere(holder.session, 3)
         with LmdbPositions(walstream.state) as positions:
             record = Record(99, (), elsewhere=left)
-            kept.Book(positions).store(record)
+            stored_record.Book(positions).store(record)
         tasks = [
             Task(runs.bootstrap, transactional_id(named, chunk)) for chunk in (1, 3)
         ]
@@ -159,7 +153,7 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         tasks[1].commit()
     assert walstream.terminate() == 0
     with LmdbPositions(walstream.state) as positions:
-        found = kept.read(positions)
+        found = stored_record.read(positions)
     assert found is not None
     assert found.elsewhere is None
     assert len(reader.read()) == 1

@@ -29,7 +29,7 @@ from tests.integration.test_types import (
 from tests.reading import Reader, Record
 from walstream.formats.event import EventRecord, Number, decode
 from walstream.op import Kind
-from walstream.partitioner import fnv1a
+from walstream.records.partitioner import fnv1a
 from walstream.spark.session import Spark
 
 OWN_TYPES = """

@@ -19,14 +19,12 @@ from tests.integration.test_beside import ask, status
 from tests.reading import Reader, TopicAdmin, in_order
 from tests.running import SINK, SOURCE, Walstream
 from tests.waiting import wait_until
-from walstream.chunk_task import Snapshot, chunk_task
 from walstream.config import Config
 from walstream.formats.op import decode
 from walstream.op import Kind
+from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
 from walstream.spark.leash import Leash
-from walstream.spark.outcome import (
-    ChunkDone,
-)
+from walstream.spark.outcome import ChunkDone
 
 TABLE = """
 CREATE TABLE t (id int PRIMARY KEY, mail text, tenant text, note text, amount numeric);

@@ -6,8 +6,8 @@ from tests.integration.test_check_postgres_rights import made_role
 from tests.reading import Reader
 from tests.verbs import as_json
 from tests.waiting import wait_until
-from walstream.pgoutput import LogicalMessage, decode
-from walstream.postgres.quote import name
+from walstream.pipeline.pgoutput import LogicalMessage, decode
+from walstream.postgres.quoting import name
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _PEEK = (

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from consumer.message import RowMessage
-from consumer.seen import SeenInPostgres
+from consumer.dedupe import SeenInPostgres
+from consumer.row_message import RowMessage
 from tests.fix_kafka import KafkaServer
 from tests.fix_postgres import Database, local_postgres, temporary_database
 from tests.hostile import STRANGER, Trap

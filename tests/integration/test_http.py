@@ -26,9 +26,9 @@ from tests.services import needs_own_servers
 from tests.waiting import wait_until, within
 from walstream.cli.main import app
 from walstream.config.model import Http
-from walstream.http.words import size
-from walstream.local import LocalKafka, LocalPostgres
-from walstream.local.port import free_port
+from walstream.telemetry.words import size
+from walstream.testing.servers import LocalKafka, LocalPostgres
+from walstream.testing.servers.port import free_port
 
 _RED_S = 30.0
 _GREEN_S = 60.0

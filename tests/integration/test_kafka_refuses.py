@@ -17,8 +17,8 @@ from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.fix_walstream import Runs
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
-from walstream.control import ask_status
-from walstream.local import LocalKafka
+from walstream.state.control import ask_status
+from walstream.testing.servers import LocalKafka
 
 _MODULES: Final = "org.apache.kafka.common.security"
 _PLAIN: Final = f"{_MODULES}.plain.PlainLoginModule required"

@@ -21,12 +21,12 @@ from tests.reading import Reader, Record
 from tests.running import SOURCE
 from tests.verbs import verb
 from tests.waiting import within
-from walstream.assembler import Assembler
 from walstream.finding import Severity
-from walstream.keys import KeyHistory
 from walstream.lsn import show
 from walstream.op import Kind, Table
-from walstream.pgoutput import Begin, Insert, Relation, decode
+from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.pgoutput import Begin, Insert, Relation, decode
+from walstream.pipeline.row_key import KeyHistory
 from walstream.row import OMITTED
 
 LONG = "0123456789" * 600  # toasted: its column is EXTERNAL

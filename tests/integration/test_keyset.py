@@ -11,13 +11,13 @@ from psycopg.conninfo import make_conninfo
 
 from tests.fix_postgres import Database
 from tests.waiting import wait_until
-from walstream.beside.chunk import Chunk
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import parse
 from walstream.postgres.connection import connect, translate
-from walstream.spark.chunk import TableRewritten
-from walstream.spark.keyset import KeysetReader
-from walstream.spark.reader import Database as Where
+from walstream.sources.postgres.backfill.chunk import TableRewritten
+from walstream.sources.postgres.backfill.reader import Database as Where
+from walstream.sources.postgres.incremental.chunk import Chunk
+from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 
 
 def reader(database: Database, **dsn: str) -> KeysetReader:
@@ -213,7 +213,9 @@ def test_it_says_what_it_saw_and_has_the_server_write_behind_that(
 def test_a_large_chunk_is_cut_and_goes_on(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walstream.spark.keyset._MOST_BYTES", 100_000)
+    monkeypatch.setattr(
+        "walstream.sources.postgres.incremental.keyset_reader._MOST_BYTES", 100_000
+    )
     database.execute(
         "CREATE TABLE keyed (id int PRIMARY KEY, v text);"
         "INSERT INTO keyed SELECT i, repeat('x', 1000) FROM generate_series(1, 9000) i;"

@@ -9,7 +9,7 @@ from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
-from walstream.kafka.last import highest, topic_ends
+from walstream.kafka.last_op import highest, topic_ends
 from walstream.op import Kind, ReplicationOp, Table
 
 ORIGIN = "7/shop/0"
@@ -103,6 +103,6 @@ def test_it_looks_behind_what_is_no_op(
 def test_brokers_that_are_away_are_an_error_in_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("walstream.kafka.last._ANSWER_S", 0.3)
+    monkeypatch.setattr("walstream.kafka.last_op._ANSWER_S", 0.3)
     with pytest.raises(Transient):
         topic_ends({"bootstrap.servers": "127.0.0.1:1"}, ["t"], ORIGIN)

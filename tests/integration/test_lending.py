@@ -12,9 +12,9 @@ import pytest
 
 from tests.running import Walstream
 from tests.waiting import wait_until
-from walstream.control import ask_status, borrowed
-from walstream.local.port import free_port
-from walstream.lock import holder
+from walstream.state.control import ask_status, borrowed
+from walstream.state.lock import holder
+from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")
 
@@ -65,7 +65,7 @@ def test_a_stop_while_the_worker_drains_for_a_borrower_ends(waiting: Walstream) 
     (worker,) = waiting.workers()
     os.kill(worker, signal.SIGSTOP)  # it does not hear that it is to end
     borrow = (
-        f"from pathlib import Path; from walstream.control import borrowed\n"
+        f"from pathlib import Path; from walstream.state.control import borrowed\n"
         f"with borrowed(Path({str(_folder(waiting))!r}), 'app', 60): input()"
     )
     with subprocess.Popen(

@@ -6,7 +6,11 @@ import psycopg
 import pytest
 
 from tests.fix_postgres import Database
-from walstream.spark.through import Wanted, let_through, let_through_of
+from walstream.sources.postgres.backfill.publication_filter import (
+    Wanted,
+    let_through,
+    let_through_of,
+)
 
 SCHEMA = """
 CREATE SCHEMA other;

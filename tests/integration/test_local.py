@@ -20,9 +20,9 @@ from tests.fix_postgres import Database, OwnPostgres, binaries, local_postgres
 from tests.services import needs_own_servers
 from tests.waiting import wait_until
 from walstream.errors import Transient
-from walstream.local import LocalKafka, LocalPostgres
-from walstream.local.kafka import answers_api_versions
-from walstream.local.process import alive, descendants
+from walstream.testing.servers import LocalKafka, LocalPostgres
+from walstream.testing.servers.kafka import answers_api_versions
+from walstream.testing.servers.process import alive, descendants
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = pytest.mark.parametrize("version", [15, 18], ids=["pg15", "pg18"])
@@ -162,8 +162,8 @@ def test_failed_start_leaves_no_process_and_no_folder() -> None:
 PARENT = """
     import signal, sys
     from pathlib import Path
-    from walstream.local import LocalKafka, LocalPostgres
-    from walstream.local.process import unwind_on_sigterm
+    from walstream.testing.servers import LocalKafka, LocalPostgres
+    from walstream.testing.servers.process import unwind_on_sigterm
 
     unwind_on_sigterm()
     binaries = Path(sys.argv[1]) if sys.argv[1] else None

@@ -12,8 +12,8 @@ import pytest
 from tests.fix_mariadb import Mariadb, OwnMariadb
 from tests.waiting import wait_until
 from walstream.errors import Transient
-from walstream.local.mariadb import greets
-from walstream.local.process import alive
+from walstream.testing.servers.mariadb import greets
+from walstream.testing.servers.process import alive
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,8 +58,8 @@ def test_refused_setting_is_shown_and_nothing_runs(own_mariadb: OwnMariadb) -> N
 
 PARENT = """
     import signal
-    from walstream.local import LocalMariadb
-    from walstream.local.process import unwind_on_sigterm
+    from walstream.testing.servers import LocalMariadb
+    from walstream.testing.servers.process import unwind_on_sigterm
 
     unwind_on_sigterm()
     with LocalMariadb() as server:

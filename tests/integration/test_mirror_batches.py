@@ -10,7 +10,7 @@ import pytest
 
 from consumer.handler import Fatal
 from consumer.mirror import PostgresMirror
-from consumer.mirror.shape import Shape, load
+from consumer.mirror.table_shape import Shape, load
 from consumer.op import Op
 from tests.fix_postgres import Database
 from tests.mirrored_keys import apply

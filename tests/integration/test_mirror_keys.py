@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from consumer.handler import Fatal
 from consumer.mirror import MirrorError, PostgresMirror
-from consumer.mirror.shape import load
+from consumer.mirror.table_shape import load
 from consumer.op import Op
 from tests.fix_postgres import Database, PostgresServer, temporary_database
 from tests.mirrored_keys import Source, apply, drain

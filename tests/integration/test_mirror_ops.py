@@ -15,7 +15,7 @@ from consumer import __main__ as command
 from consumer.handler import Fatal, Retry
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op
-from consumer.schema import make_tables
+from consumer.state.schema import make_tables
 from tests.fix_postgres import Database
 from tests.ops import Texts, make
 from walstream.op import Kind

@@ -19,8 +19,8 @@ from tests.running import toml
 from tests.verbs import verb
 from tests.waiting import wait_until
 from walstream.config.oauth import OAuth, with_oauth
-from walstream.local import LocalKafka
-from walstream.oauth_token import prepared
+from walstream.kafka.oauth_token import prepared
+from walstream.testing.servers import LocalKafka
 
 _LIFE_S = 5
 _MODULE = (

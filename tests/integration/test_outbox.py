@@ -10,10 +10,10 @@ import pytest
 from tests.fix_kafka import KafkaServer
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
-from walstream.counted import Counted
 from walstream.errors import WalstreamError
-from walstream.kafka.outbox import Outbox
-from walstream.kafka.producer import producer_properties
+from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.producer_config import producer_properties
+from walstream.pipeline.counted import Counted
 
 LIMIT = 1 << 20
 FOR_EVER = {"linger.ms": 900_000}

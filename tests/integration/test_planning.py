@@ -9,10 +9,10 @@ import pytest
 from tests.fix_postgres import Database
 from walstream.errors import PermissionLacking
 from walstream.postgres.connection import connect, translate
-from walstream.spark.keyset import KeysetReader
-from walstream.spark.plan import plan
-from walstream.spark.reader import Database as Read
-from walstream.spark.through import NoSuchTable, Wanted
+from walstream.sources.postgres.backfill.plan import plan
+from walstream.sources.postgres.backfill.publication_filter import NoSuchTable, Wanted
+from walstream.sources.postgres.backfill.reader import Database as Read
+from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 
 TABLES = 300
 

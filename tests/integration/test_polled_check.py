@@ -15,7 +15,7 @@ from tests.polled import Polled
 from tests.sqlite import execute, file_of
 from tests.verbs import published
 from walstream.errors import Repair
-from walstream.local.port import free_port
+from walstream.testing.servers.port import free_port
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (3);"
 

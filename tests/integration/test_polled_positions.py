@@ -10,7 +10,7 @@ from tests.polled import SOURCE, Polled
 from tests.running import toml
 from tests.sqlite import execute, file_of
 from tests.verbs import Terminal, as_json, published, verb
-from walstream.positions import LmdbPositions
+from walstream.state.store import LmdbPositions
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (3), (7);"
 

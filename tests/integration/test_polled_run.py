@@ -14,9 +14,9 @@ from tests.sqlite import execute, file_of
 from tests.verbs import as_json, verb
 from tests.waiting import wait_until
 from walstream.config import load
-from walstream.local.port import free_port
-from walstream.looking import look
-from walstream.status_shape import SourceStatus
+from walstream.status.lookup import look
+from walstream.status.model import SourceStatus
+from walstream.testing.servers.port import free_port
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);"
 ROWS = "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (5, 'c')"

@@ -10,7 +10,7 @@ from tests.kept_polls import keep
 from tests.polled import SOURCE, Polled
 from tests.running import toml
 from tests.verbs import Terminal, as_json, is_plain, published, verb
-from walstream.positions import LmdbPositions
+from walstream.state.store import LmdbPositions
 
 TABLES = {"t": {}, "main.a_table_with_quite_a_long_name": {}, "u": {"max_gaps": 2}}
 

@@ -20,9 +20,9 @@ from tests.polling import postgres_url
 from tests.sqlite import execute, file_of
 from tests.waiting import wait_until
 from walstream.config import load
-from walstream.looking import look
-from walstream.polling.status import TableStatus
-from walstream.status_shape import SourceStatus
+from walstream.status.lookup import look
+from walstream.status.model import SourceStatus
+from walstream.status.sql import TableStatus
 
 LONG_S: Final = 150.0  # a machine may be busy
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -21,13 +21,13 @@ from tests.running import SINK, SOURCE, Walstream, toml
 from tests.verbs import Terminal, as_json, is_plain, published, verb
 from tests.waiting import wait_until
 from walstream.config import load
-from walstream.kafka import last
+from walstream.kafka import last_op
 from walstream.lsn import parse, show
-from walstream.ports import Position
-from walstream.positions import LmdbPositions
+from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect, session
-from walstream.standing import SCHEMA, Outcome, Standing, look
+from walstream.state.store import LmdbPositions
+from walstream.status.positions import SCHEMA, Outcome, Standing, look
 
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
 _FLUSH = "SELECT pg_current_wal_flush_lsn()::text"
@@ -188,7 +188,7 @@ def test_a_damaged_state_leaves_the_other_sides(
 def test_servers_that_are_away_leave_the_other_sides(
     newest: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(last, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(last_op, "_ANSWER_S", 0.5)
     still = configured(newest, tmp_path)
     position = begun(still, newest)
     with LmdbPositions(still.state) as positions:

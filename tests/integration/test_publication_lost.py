@@ -230,7 +230,7 @@ DIE = """
 import os, signal
 from pathlib import Path
 try:
-    from walstream.postgres.watch import Watch
+    from walstream.postgres.publication_watch import Watch
 except ImportError:
     Watch = None
 if Watch is not None and os.environ.get("DIE_AT"):

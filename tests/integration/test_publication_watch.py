@@ -18,8 +18,8 @@ from walstream.errors import PublicationLost, Transient
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import Connection, connect
-from walstream.postgres.mending import Mending
-from walstream.postgres.watch import Watch
+from walstream.postgres.missing_rows import Mending
+from walstream.postgres.publication_watch import Watch
 
 SCHEMA = """
 CREATE SCHEMA s; CREATE SCHEMA o;

@@ -19,8 +19,8 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader
 from tests.running import Walstream, toml
 from tests.waiting import wait_until
-from walstream.control import ask_status
-from walstream.local.port import free_port
+from walstream.state.control import ask_status
+from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY)"

@@ -16,7 +16,7 @@ from tests.fix_walstream import Runs
 from tests.operator import Operator, found
 from tests.reading import Reader, TopicAdmin
 from tests.running import Walstream
-from walstream.local import LocalKafka
+from walstream.testing.servers import LocalKafka
 
 REQUEST = 2_000_000  # bytes, of the brokers
 TOPIC = 10_000_000

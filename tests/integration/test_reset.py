@@ -13,15 +13,15 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
 from tests.running import SOURCE, Walstream, toml
 from tests.waiting import wait_until
+from walstream.admin.reset import reset as reset_source
 from walstream.config import Config, load
 from walstream.errors import HistoryError
-from walstream.lock import holder
-from walstream.ports import Position
-from walstream.positions import LmdbPositions
+from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
-from walstream.resetting import reset as reset_source
+from walstream.state.lock import holder
+from walstream.state.store import LmdbPositions
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"

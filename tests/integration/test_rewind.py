@@ -10,11 +10,11 @@ from tests.fix_walstream import Runs
 from tests.reading import Reader, Record
 from tests.running import SOURCE, Walstream
 from tests.verbs import Terminal, verb
-from walstream import rewinding
+from walstream.admin import rewind as rewinding
 from walstream.config import load
 from walstream.errors import ConfigError, SlotLost
 from walstream.lsn import parse, show
-from walstream.positions import LmdbPositions
+from walstream.state.store import LmdbPositions
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 3)"

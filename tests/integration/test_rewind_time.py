@@ -10,13 +10,13 @@ from tests.reading import Reader
 from tests.running import SOURCE, Walstream
 from tests.verbs import as_json, verb
 from tests.waiting import wait_until
-from walstream import rewinding
+from walstream.admin import rewind as rewinding
+from walstream.admin.rewind import Rewind, To
 from walstream.config import load
 from walstream.errors import ConfigError, Transient
-from walstream.formats import event, instant
+from walstream.formats import event, timestamp
 from walstream.lsn import parse, show
-from walstream.positions import LmdbPositions
-from walstream.rewinding import Rewind, To
+from walstream.state.store import LmdbPositions
 
 _DAY = "2026-11-21"
 _RETAIN = {"retain": "64MiB"}
@@ -56,7 +56,7 @@ def planned(walstream: Walstream, to: To) -> int:
 
 
 def at(time: str) -> To:
-    return instant.parse(f"{_DAY}T{time}")
+    return timestamp.parse(f"{_DAY}T{time}")
 
 
 def all_stored(walstream: Walstream, lsn: int) -> None:

@@ -29,13 +29,13 @@ from tests.fix_postgres import Database, OwnPostgres
 from tests.running import Walstream, toml
 from tests.verbs import Done, verb
 from tests.waiting import wait_until
-from walstream.chunk_task import Snapshot, chunk_task
 from walstream.config import load
 from walstream.kafka.topic import Topic
-from walstream.local import LocalKafka, LocalPostgres
-from walstream.local.port import HOST, free_port
-from walstream.polling.order import PollOrder
-from walstream.sql.shape import Column, Shape
+from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
+from walstream.sources.sql.database.shape import Column, Shape
+from walstream.sources.sql.task_factory import PollOrder
+from walstream.testing.servers import LocalKafka, LocalPostgres
+from walstream.testing.servers.port import HOST, free_port
 
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _TABLES: Final = (
@@ -423,7 +423,12 @@ def test_no_secret_shows_in_any_verb_or_fault_at_debug(
     watch.look()
 
     # who was to be seen was seen, and spoke at debug
-    for name in ("walstream.worker_main", "walstream.driver", "pyspark.daemon", "java"):
+    for name in (
+        "walstream.service.worker_main",
+        "walstream.spark.driver",
+        "pyspark.daemon",
+        "java",
+    ):
         assert name in watch.names("argv")
     texts = {
         **shift.written,

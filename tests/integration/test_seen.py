@@ -4,8 +4,8 @@ import threading
 
 import psycopg
 
-from consumer.message import RowMessage
-from consumer.seen import SeenInPostgres
+from consumer.dedupe import SeenInPostgres
+from consumer.row_message import RowMessage
 from tests.fix_postgres import PostgresServer, temporary_database
 from tests.waiting import wait_until
 from walstream.formats.row import row_hash

@@ -27,13 +27,13 @@ from tests.fix_walstream import Runs
 from tests.running import toml
 from tests.verbs import Terminal, as_json, is_plain, published, verb
 from tests.waiting import wait_until
+from walstream.admin.slots import SCHEMA, Loss, Where, look
+from walstream.admin.slots import drop as drop_slot
 from walstream.config import load
 from walstream.errors import ConfigError
 from walstream.postgres.connection import Connection, connect
 from walstream.postgres.slot import Patience, Wish, create
-from walstream.postgres.slots import SlotFacts
-from walstream.slots import SCHEMA, Loss, Where, look
-from walstream.slots import drop as drop_slot
+from walstream.postgres.slot_inventory import SlotFacts
 
 _WAL = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))"
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"

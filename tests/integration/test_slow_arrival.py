@@ -15,14 +15,14 @@ from tests.fix_postgres import Database, OwnPostgres
 from tests.slow_link import SlowLink
 from tests.waiting import wait_until
 from walstream.errors import Transient
-from walstream.local import LocalPostgres
-from walstream.pgoutput.large import LargeFrame
-from walstream.ports import Position
+from walstream.pipeline.pgoutput.large_value import LargeFrame
+from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres import slot, stream
 from walstream.postgres.connection import connect
 from walstream.postgres.slot import Patience, Wish
 from walstream.postgres.stream import SlotSource, open_stream
+from walstream.testing.servers import LocalPostgres
 
 SILENCE_S = 2.0
 MESSAGE = 12 << 20  # bytes

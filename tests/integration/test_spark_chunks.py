@@ -18,18 +18,14 @@ from tests.fix_spark import HEADER, LSN, Backfill, OwnSpark
 from tests.reading import Reader, Record
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.op import Kind
-from walstream.partitioner import murmur2
-from walstream.spark.chunk import (
+from walstream.records.partitioner import murmur2
+from walstream.sources.postgres.backfill.chunk import (
     Chunk,
     SnapshotGone,
     TableRewritten,
 )
-from walstream.spark.chunks import run
-from walstream.spark.outcome import (
-    ChunkDone,
-    ChunkFailed,
-    ChunkPostponed,
-)
+from walstream.spark.jobs import run
+from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
 from walstream.spark.session import Spark
 
 Backfills = Callable[..., Backfill]
@@ -197,7 +193,7 @@ def test_key_ranges_hold_every_row_once(
     reader: Reader,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("walstream.spark.plan.CHUNK_ROWS", 100)
+    monkeypatch.setattr("walstream.sources.postgres.backfill.plan.CHUNK_ROWS", 100)
     database.execute(
         'CREATE TABLE "Keyed" (n int, "a{}b" char(9), v int,'
         ' PRIMARY KEY ("a{}b", n) INCLUDE (v));'
@@ -352,7 +348,7 @@ def test_no_more_tasks_run_than_connections_are_allowed(
 
 def chunk_of_nothing() -> Chunk:
     from walstream.op import Table  # noqa: PLC0415 - for this alone
-    from walstream.spark.chunk import Relation  # noqa: PLC0415 - likewise
+    from walstream.sources.postgres.backfill.chunk import Relation  # noqa: PLC0415 - likewise
 
     return Chunk(1, Relation("s", "t", 1, Table("s", "t", ("a",))), None)
 

@@ -18,11 +18,11 @@ from tests.reading import Reader
 from tests.running import Walstream
 from tests.verbs import as_json, verb
 from tests.waiting import wait_until
-from walstream.local import LocalPostgres
-from walstream.local.port import free_port
 from walstream.postgres import slot as slots
 from walstream.postgres import spill
 from walstream.postgres.connection import session
+from walstream.testing.servers import LocalPostgres
+from walstream.testing.servers.port import free_port
 
 MIB = 1 << 20
 ROWS = 20_000  # more than 4 MiB as they are written to the slot's files

@@ -14,9 +14,16 @@ from tests.fix_mariadb import Mariadb, MariadbServer, OwnMariadb, RemoteMariadb
 from tests.polling import looked, read
 from tests.waiting import wait_until
 from walstream.errors import ConfigError, PermissionLacking, Transient
-from walstream.local.port import free_port
-from walstream.sql.engine import Database
-from walstream.sql.reading import ahead, cuts, newest, picked, present, rows
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.query import (
+    ahead,
+    cuts,
+    newest,
+    picked,
+    present,
+    rows,
+)
+from walstream.testing.servers.port import free_port
 
 HIGHEST = (1 << 64) - 1
 MOMENT = dt.datetime(2026, 7, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - as it is stored
@@ -342,7 +349,7 @@ def test_locked_table_is_not_waited_for_for_ever(
     mariadb_database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     shape = looked(mariadb_database.url, "t")
     settings = {"mysql": ("SET SESSION lock_wait_timeout = 1",)}
-    monkeypatch.setattr("walstream.sql.engine._SETTINGS", settings)
+    monkeypatch.setattr("walstream.sources.sql.database.engine._SETTINGS", settings)
     with mariadb_database.connect() as holder:
         holder.cursor().execute("LOCK TABLES t WRITE")
         with (

@@ -21,10 +21,14 @@ from tests.fix_postgres import Database as Home
 from tests.fix_postgres import OwnPostgres, PostgresServer, temporary_database
 from tests.polling import looked, postgres_url
 from tests.waiting import wait_until
-from walstream.sql.engine import Database
-from walstream.sql.marks import Mark, Marks
-from walstream.sql.reading import newest, present, rows
-from walstream.sql.transactions import _MYSQL_TABLE, Open, open_transactions
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.low_watermark import Mark, Marks
+from walstream.sources.sql.database.open_transactions import (
+    _MYSQL_TABLE,
+    Open,
+    open_transactions,
+)
+from walstream.sources.sql.database.query import newest, present, rows
 
 
 class Writer(Protocol):
@@ -222,7 +226,9 @@ def test_list_that_is_old_because_others_read_it_settles_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """InnoDB keeps its list as long as somebody asks for it ten times a second."""
-    monkeypatch.setattr("walstream.sql.transactions._INNODB_SLACK_US", 0)
+    monkeypatch.setattr(
+        "walstream.sources.sql.database.open_transactions._INNODB_SLACK_US", 0
+    )
     mariadb_database.execute("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY)")
     looker = open_looker(mariadb_database.url)
     writer, watcher, _ = sessions

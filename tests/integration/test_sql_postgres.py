@@ -16,9 +16,9 @@ from tests.fix_postgres import Database as Home
 from tests.fix_postgres import OwnPostgres
 from tests.polling import looked, postgres_url, read
 from walstream.errors import ConfigError, PermissionLacking, Transient
-from walstream.local.port import free_port
-from walstream.sql.engine import Database
-from walstream.sql.reading import ahead, newest, oldest, rows
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.query import ahead, newest, oldest, rows
+from walstream.testing.servers.port import free_port
 
 DIGITS = '{"a": ' + "9" * 5000 + "}"
 ID = "91b1a5fb-e5e3-11f1-9037-02fc00000001"
@@ -368,7 +368,7 @@ def test_locked_table_is_not_waited_for_for_ever(
     url = postgres_url(database.dsn)
     shape = looked(url, "t")
     settings = {"postgresql": ("SET lock_timeout = '0.2s'",)}
-    monkeypatch.setattr("walstream.sql.engine._SETTINGS", settings)
+    monkeypatch.setattr("walstream.sources.sql.database.engine._SETTINGS", settings)
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE t")
         with (

@@ -11,7 +11,7 @@ from tests.fix_walstream import Runs
 from tests.inspecting import look
 from tests.integration.test_beside import status
 from tests.waiting import wait_until
-from walstream.local import LocalPostgres
+from walstream.testing.servers import LocalPostgres
 
 WAITS = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 

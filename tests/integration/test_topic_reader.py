@@ -10,8 +10,8 @@ from tests.fix_kafka import KafkaServer, OwnKafka
 from tests.reading import TopicAdmin
 from tests.waiting import wait_until
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.place import Bounds, Partition
-from walstream.kafka.reader import Record, TopicReader
+from walstream.kafka.offsets import Bounds, Partition
+from walstream.kafka.topic_reader import Record, TopicReader
 
 STAMP_MS = 1_700_000_000_000
 

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from tests.folding import Rows, by_arrival, by_position, in_place
 from tests.reading import Record
-from walstream.backfill.record import Record as Left
 from walstream.errors import Transient
 from walstream.formats.op import decode
-from walstream.keeping import Confirming
-from walstream.ledger import Transaction
 from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table, snapshot_truncate
-from walstream.pgoutput import (
+from walstream.pipeline.checkpoint import Confirming
+from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pgoutput import (
     Column,
     Delete,
     Insert,
@@ -31,11 +32,10 @@ from walstream.pgoutput import (
     Truncate,
     Update,
 )
-from walstream.pipeline import Pipeline
-from walstream.ports import Position
-from walstream.position_writer import PositionWriter
+from walstream.pipeline.ports import Position
+from walstream.pipeline.shutdown import Stop, Waker
 from walstream.row import UNCHANGED
-from walstream.stop import Stop, Waker
+from walstream.sources.postgres.backfill.record import Record as Left
 from walstream.testing import (
     MemoryCompanion,
     MemoryPositions,

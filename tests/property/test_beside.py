@@ -18,13 +18,13 @@ from tests.beside_model import (
     in_order,
     once,
 )
-from walstream.beside.chunk import Chunk
-from walstream.beside.past import Past
-from walstream.beside.run import Limits, Run
-from walstream.beside.visibility import Visibility
-from walstream.beside.window import Window
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import Row
+from walstream.sources.postgres.incremental.chunk import Chunk
+from walstream.sources.postgres.incremental.earlier_transactions import Past
+from walstream.sources.postgres.incremental.table_run import Limits, Run
+from walstream.sources.postgres.incremental.visibility import Visibility
+from walstream.sources.postgres.incremental.window import Window
 from walstream.testing import MemoryPositions
 
 READERS: Final = (in_order, once, by_position)

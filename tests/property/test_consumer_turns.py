@@ -7,7 +7,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.schedule import AGAIN, ON_CALL, After, Schedule
+from consumer.group.schedule import AGAIN, ON_CALL, After, Schedule
 
 _LANES = 5
 

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import texts
 from walstream.formats.context import Origin
-from walstream.key_form import KEY_FORMS
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.spark.copy_text import plain_keys, rows
+from walstream.records.key import KEY_FORMS
+from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
 
 _ESCAPES = {
     "\\": "\\\\",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import lsns, names, times
 from tests.strategies import texts as any_texts
-from walstream.column_type import ARRAY
 from walstream.errors import WalstreamError
+from walstream.formats.column_type import ARRAY
 from walstream.formats.context import Context, Origin
 from walstream.formats.event import EventEncoder, Number, decode
 from walstream.formats.value import renderer

@@ -22,12 +22,10 @@ GOLDEN = sorted(set(all_payloads()))
 ROOT = Path(__file__).parents[2]
 OWN = [
     *("property/test_pgoutput.py", "property/test_pipeline.py", "property/test_op.py"),
-    *("property/test_ledger.py", "property/test_stream.py", "unit/pgoutput"),
-    *("unit/test_assembler.py", "unit/test_inset.py", "unit/test_key_form.py"),
-    *("unit/test_lanes.py", "unit/test_ledger.py", "unit/kafka/test_topic.py"),
-    *("unit/kafka/test_sink.py", "unit/test_meter.py", "unit/test_op.py"),
-    *("unit/test_partitioner.py", "unit/test_pipeline.py", "unit/test_row.py"),
-    *("unit/formats", "unit/handlers"),
+    *("property/test_ledger.py", "property/test_stream.py", "unit/pipeline"),
+    *("unit/records", "unit/formats", "unit/kafka/test_topic.py"),
+    *("unit/kafka/test_sink.py", "unit/telemetry/test_meter.py", "unit/test_op.py"),
+    "unit/test_row.py",
 ]
 unhurried = settings(
     max_examples=200,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.gaps import GapLedger
-from walstream.intervals import missing, ranges
+from walstream.sources.sql.gap_ledger import GapLedger
+from walstream.sources.sql.intervals import missing, ranges
 
 TIMEOUT = 100.0
 SETTLED = 60.0

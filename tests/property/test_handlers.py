@@ -6,9 +6,9 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.handlers import Record
-from walstream.handlers.chain import Chain, Spec
 from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.records.handlers import Record
+from walstream.records.handlers.chain import Chain, Spec
 from walstream.row import OMITTED, NotSent, Row
 
 TABLE: Final = Table("public", "t", ("id", "tenant", "v"), (0,))

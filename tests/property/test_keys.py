@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from walstream.assembler import Assembler
 from walstream.errors import HistoryError
 from walstream.op import ReplicationOp
-from walstream.pgoutput import Begin, Column, Insert, Relation, Update
+from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.pgoutput import Begin, Column, Insert, Relation, Update
 from walstream.postgres.catalog import Looked, TableFacts
-from walstream.postgres.key_book import KeyBook
+from walstream.postgres.table_keys import KeyBook
 from walstream.row import Value
 from walstream.testing import MemoryPositions
 

@@ -16,14 +16,14 @@ from tests.strategies import Stream, streams
 from walstream.formats import ENCODERS, texts_of
 from walstream.formats.context import Context
 from walstream.kafka.target import Target
-from walstream.key_form import KEY_FORMS
-from walstream.large import plain
-from walstream.ledger import Transaction
 from walstream.op import Kind, LargeOp, ReplicationOp, halves
-from walstream.pgoutput import large as frames
-from walstream.pgoutput.large import LargeFrame
-from walstream.routing import Route
-from walstream.sink_rules import Aim
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.pgoutput import large_value as frames
+from walstream.pipeline.pgoutput.large_value import LargeFrame
+from walstream.records.encoding import Aim
+from walstream.records.key import KEY_FORMS
+from walstream.records.large_op import plain
+from walstream.records.router import Route
 from walstream.testing import MemorySink, MemorySource, Record
 
 _ROW: Final = 25  # where a frame's tag is

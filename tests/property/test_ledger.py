@@ -9,7 +9,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from walstream.ledger import Ledger, Transaction
+from walstream.pipeline.ledger import Ledger, Transaction
 
 
 class AnyInterleaving(RuleBasedStateMachine):

@@ -8,8 +8,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from walstream.chaining.note import Note
-from walstream.chaining.offsets import Offsets, Portion
+from walstream.sources.kafka.offset_ledger import Offsets, Portion
+from walstream.sources.kafka.offset_metadata import Note
 
 
 class AnyInterleaving(RuleBasedStateMachine):

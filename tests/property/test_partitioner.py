@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.partitioner import PARTITIONERS, for_all, murmur2_of_all
+from walstream.records.partitioner import PARTITIONERS, for_all, murmur2_of_all
 
 # few lengths, so that there are many keys of some
 SEVERAL = st.lists(st.binary(min_size=6, max_size=8), min_size=48, max_size=90)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.golden import all_payloads
 from tests.strategies import messages
 from walstream.errors import DecodeError
-from walstream.pgoutput import Message, decode
+from walstream.pipeline.pgoutput import Message, decode
 from walstream.testing import encode
 
 GOLDEN = sorted(set(all_payloads()))

@@ -12,14 +12,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import Stream, streams
-from walstream.keeping import Confirming
-from walstream.keys import KeyHistory, KeySet
-from walstream.ledger import Ledger
-from walstream.pgoutput import Begin, Commit, Delete, Insert, Truncate, Update, decode
-from walstream.pipeline import Pipeline
-from walstream.ports import Position
-from walstream.position_writer import PositionWriter
-from walstream.stop import Stop, Waker
+from walstream.pipeline.checkpoint import Confirming
+from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.ledger import Ledger
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pgoutput import (
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    Truncate,
+    Update,
+    decode,
+)
+from walstream.pipeline.ports import Position
+from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.shutdown import Stop, Waker
 from walstream.testing import (
     Delivery,
     MemoryCompanion,

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.polling.test_poller import Table
-from walstream.polling.poller import Poller, Rules
-from walstream.polling.progress import Bounds, Progress
-from walstream.spark.outcome import (
-    ChunkDone,
-)
-from walstream.spark.poll import Range
+from tests.unit.sources.sql.test_poller import Table
+from walstream.sources.sql.poller import Poller, Rules
+from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.task import Range
+from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
 
 HOUR_S = 3600.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import names
 from walstream.errors import ConfigError
-from walstream.routing import Router, Rules, matches, topic_part
+from walstream.records.router import Router, Rules, matches, topic_part
 
 SHORT = st.text("aé_xC39.A ", min_size=1, max_size=8)
 PLAIN = names.filter(lambda name: "_x" not in name)

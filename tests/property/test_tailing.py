@@ -9,13 +9,13 @@ from rich.cells import cell_len
 
 from tests import vectors
 from tests.strategies import lsns, names
+from walstream.cli.tail import json_lines
+from walstream.cli.tail.change import Change, read
+from walstream.cli.tail.layout import plain
+from walstream.cli.tail.screen import lines
 from walstream.formats.op import OpEncoder
-from walstream.kafka.reader import Record
+from walstream.kafka.topic_reader import Record
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.tailing import document
-from walstream.tailing.change import Change, read
-from walstream.tailing.layout import plain
-from walstream.tailing.screen import lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -60,9 +60,9 @@ def shown(
             for line in map(plain, lines(change, width, full=full)):
                 assert line.isprintable()
                 assert width is None or cell_len(line) <= width
-    text = document.line(change)
+    text = json_lines.line(change)
     assert text.isprintable()
-    document.SCHEMA.validate_json(text)
+    json_lines.SCHEMA.validate_json(text)
     return change, text
 
 

@@ -55,11 +55,11 @@ finally:
 @pytest.mark.parametrize(
     ("module", "late"),
     [
-        ("walstream.worker", _LATE),
-        ("walstream.streamed", _LATE),
+        ("walstream.service.worker", _LATE),
+        ("walstream.sources.postgres.runner", _LATE),
         ("walstream.cli.main", _LATE | _SERVERS),
         ("walstream.cli.run", _LATE | _SERVERS),
-        ("walstream.http.face", _SERVERS),
+        ("walstream.service.http.server", _SERVERS),
     ],
 )
 def test_no_large_library_is_loaded_before_it_is_needed(
@@ -78,7 +78,13 @@ def test_a_supervisor_that_runs_and_answers_loads_no_servers_library(
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
     (tmp_path / "walstream.toml").write_text(_CONFIG.format(port=port))
-    modules = {*_SERVERS, "pyspark", "sqlalchemy", "rich", "walstream.http.face"}
+    modules = {
+        *_SERVERS,
+        "pyspark",
+        "sqlalchemy",
+        "rich",
+        "walstream.service.http.server",
+    }
     done = subprocess.run(
         [sys.executable, "-c", _RUN.format(port=port, modules=modules)],
         capture_output=True,
@@ -87,11 +93,17 @@ def test_a_supervisor_that_runs_and_answers_loads_no_servers_library(
         cwd=tmp_path,
     )
     assert "is not answered" not in done.stderr
-    assert done.stdout == "['walstream.http.face']\n", done.stderr
+    assert done.stdout == "['walstream.service.http.server']\n", done.stderr
 
 
 def test_a_workers_process_loads_no_rich() -> None:
-    command = (sys.executable, "-X", "importtime", "-m", "walstream.worker_main")
+    command = (
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "walstream.service.worker_main",
+    )
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

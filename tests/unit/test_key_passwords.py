@@ -26,13 +26,13 @@ except WalstreamError as error:
 """
 _POSTGRES = "from walstream.postgres.connection import connect as go\n" + _TRY
 _SQL = """\
-from walstream.sql.engine import Database
+from walstream.sources.sql.database.engine import Database
 def go(url):
     with Database(url).session():
         pass
 """
 _KAFKA = """\
-from walstream.kafka.outbox import Outbox
+from walstream.kafka.ordered_producer import Outbox
 def go(certificate, key):
     files = {"ssl.certificate.location": certificate, "ssl.key.location": key}
     Outbox("k", {"security.protocol": "ssl", "log_level": 0, **files})

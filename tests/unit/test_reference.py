@@ -10,7 +10,7 @@ from tests.unit.cli.test_main import COMMANDS, VERBS
 from tests.unit.config.test_documentation import DOCUMENT
 from walstream import errors
 from walstream.errors import WalstreamError
-from walstream.http.catalog import METRICS, Metric
+from walstream.service.http.catalog import METRICS, Metric
 
 
 def section(title: str) -> str:

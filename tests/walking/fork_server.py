@@ -23,15 +23,15 @@ _MODULES: Final = (
     "walstream.cli.main",
     "walstream.cli.run",
     "walstream.cli.positions",
-    "walstream.worker",
-    "walstream.session",
+    "walstream.service.worker",
+    "walstream.sources.postgres.session",
     "walstream.kafka.sink",
-    "walstream.sinks",
-    "walstream.beginning",
-    "walstream.beside.run",
-    "walstream.away.returning",
-    "walstream.backfill.orphans",
-    "walstream.streamed",
+    "walstream.sources.sinks",
+    "walstream.sources.postgres.bootstrap",
+    "walstream.sources.postgres.incremental.table_run",
+    "walstream.sources.postgres.detached.reattach",
+    "walstream.sources.postgres.backfill.fencing",
+    "walstream.sources.postgres.runner",
     "encodings.utf_8_sig",
     "lmdb._envid",
     "typer._adapters",
@@ -70,7 +70,7 @@ def _work() -> None:
     fcntl.ioctl(0, termios.FIONREAD, waiting)
     if not waiting[0]:
         os._exit(0)
-    import_module("walstream.worker").process()
+    import_module("walstream.service.worker").process()
 
 
 class _Subprocess:
@@ -101,7 +101,7 @@ def _be_walstream(request: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["walstream", *request["arguments"]]
     if request["arguments"][0] == "run":
-        module: Any = import_module("walstream.worker_process")
+        module: Any = import_module("walstream.service.worker_process")
         module.subprocess = _Subprocess()
     import_module("walstream.cli.main").main()
 

@@ -36,21 +36,21 @@ def _leaves(then, now, found):
     ),
     # old rows of leaves are taken for what the root's identity says
     "blind": (
-        "walstream.leaves",
+        "walstream.pipeline.old_row",
         """
 Leaves.blind = lambda self, relation, needed, key: iter(())
 """,
     ),
     # so are their nulls
     "nulls": (
-        "walstream.leaves",
+        "walstream.pipeline.old_row",
         """
 Leaves.whole = lambda self, oid: True
 """,
     ),
     # a key counts from the transaction that described the table anew
     "behind": (
-        "walstream.postgres.key_book",
+        "walstream.postgres.table_keys",
         """
 from dataclasses import replace as _replace
 def _hastily(self, relation, looked, place, meet=KeyBook.meet):
@@ -60,7 +60,7 @@ KeyBook.meet = _hastily
     ),
     # a root goes by what this connection was told
     "roots": (
-        "walstream.root_keys",
+        "walstream.pipeline.root_key",
         """
 RootKeys.at = lambda self, place: None
 RootKeys.lacks = lambda self, key: False
@@ -68,7 +68,7 @@ RootKeys.lacks = lambda self, key: False
     ),
     # columns of a row that is read go by the names that they had
     "names": (
-        "walstream.postgres.toasted",
+        "walstream.postgres.toast",
         """
 def names_now(then, attributes, *, in_part=False):
     return {name: name if name in attributes else None for name in then}

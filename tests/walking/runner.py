@@ -24,10 +24,10 @@ from tests.walking.oracle import Change, Fold, Order, Sight, look, now
 from tests.walking.patching import WATCH_S, sitecustomize
 from tests.walking.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
-from walstream.positions import LmdbPositions
-from walstream.postgres import roots
-from walstream.root_keys import ROOTS, RootKeys
-from walstream.stored import PUBLICATIONS
+from walstream.pipeline.root_key import ROOTS, RootKeys
+from walstream.postgres import partition_root as roots
+from walstream.sources.postgres.stored_state import PUBLICATIONS
+from walstream.state.store import LmdbPositions
 
 _NOTICED_S: Final = 30.0  # many of these looks: a machine may be slow
 _PATIENCE_S: Final = 120.0  # with a start, or with all that waits to be sent

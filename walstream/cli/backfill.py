@@ -7,19 +7,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from walstream import backfilling, logs
-from walstream.backfill import asking
-from walstream.beside.progress import stored
+from walstream.admin import backfill_offline, backfill_running
+from walstream.cli.launch import run
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import console
 from walstream.config import Config
-from walstream.control import lent
-from walstream.lock import holder
-from walstream.options import Options
-from walstream.run import run
-from walstream.source_sight import kept_of
-from walstream.terminal import escape
+from walstream.config.run_options import Options
+from walstream.sources.postgres.incremental.progress import stored
+from walstream.state.control import lent
+from walstream.state.lock import holder
+from walstream.status.lookup.postgres import kept_of
+from walstream.telemetry import logs
+from walstream.telemetry.terminal import escape
 
 _LOOK_EVERY_S = 0.5
 _FAILED = 5
@@ -60,14 +60,14 @@ def backfill(  # noqa: PLR0913 - options
     if verbose:
         config = config.model_copy(update={"log_level": "debug"})
     logs.configure(config.log_level, config.secrets.scrub)
-    name, found = asking.source_of(config, source)
+    name, found = backfill_offline.source_of(config, source)
     beside = holder(Path(config.state)) is not None
-    asking.check_strict(config, name, found, beside=beside, replace=replace)
+    backfill_offline.check_strict(config, name, found, beside=beside, replace=replace)
     if beside:
         raise typer.Exit(_beside(config, name, tables, replace=replace, wait=wait))
-    asked = asking.find(config, found, tables)
+    asked = backfill_offline.find(config, found, tables)
     with lent(config, name):
-        asking.note(Path(config.state) / name, asked, anew=replace)
+        backfill_offline.note(Path(config.state) / name, asked, anew=replace)
     alone = config.model_copy(update={"sources": {name: found}})
     raise typer.Exit(run(alone, Options(end_backfilled=True)))
 
@@ -77,7 +77,7 @@ def _beside(
 ) -> int:
     """Have the running instance read them; give the exit code."""
     out = console()
-    asked = backfilling.backfill(config, source, tables, replace=replace)
+    asked = backfill_running.backfill(config, source, tables, replace=replace)
     for table, why in asked.left_out.items():
         out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
     when = "beside the stream" if asked.running else "with the next walstream run"

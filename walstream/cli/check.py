@@ -6,16 +6,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from walstream import logs
-from walstream.checking import ADAPTER, Report, check, refused
+from walstream.admin.check import http as http_checks
+from walstream.admin.check.run import ADAPTER, Report, check, refused
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
 from walstream.config import Secrets
 from walstream.errors import ConfigError, Transient
 from walstream.finding import Finding, Severity
-from walstream.http import checks as http_checks
-from walstream.terminal import escape
+from walstream.telemetry import logs
+from walstream.telemetry.terminal import escape
 
 _WAITS: Final = Transient.exit_code
 _MEANINGS: Final = {

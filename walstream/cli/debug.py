@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from walstream import control
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
+from walstream.state import control
 
 _LONGEST_S = 10.0
 

@@ -9,15 +9,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from walstream import logs
-from walstream.checking import check, refused
-from walstream.cli.check import print_report
-from walstream.cli.output import console, echo
-from walstream.config import Secrets, load
-from walstream.config.load import DEFAULT_FILES
-from walstream.errors import ConfigError
-from walstream.http import checks as http_checks
-from walstream.initial import (
+from walstream.admin.check import http as http_checks
+from walstream.admin.check.run import check, refused
+from walstream.admin.init import (
     DEFAULT_BROKERS,
     VARIABLE,
     Wishes,
@@ -27,7 +21,13 @@ from walstream.initial import (
     refuse,
     unproven,
 )
-from walstream.initial import init as write_configuration
+from walstream.admin.init import init as write_configuration
+from walstream.cli.check import print_report
+from walstream.cli.output import console, echo
+from walstream.config import Secrets, load
+from walstream.config.load import DEFAULT_FILES
+from walstream.errors import ConfigError
+from walstream.telemetry import logs
 
 _NAMED = "-c"
 _ANY_DSN = "postgresql://localhost/postgres"

@@ -7,11 +7,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from walstream import __version__, build, journal
+from walstream import __version__
 from walstream.cli.verbs import Verbs
 from walstream.errors import WalstreamError
-from walstream.lean import load_structlog
-from walstream.terminal import indented
+from walstream.telemetry import build, journal
+from walstream.telemetry.structlog_loader import load_structlog
+from walstream.telemetry.terminal import indented
 
 app = typer.Typer(
     name="walstream",

@@ -20,12 +20,7 @@ from rich.text import Text
 
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
-from walstream.terminal import (
-    escape,
-    escape_json,
-    escape_lines,
-    indented,
-)
+from walstream.telemetry.terminal import escape, escape_json, escape_lines, indented
 
 _WIDEST: Final = 100
 _INDENT: Final = "    "

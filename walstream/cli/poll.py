@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from walstream import control, logs
+from walstream.cli.launch import run
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo_error
 from walstream.config import Config, SqlSource
+from walstream.config.run_options import Options
 from walstream.errors import ConfigError, WalstreamError
-from walstream.lock import holder
-from walstream.options import Options
-from walstream.run import run
+from walstream.state import control
+from walstream.state.lock import holder
+from walstream.telemetry import logs
 
 _LONGEST_S = 24 * 3600.0  # a poll without a limit may have all to read
 

@@ -10,8 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from walstream import logs
-from walstream.cli import chained, polled
+from walstream.admin.reset import reset as reset_source
+from walstream.admin.reset_sql import reset as reset_polled
+from walstream.admin.rewind import Rewind, To
+from walstream.admin.rewind import rewind as rewind_source
+from walstream.admin.rewind_sql import TableRewind
+from walstream.admin.rewind_sql import rewind as rewind_table
+from walstream.cli import positions_kafka, positions_sql
 from walstream.cli.loading import load
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
@@ -27,19 +32,14 @@ from walstream.cli.output import (
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.finding import Finding
-from walstream.formats import instant
+from walstream.formats import timestamp
 from walstream.lsn import parse, show
-from walstream.polling.resetting import reset as reset_polled
-from walstream.polling.rewinding import TableRewind
-from walstream.polling.rewinding import rewind as rewind_table
-from walstream.postgres.slots import SlotFacts
-from walstream.resetting import reset as reset_source
-from walstream.rewinding import Rewind, To
-from walstream.rewinding import rewind as rewind_source
-from walstream.standing import SCHEMA, Outcome, Standing, look
-from walstream.standing.facts import ChainedStanding, PolledStanding, StateFacts
-from walstream.stored import Window
-from walstream.terminal import escape
+from walstream.postgres.slot_inventory import SlotFacts
+from walstream.sources.postgres.stored_state import Window
+from walstream.status.positions import SCHEMA, Outcome, Standing, look
+from walstream.status.positions.model import ChainedStanding, PolledStanding, StateFacts
+from walstream.telemetry import logs
+from walstream.telemetry.terminal import escape
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
@@ -95,9 +95,9 @@ def show_positions(
             _print(out, standing, config)
         else:
             out.print(
-                polled.standing_table(standing)
+                positions_sql.standing_table(standing)
                 if isinstance(standing, PolledStanding)
-                else chained.standing_table(standing)
+                else positions_kafka.standing_table(standing)
             )
             print_findings(out, standing.notes, config.command)
 
@@ -115,10 +115,10 @@ def _print(out: Console, standing: Standing, config: Config) -> None:
     if (window := standing.window) is not None:
         out.print(_reach(window))
         if window.size_bytes and window.first_time and window.last_time:
-            first, last = map(instant.of, (window.first_time, window.last_time))
+            first, last = map(timestamp.of, (window.first_time, window.last_time))
             out.print(
-                f"or commit times from {instant.rfc3339(first)} to"
-                f" {instant.rfc3339(last)}"
+                f"or commit times from {timestamp.rfc3339(first)} to"
+                f" {timestamp.rfc3339(last)}"
             )
     findings: list[Finding] = [*standing.topics.problems, *standing.notes]
     print_findings(out, findings, config.command)
@@ -254,7 +254,7 @@ def rewind(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
-    chained.refuse_to_move(config, source)
+    positions_kafka.refuse_to_move(config, source)
     if isinstance(config.source(source), SqlSource):
         echo(_rewind_table(config, source, table, to, yes=yes))
         return
@@ -281,7 +281,7 @@ def _place(to: str) -> To:
     with contextlib.suppress(ValueError):
         return parse(to)
     try:
-        return instant.parse(to)
+        return timestamp.parse(to)
     except ValueError:
         raise ConfigError(
             f"--to: {to!r} is neither an LSN, as 0/16B3748, nor a time, as"
@@ -328,7 +328,7 @@ def reset(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
-    chained.refuse_to_move(config, source)
+    positions_kafka.refuse_to_move(config, source)
     is_polled = isinstance(config.source(source), SqlSource)
     forget = reset_polled if is_polled else reset_source
     echo(forget(config, source, lambda what: _agreed(what, yes=yes)))

@@ -1,9 +1,9 @@
 """`walstream reload`: the running instance reads its configuration again."""
 
-from walstream import control
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo
+from walstream.state import control
 
 _LONGEST_S = 60.0
 

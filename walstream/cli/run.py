@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from walstream import config as configuration
-from walstream import logs
+from walstream.cli.launch import run as run_all
 from walstream.cli.loading import Again, give_root_up
 from walstream.cli.options import ConfigFile
-from walstream.options import Options
-from walstream.run import run as run_all
+from walstream.config.run_options import Options
+from walstream.telemetry import logs
 
 
 def run(  # noqa: PLR0913 - an option each

@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from walstream import logs
+from walstream.admin.slots import (
+    SCHEMA,
+    Loss,
+    ServerSlots,
+    Slots,
+    Where,
+    look,
+    repair_of,
+)
+from walstream.admin.slots import drop as drop_slot
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
@@ -28,18 +37,9 @@ from walstream.config import Config, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
 from walstream.lsn import show
-from walstream.postgres.slots import SlotFacts
-from walstream.slots import (
-    SCHEMA,
-    Loss,
-    ServerSlots,
-    Slots,
-    Where,
-    look,
-    repair_of,
-)
-from walstream.slots import drop as drop_slot
-from walstream.terminal import escape, indented
+from walstream.postgres.slot_inventory import SlotFacts
+from walstream.telemetry import logs
+from walstream.telemetry.terminal import escape, indented
 
 app = typer.Typer()
 

@@ -10,8 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from walstream.backfill.status import BackfillStatus
-from walstream.cli import polled
+from walstream.cli import positions_sql
 from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
@@ -24,9 +23,10 @@ from walstream.cli.output import (
     table,
 )
 from walstream.config import Config
-from walstream.looking import look
-from walstream.status_shape import SlotStatus, SourceStatus, Status, adapter
-from walstream.terminal import escape
+from walstream.sources.postgres.backfill.status import BackfillStatus
+from walstream.status.lookup import look
+from walstream.status.model import SlotStatus, SourceStatus, Status, adapter
+from walstream.telemetry.terminal import escape
 
 _UNDER = " " * 6
 _STYLES = {
@@ -102,7 +102,7 @@ def _print(out: Console, found: Status) -> None:
 def _shown(found: Status) -> list[RenderableType]:
     parts: list[RenderableType] = [_headline(found), _sources(found)]
     if any(source.tables for source in found.sources):
-        parts.append(polled.status_table(found.sources, found.at))
+        parts.append(positions_sql.status_table(found.sources, found.at))
     parts.append(_sinks(found))
     for source in found.sources:
         parts += map(_whole, _remarks(source, found.at))
@@ -208,7 +208,7 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
             why = f": {said}" if said else ""
             remarks.append(Text(f"· {name}: {line}{why}", style))
     for table_name, found in source.tables.items():
-        remarks += polled.remarks(f"{name}, table {table_name}", found, at)
+        remarks += positions_sql.remarks(f"{name}, table {table_name}", found, at)
     for cause, count in source.poisoned.items():
         what = f"{count:,} record{'s' * (count > 1)} passed over or aside: {cause}"
         remarks.append(Text(f"· {name}: {what}", "yellow"))

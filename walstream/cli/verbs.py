@@ -10,7 +10,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-VERBS: Final = {  # what walstream.cli.VERB calls it: a function, or a group of them
+VERBS: Final = {  # a function or a group of them, of walstream.cli.VERB or of MODULE:
     "run": "run",
     "init": "init",
     "check": "check_command",
@@ -20,8 +20,8 @@ VERBS: Final = {  # what walstream.cli.VERB calls it: a function, or a group of 
     "backfill": "backfill",
     "poll": "poll",
     "config": "config",
-    "tail": "tail",
-    "demo": "demo",
+    "tail": "tail.command:tail",
+    "demo": "demo.command:demo",
     "slots": "app",
     "positions": "app",
 }
@@ -59,7 +59,8 @@ class _Commands(UserDict[str, Any]):
 def _command(verb: str, name: str) -> Any:
     alone = typer.Typer(add_completion=False)
     alone.callback()(_nothing)  # with one, typer makes a group of a single verb too
-    found = getattr(import_module(f"walstream.cli.{verb}"), name)
+    module, _, function = name.rpartition(":")
+    found = getattr(import_module(f"walstream.cli.{module or verb}"), function)
     if isinstance(found, typer.Typer):
         alone.add_typer(found, name=verb)
     else:

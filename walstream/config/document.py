@@ -89,9 +89,9 @@ def _read_toml(path: Path, text: str) -> Document:
 
 
 def _read_yaml(path: Path, text: str) -> Document:
-    from walstream.config import careful_yaml  # noqa: PLC0415 - loads PyYAML
+    from walstream.config import yaml_reader  # noqa: PLC0415 - loads PyYAML
 
-    return careful_yaml.read(path, text, DEEPEST)
+    return yaml_reader.read(path, text, DEEPEST)
 
 
 def _depth(document: Document) -> int:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from walstream.config.carried import take_out
-from walstream.config.keyword import MASK, is_secret_key
+from walstream.config.password_command_dsn import take_out
+from walstream.config.secret_keys import MASK, is_secret_key
 
 URI_SCHEME: Final = re.compile(r"postgres(?:ql)?://")
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")

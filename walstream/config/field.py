@@ -23,8 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from walstream import extension
-from walstream.config import dsn, engine
+from walstream import plugins
+from walstream.config import dsn, engine_url
 from walstream.config.quantity import byte_size, duration, show_duration, show_size
 
 _Name = TypeVar("_Name", bound=str)
@@ -95,7 +95,7 @@ def _dsn(written: str) -> str:
 
 
 def _url(written: str) -> str:
-    engine.parse(written)
+    engine_url.parse(written)
     return written
 
 
@@ -201,7 +201,7 @@ def _distinct(names: list[_Name]) -> list[_Name]:
 
 
 def _format(name: str) -> str:
-    added = extension.names(extension.FORMATS)
+    added = plugins.names(plugins.FORMATS)
     if name not in {*FORMATS, *added}:
         last = f"{', '.join(added)} or" if added else "or"
         known = ", ".join(FORMATS)

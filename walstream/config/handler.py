@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from walstream import extension
+from walstream import plugins
 from walstream.config.field import DistinctNames, Names, Section, TablePattern
 
 _SHORTEST_SECRET: Final = 16
@@ -118,5 +118,5 @@ Handler = Annotated[
     | Annotated[MaskHandler, Tag("mask")]
     | Annotated[FilterHandler, Tag("filter")]
     | Annotated[PackageHandler, Tag("package")],
-    Discriminator(extension.tag(extension.HANDLERS, BUILT)),
+    Discriminator(plugins.tag(plugins.HANDLERS, BUILT)),
 ]

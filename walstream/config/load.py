@@ -15,15 +15,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from walstream.config import check, document, override, repliqate, secret, trust
-from walstream.config.interpolation import (
-    STAND_IN,
-    Interpolation,
-    without_references,
-)
-from walstream.config.keyword import is_secret_key
+from walstream.config import document, override, repliqate, secret, trust, validation
+from walstream.config.interpolation import STAND_IN, Interpolation, without_references
 from walstream.config.model import Config
 from walstream.config.problem import Path, Problem, error_of, translate
+from walstream.config.secret_keys import is_secret_key
 from walstream.errors import ConfigError
 
 DEFAULT_FILES: Final = (
@@ -90,7 +86,7 @@ def _checked(written: Written) -> Config:
     failed = {problem.path for problem in problems}
     problems += [problem for problem in found if problem.path not in failed]
     if config is not None:
-        found = list(check.check(config, tables, environment))
+        found = list(validation.check(config, tables, environment))
         problems += [problem for problem in found if problem.path not in failed]
     if problems or config is None:
         raise error_of(str(path), map(old.locate, problems))

@@ -28,9 +28,7 @@ from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
 from walstream.config.source import PostgresSource, Source, SqlSource
 from walstream.errors import ConfigError
-from walstream.units import (
-    SIZE_UNITS,
-)
+from walstream.telemetry.units import SIZE_UNITS
 
 
 class Http(Section):

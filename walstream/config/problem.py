@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from walstream import extension
+from walstream import plugins
 from walstream.config import handler
-from walstream.config.keyword import is_secret_key
 from walstream.config.model import Config, Http, Spark
 from walstream.config.secret import WHOLE_KEYS, scrub_shapes
+from walstream.config.secret_keys import is_secret_key
 from walstream.config.sink import (
     DiscardSink,
     KafkaSink,
@@ -172,11 +172,11 @@ def _complaint(detail: ErrorDetails, path: Path, document: Mapping[str, Any]) ->
 
 def _kinds(path: Path) -> str:
     if "handlers" in path:
-        kinds = [*handler.BUILT, *extension.names(extension.HANDLERS)]
+        kinds = [*handler.BUILT, *plugins.names(plugins.HANDLERS)]
         return ", ".join(f"'{kind}'" for kind in kinds)
-    group = extension.SINKS if path[0] == "sinks" else extension.SOURCES
+    group = plugins.SINKS if path[0] == "sinks" else plugins.SOURCES
     kinds = [kind for part, kind in _SECTIONS if part == path[0] and kind != "package"]
-    return ", ".join(f"'{kind}'" for kind in (*kinds, *extension.names(group)))
+    return ", ".join(f"'{kind}'" for kind in (*kinds, *plugins.names(group)))
 
 
 def _known(path: Path, document: Mapping[str, Any]) -> Iterable[str]:

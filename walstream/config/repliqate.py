@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from walstream.config import dsn, engine
+from walstream.config import dsn, engine_url
 from walstream.config.problem import Path, Problem, show_path, suggest
 from walstream.config.tls import broker_hosts
 
@@ -236,12 +236,12 @@ def _section(tables: _Tables, part: str, name: str) -> _Tables:
 
 def _is_unverified(url: object, environment: Mapping[str, str]) -> bool:
     try:
-        server = engine.parse(str(url))
+        server = engine_url.parse(str(url))
     except ValueError:
         return False  # which is told by its key
-    if engine.remote_hosts(server, environment) == []:
+    if engine_url.remote_hosts(server, environment) == []:
         return False
-    return not engine.verifies(server, environment)
+    return not engine_url.verifies(server, environment)
 
 
 def _is_plain(producer: object) -> bool:

@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode
 
 from walstream.config import dsn
-from walstream.config.carried import take_out
-from walstream.config.keyword import HIDDEN_WORDS, MASK, is_secret_key
+from walstream.config.password_command_dsn import take_out
+from walstream.config.secret_keys import HIDDEN_WORDS, MASK, is_secret_key
 
 SHORTEST: Final = 3  # what is shorter would take every text apart
 SHORTEST_LINE: Final = 16  # of a key file: its lines are secrets of their own

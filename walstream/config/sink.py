@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from walstream import extension
+from walstream import plugins
 from walstream.config.field import (
     Duration,
     Embedded,
@@ -216,5 +216,5 @@ Sink = Annotated[
     | Annotated[LogSink, Tag("log")]
     | Annotated[DiscardSink, Tag("discard")]
     | Annotated[PackageSink, Tag("package")],
-    Discriminator(extension.tag(extension.SINKS, BUILT)),
+    Discriminator(plugins.tag(plugins.SINKS, BUILT)),
 ]

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from walstream import extension
-from walstream.config.carried import carry
+from walstream import plugins
 from walstream.config.field import (
     ByteSize,
     DistinctNames,
@@ -28,9 +27,8 @@ from walstream.config.field import (
     TopicName,
 )
 from walstream.config.oauth import OAuth, with_oauth
-from walstream.units import (
-    SIZE_UNITS,
-)
+from walstream.config.password_command_dsn import carry
+from walstream.telemetry.units import SIZE_UNITS
 
 _MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
 
@@ -264,5 +262,5 @@ Source = Annotated[
     | Annotated[SqlSource, Tag("sql")]
     | Annotated[KafkaSource, Tag("kafka")]
     | Annotated[PackageSource, Tag("package")],
-    Discriminator(extension.tag(extension.SOURCES, BUILT)),
+    Discriminator(plugins.tag(plugins.SOURCES, BUILT)),
 ]

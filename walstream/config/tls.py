@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.config import dsn, engine
+from walstream.config import dsn, engine_url
 from walstream.config.model import Spark
 from walstream.config.problem import Path, Problem, show_path
 from walstream.config.sink import KafkaSink
@@ -77,16 +77,16 @@ def check_sql(
     name: str, source: SqlSource, environment: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Refuse a URL that leads where nothing proves the server."""
-    server = engine.parse(source.url)
-    remote = engine.remote_hosts(server, environment)
-    if source.insecure or remote == [] or engine.verifies(server, environment):
+    server = engine_url.parse(source.url)
+    remote = engine_url.remote_hosts(server, environment)
+    if source.insecure or remote == [] or engine_url.verifies(server, environment):
         return
     what = "takes its server from elsewhere, which is not read here"
     if remote:
         what = f"leads to {', '.join(remote)}, which is not this machine"
     scheme = f"{server.dialect}{server.driver and '+'}{server.driver}"
     flaw = f"whether {scheme} verifies TLS is not known: write insecure = true"
-    if advice := engine.advice(server):
+    if advice := engine_url.advice(server):
         flaw = f"verified TLS is not asked for: write {advice}, or insecure = true"
     yield Problem(("sources", name, "url"), f"{what}, and {flaw} beside it")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from walstream import extension
+from walstream import plugins
 from walstream.formats.context import Context
 from walstream.formats.event import EventEncoder
 from walstream.formats.op import OpEncoder
@@ -61,5 +61,5 @@ def encoder_of(name: str) -> MakeEncoder:
 
     Raises ConfigError where that cannot be loaded.
     """
-    made: MakeEncoder = ENCODERS.get(name) or extension.load(extension.FORMATS, name)
+    made: MakeEncoder = ENCODERS.get(name) or plugins.load(plugins.FORMATS, name)
     return made

@@ -18,7 +18,7 @@ from uuid import NAMESPACE_URL
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats import instant
+from walstream.formats import timestamp as instant
 from walstream.formats.context import Context, Origin
 from walstream.formats.value import json_text, renderer
 from walstream.lsn import MAX, Lsn

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.formats import instant
+from walstream.formats import timestamp
 from walstream.formats.context import Context
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import NotSent
@@ -69,6 +69,6 @@ class TungstenEncoder:
 
     def _time(self, commit_time: int) -> bytes:
         if commit_time != self._stamp[0] or not self._stamp[1]:
-            text = instant.sql_timestamp(commit_time)
+            text = timestamp.sql_timestamp(commit_time)
             self._stamp = (commit_time, f',"_committime":"{text}"'.encode())
         return self._stamp[1]

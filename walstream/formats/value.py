@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from walstream.column_type import ARRAY
+from walstream.formats.column_type import ARRAY
 
 Renderer = Callable[[str], bytes]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from walstream.outage import Outage
+from walstream.pipeline.outage import Outage
 
 _TIMEOUT_S: Final = 2.0
 _NOT_YET, _EXPIRED, _NAME, _ADDRESS = 9, 10, 62, 64  # OpenSSL's X509_V_ERR_*

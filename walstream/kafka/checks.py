@@ -18,16 +18,16 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.finding import Finding, Severity, note, warning
-from walstream.kafka import kept
+from walstream.kafka import topic_record as kept
+from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
-from walstream.kafka.kept import Document
-from walstream.kafka.limits import DEFAULT_LIMIT
-from walstream.kafka.outbox import Outbox
-from walstream.kafka.producer import producer_properties
-from walstream.kafka.remark import Remark, Tools, grouped, listed
+from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic_config import remarks_of
+from walstream.kafka.topic_finding import Remark, Tools, grouped, listed
+from walstream.kafka.topic_limits import DEFAULT_LIMIT
+from walstream.kafka.topic_record import Document
 from walstream.kafka.topics import Creation
-from walstream.kafka.whereabouts import BrokersElsewhere
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit

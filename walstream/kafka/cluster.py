@@ -20,13 +20,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
+from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import Look
-from walstream.kafka.failure import creation_error, failure, unfit
-from walstream.kafka.hearing import LOGIN, Hearing, lacks_token
+from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
+from walstream.kafka.errors import creation_error, failure, unfit
+from walstream.kafka.oauth_token import prepared
 from walstream.kafka.request_limit import of_broker
 from walstream.kafka.topics import Creation, in_parts
-from walstream.kafka.whereabouts import Whereabouts
-from walstream.oauth_token import prepared
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer

@@ -13,10 +13,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from walstream.errors import Transient
-from walstream.kafka.failure import failure
-from walstream.kafka.limits import DEFAULT_LIMIT
-from walstream.kafka.producer import producer_properties
-from walstream.oauth_token import prepared
+from walstream.kafka.errors import failure
+from walstream.kafka.oauth_token import prepared
+from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic_limits import DEFAULT_LIMIT
 
 _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time

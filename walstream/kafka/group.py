@@ -17,12 +17,12 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.kafka.failure import failure
-from walstream.kafka.hearing import LOGIN
-from walstream.kafka.place import Partition, Place
-from walstream.kafka.reader import TopicReader
-from walstream.kafka.remark import Tools
-from walstream.oauth_token import prepared
+from walstream.kafka.connection_errors import LOGIN
+from walstream.kafka.errors import failure
+from walstream.kafka.oauth_token import prepared
+from walstream.kafka.offsets import Partition, Place
+from walstream.kafka.topic_finding import Tools
+from walstream.kafka.topic_reader import TopicReader
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client.id": "walstream",

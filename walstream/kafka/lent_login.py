@@ -16,10 +16,10 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from walstream.errors import LoginRefused, Transient
-from walstream.kafka.failure import unfit
-from walstream.kafka.hearing import LOGIN, outage
+from walstream.kafka.connection_errors import LOGIN, outage
+from walstream.kafka.errors import unfit
 from walstream.kafka.metadata import framed, read_frame
-from walstream.oauth_token import prepared
+from walstream.kafka.oauth_token import prepared
 
 _HERE: Final = "127.0.0.1"
 _OF_LOGIN: Final = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, …Authenticate

@@ -6,22 +6,22 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from walstream.errors import Restart, WalstreamError
-from walstream.kafka import producer as producers
-from walstream.kafka.outbox import Headers, Outbox
-from walstream.kafka.outboxes import Outboxes, parts_for
+from walstream.kafka import producer_config as producers
+from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.ordered_producer import Headers, Outbox
+from walstream.kafka.producer_pool import Outboxes, parts_for
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
 from walstream.kafka.topics import Topics
-from walstream.kafka.turn_clock import TurnClock, stood_still
-from walstream.ledger import Transaction
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
-from walstream.outage import Outage
-from walstream.partitioner import PARTITIONERS
-from walstream.routing import Router
-from walstream.sink_rules import MAX_TABLES, Aims, SinkRules
-from walstream.tally import Tally
-from walstream.too_large import RECORD_OVERHEAD, TooLarge
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.outage import Outage
+from walstream.records.encoding import MAX_TABLES, Aims, SinkRules
+from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.partitioner import PARTITIONERS
+from walstream.records.router import Router
+from walstream.telemetry.tally import Tally
 
 _CLOSE_WAIT_S: Final = 3.0
 _ALONE: Final = 8 << 20  # bytes of a record: more are not copied twice

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from walstream.formats.whole import Encode
-from walstream.kafka.outbox import Outbox
+from walstream.formats.strict import Encode
+from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.topic import Topic
-from walstream.key_form import KeyRenderer
-from walstream.large import LargeRecord, spelled
-from walstream.meter import TableMeter
 from walstream.op import LargeOp
-from walstream.sink_rules import Aim
+from walstream.records.encoding import Aim
+from walstream.records.key import KeyRenderer
+from walstream.records.large_op import LargeRecord, spelled
+from walstream.telemetry.meter import TableMeter
 
 
 @dataclass(slots=True, eq=False, init=False)

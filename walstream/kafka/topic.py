@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from walstream.kafka.outbox import Headers
+from walstream.kafka.ordered_producer import Headers
 from walstream.op import EPOCH_S, ReplicationOp
-from walstream.too_large import TooLarge
+from walstream.records.oversize import TooLarge
 
 _NEVER: Final = -(1 << 62)  # no commit time
 _ELSEWHERE: Final = _NEVER + 1  # of no record of this producer

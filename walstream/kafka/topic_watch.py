@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from typing import Final, Protocol
 
 from walstream.errors import Restart, WalstreamError
-from walstream.kafka.asking import Answering, Asking
-from walstream.kafka.failure import topic_lost
+from walstream.kafka.errors import topic_lost
+from walstream.kafka.probe import Answering, Asking
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
 

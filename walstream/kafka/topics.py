@@ -20,21 +20,21 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.config.tls import Confined
 from walstream.errors import Transient, WalstreamError
+from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import Look
-from walstream.kafka.failure import (
+from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.errors import (
     creation_error,
     failure,
     topic_lost,
     topics_missing,
     unfit,
 )
-from walstream.kafka.hearing import Hearing
-from walstream.kafka.limits import DEFAULT_LIMIT, Limits
+from walstream.kafka.oauth_token import prepared
 from walstream.kafka.topic import Topic
-from walstream.kafka.whereabouts import Whereabouts
-from walstream.metrics import ERROR, HINT, TOPIC
-from walstream.oauth_token import prepared
-from walstream.outage import Outage
+from walstream.kafka.topic_limits import DEFAULT_LIMIT, Limits
+from walstream.pipeline.outage import Outage
+from walstream.telemetry.fields import ERROR, HINT, TOPIC
 
 T = TypeVar("T")
 

@@ -9,16 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
-from walstream.postgres import catalog, identity, publication, quote, rights
-from walstream.postgres.altering import Alteration, Change
+from walstream.postgres import (
+    catalog,
+    privileges,
+    publication,
+    quoting,
+    replica_identity,
+)
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
-from walstream.postgres.mending import Mending
-from walstream.postgres.pattern import WHY, unmatched
+from walstream.postgres.missing_rows import Mending
+from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
-from walstream.postgres.rights import Rights
-from walstream.postgres.telling import Teller
-from walstream.postgres.watch import Look, Watch
+from walstream.postgres.publication_change import Alteration, Change
+from walstream.postgres.publication_watch import Look, Watch
+from walstream.postgres.table_pattern import WHY, unmatched
+from walstream.postgres.warning_once import Teller
 
 _EVERY_TABLE: Final = ("*.*",)
 
@@ -70,7 +76,7 @@ class Capture:
             yield self._not_there(facts)
             return
         plan = publication.plan(self.patterns, facts)
-        lacking = rights.missing_to_create(
+        lacking = privileges.missing_to_create(
             may, self._statements(connection, plan), plan.identified
         )
         if lacking is not None:
@@ -212,7 +218,7 @@ class Capture:
             for part in change.parts():
                 Alteration(connection, self.watch, self._teller).run(part)
         for table in plan.insert_only:
-            culprits = identity.culprits(table, facts).values()
+            culprits = replica_identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
 
     def _tell_of_nothing(
@@ -237,7 +243,9 @@ class Capture:
             table.full_name,
             f"table has no replica identity: {what}",
             hint="give it one, or a primary key",
-            repair=Repair(sql="\n".join(identity.cure(one) for one in culprits)),
+            repair=Repair(
+                sql="\n".join(replica_identity.cure(one) for one in culprits)
+            ),
         )
 
     def captured(
@@ -267,4 +275,4 @@ def _changes(
 
 def set_logged(table: TableFacts) -> str:
     """Write what brings an unlogged table into the WAL."""
-    return f"ALTER TABLE {quote.name(table.schema, table.name)} SET LOGGED;"
+    return f"ALTER TABLE {quoting.name(table.schema, table.name)} SET LOGGED;"

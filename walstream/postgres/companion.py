@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
-from walstream.keys import KeyHistory
 from walstream.op import ReplicationOp
-from walstream.pgoutput.messages import Relation
-from walstream.postgres import catalog, toasted
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.root_key import Place
+from walstream.pipeline.row_key import KeyHistory
+from walstream.postgres import catalog, toast
 from walstream.postgres import slot as slots
+from walstream.postgres.background_query import Question
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import session
 from walstream.postgres.health import Health
 from walstream.postgres.heartbeat import Heartbeat
-from walstream.postgres.key_book import Keys
-from walstream.postgres.question import Question
-from walstream.postgres.toasted import Values
-from walstream.root_keys import Place
+from walstream.postgres.table_keys import Keys
+from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value
 
 _WATCH_EVERY_S: Final = 10.0
@@ -108,7 +108,7 @@ class SessionCompanion:
         ]
         if not self._watched.read_toast:
             raise HistoryError(
-                toasted.which(op, wanted),
+                toast.which(op, wanted),
                 hint="ALTER TABLE ... REPLICA IDENTITY FULL, or"
                 ' toast_on_key_change = "read"; then: walstream run',
             )
@@ -123,7 +123,7 @@ class SessionCompanion:
     def _read(
         self, op: ReplicationOp, key: Mapping[str, Value], wanted: Sequence[str]
     ) -> Values | None:
-        return toasted.read(self._watched.dsn, op.table.oid, op, key, wanted)
+        return toast.read(self._watched.dsn, op.table.oid, op, key, wanted)
 
     def tick(self, *, paused: bool) -> None:
         """Watch the publication; while paused, see whether the server shuts down."""

@@ -15,7 +15,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import conninfo
 
-from walstream.config.carried import take_out
+from walstream.config.password_command import password_of
+from walstream.config.password_command_dsn import take_out
 from walstream.config.tls_files import refuse_missing
 from walstream.errors import (
     RESET,
@@ -28,8 +29,7 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.password_command import password_of
-from walstream.postgres.refusal import DIRECTLY, refused
+from walstream.postgres.connection_errors import DIRECTLY, refused
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from walstream.errors import PermissionLacking, WalstreamError
-from walstream.postgres import rights, room
+from walstream.postgres import preflight, privileges
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
@@ -21,7 +21,7 @@ def obstacles(
     connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
 ) -> Iterator[tuple[str, WalstreamError]]:
     """Give all that stands in the way, each with a code, the first met first."""
-    for obstacle in capture.obstacles(connection, rights.look(connection), facts):
+    for obstacle in capture.obstacles(connection, privileges.look(connection), facts):
         lacks_right = isinstance(obstacle, PermissionLacking)
         yield f"publication-{'right' if lacks_right else 'missing'}", obstacle
-    yield from room.lacking(connection, slot=True)
+    yield from preflight.lacking(connection, slot=True)

@@ -14,9 +14,9 @@ import structlog
 
 from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
 from walstream.lsn import Lsn, parse
-from walstream.metrics import ERROR, HINT, REPAIR
-from walstream.postgres import quote
+from walstream.postgres import quoting
 from walstream.postgres.connection import Connection, session
+from walstream.telemetry.fields import ERROR, HINT, REPAIR
 
 PREFIX: Final = "walstream"
 _EMIT: Final = "SELECT pg_catalog.pg_logical_emit_message(false, %s, ''::text)::text"
@@ -93,6 +93,6 @@ def _denied(connection: Connection, error: psycopg.Error) -> PermissionLacking:
         hint='or heartbeat = "": an idle slot moves without',
         repair=Repair(
             sql=f"GRANT EXECUTE ON FUNCTION {function} TO"
-            f" {quote.name(connection.info.user)};"
+            f" {quoting.name(connection.info.user)};"
         ),
     )

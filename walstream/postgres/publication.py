@@ -11,11 +11,11 @@ from typing import Final
 import psycopg
 
 from walstream.errors import PermissionLacking, Repair
-from walstream.postgres import quote
+from walstream.postgres import quoting
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.postgres.continuity import Place
-from walstream.routing import matches
+from walstream.records.router import matches
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"
 INSERT_OPERATIONS: Final = "insert, truncate"
@@ -197,23 +197,25 @@ def creation(name: str, tables: Iterable[TableFacts], publish: str) -> str:
     """Write what creates a publication for these tables, partitions as their root."""
     whom = _table_list(tables)
     return (
-        f"CREATE PUBLICATION {quote.name(name)}{f' FOR TABLE {whom}' if whom else ''}"
-        f" WITH (publish = {quote.text(publish)}, publish_via_partition_root = true);"
+        f"CREATE PUBLICATION {quoting.name(name)}{f' FOR TABLE {whom}' if whom else ''}"
+        f" WITH (publish = {quoting.text(publish)}, publish_via_partition_root = true);"
     )
 
 
 def addition(name: str, tables: Iterable[TableFacts]) -> str:
     """Write what adds tables to a publication."""
-    return f"ALTER PUBLICATION {quote.name(name)} ADD TABLE {_table_list(tables)};"
+    return f"ALTER PUBLICATION {quoting.name(name)} ADD TABLE {_table_list(tables)};"
 
 
 def removal(name: str, tables: Iterable[TableFacts]) -> str:
     """Write what takes tables out of a publication."""
-    return f"ALTER PUBLICATION {quote.name(name)} DROP TABLE {_table_list(tables)};"
+    return f"ALTER PUBLICATION {quoting.name(name)} DROP TABLE {_table_list(tables)};"
 
 
 def _table_list(tables: Iterable[TableFacts]) -> str:
-    return ", ".join(f"ONLY {quote.name(table.schema, table.name)}" for table in tables)
+    return ", ".join(
+        f"ONLY {quoting.name(table.schema, table.name)}" for table in tables
+    )
 
 
 def filling(name: str, facts: Mapping[str, TableFacts]) -> str:

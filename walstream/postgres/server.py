@@ -14,7 +14,8 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.lsn import Lsn, parse
-from walstream.postgres import quote, synchronous
+from walstream.postgres import quoting
+from walstream.postgres import synchronous_commit as synchronous
 from walstream.postgres.connection import Connection
 
 _OLDEST: Final = 150000
@@ -163,7 +164,9 @@ def problems(
                 f"role {server.role!r} may not replicate",
                 hint="a superuser gives it the right; on Amazon RDS it becomes a member"
                 " of rds_replication",
-                repair=Repair(sql=f"ALTER ROLE {quote.name(server.role)} REPLICATION;"),
+                repair=Repair(
+                    sql=f"ALTER ROLE {quoting.name(server.role)} REPLICATION;"
+                ),
             ),
         )
     if server.encoding == "SQL_ASCII" and not encoding:

@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGresult
 
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn, parse
-from walstream.postgres import spill, synchronous
+from walstream.postgres import spill, synchronous_commit
 from walstream.postgres.connection import (
     Connection,
     connect,
@@ -110,8 +110,8 @@ def health(connection: Connection, slot: str) -> Health | None:
     lost = reason or ("wal_status lost" if wal_status == "lost" else None)
     # a slot that is lost keeps its restart_lsn, but no WAL
     held = 0 if lost else held
-    waits = synchronous.holds_commits(standbys, name)
-    said = synchronous.text(standbys, name) if waits else ""
+    waits = synchronous_commit.holds_commits(standbys, name)
+    said = synchronous_commit.text(standbys, name) if waits else ""
     return Health(
         held,
         wal_status,

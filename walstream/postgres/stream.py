@@ -17,10 +17,10 @@ import psycopg
 from walstream.errors import HistoryError, Transient
 from walstream.lsn import Lsn, parse, show
 from walstream.op import EPOCH_S
-from walstream.pgoutput.large import LARGE_FRAME, LargeFrame
-from walstream.ports import Position
+from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
+from walstream.pipeline.ports import Position
+from walstream.postgres import oversize_row
 from walstream.postgres import timeline as timelines
-from walstream.postgres import unsendable
 from walstream.postgres.connection import (
     Connection,
     connect,
@@ -28,10 +28,10 @@ from walstream.postgres.connection import (
     readable,
     translate,
 )
+from walstream.postgres.sent_position import Given
 from walstream.postgres.server import Server
 from walstream.postgres.slot import quoted
-from walstream.postgres.start import check_timeline
-from walstream.reach import Given
+from walstream.postgres.start_table import check_timeline
 
 _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
@@ -173,8 +173,8 @@ class SlotSource:
         return Transient("streaming: the server ended the stream")
 
     def _failed(self, error: psycopg.Error) -> Exception:
-        if unsendable.is_unsendable(error):
-            return unsendable.stop(error, self._received)
+        if oversize_row.is_unsendable(error):
+            return oversize_row.stop(error, self._received)
         return translate(error, "streaming")
 
     def ask(self) -> None:

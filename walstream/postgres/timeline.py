@@ -7,11 +7,11 @@ from typing import Final
 
 import psycopg
 
-from walstream.ports import Position
+from walstream.pipeline.ports import Position
 from walstream.postgres.connection import Connection, connect, translate
+from walstream.postgres.sent_position import Given
 from walstream.postgres.server import Server
-from walstream.postgres.start import check_timeline
-from walstream.reach import Given
+from walstream.postgres.start_table import check_timeline
 
 _FIRST: Final = 1
 

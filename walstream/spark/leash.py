@@ -18,8 +18,8 @@ from typing import IO, Final, Self
 import structlog
 
 from walstream.errors import Transient
-from walstream.parent import ask_for_its_signal
-from walstream.stop import Stop
+from walstream.pipeline.shutdown import Stop
+from walstream.spark.parent_death import ask_for_its_signal
 
 _LOOK_EVERY_S: Final = 0.05
 _START_FIELD: Final = 19  # of /proc/PID/stat, counted behind the command's name

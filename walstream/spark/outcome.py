@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from walstream.errors import WalstreamError
-from walstream.tally import Tally
+from walstream.telemetry.tally import Tally
 
 
 class ChunkFailed(WalstreamError):

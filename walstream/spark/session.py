@@ -22,10 +22,10 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import structlog
 
-from walstream.config.keyword import HIDDEN_WORDS, MASK, is_secret_key
+from walstream.config.secret_keys import HIDDEN_WORDS, MASK, is_secret_key
 from walstream.config.spark import LOCAL, spark_defaults
 from walstream.errors import ConfigError, Repair, Transient
-from walstream.java import INSTALL, LOWEST_VERSION, java_version
+from walstream.spark.java import INSTALL, LOWEST_VERSION, java_version
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -3,18 +3,14 @@
 Shipped, so that an application can test its own use of walstream. No server, no clock.
 """
 
-from walstream.testing.faulty import (
+from walstream.testing.faults import (
     FailAfterWrite,
     Faulty,
     HoldResponse,
     Reject,
     faulty,
 )
-from walstream.testing.memory import (
-    MemoryCompanion,
-    MemoryPositions,
-    MemorySource,
-)
+from walstream.testing.memory import MemoryCompanion, MemoryPositions, MemorySource
 from walstream.testing.sink import Delivery, MemorySink, Record
 from walstream.testing.wire import encode, keepalive, transaction, wal_data
 

@@ -1,4 +1,4 @@
-"""A slot, positions and a companion in memory: `walstream.ports` without a server."""
+"""A slot, positions and a companion in memory: `pipeline.ports` without a server."""
 
 import os
 from collections import deque
@@ -10,12 +10,12 @@ from typing import Any, Self
 import orjson
 
 from walstream.errors import WalstreamError
-from walstream.keys import KeyHistory
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
-from walstream.pgoutput.messages import Relation
-from walstream.ports import Position
-from walstream.root_keys import Place
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.ports import Position
+from walstream.pipeline.root_key import Place
+from walstream.pipeline.row_key import KeyHistory
 from walstream.row import UNCHANGED
 
 

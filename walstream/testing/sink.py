@@ -8,11 +8,11 @@ from typing import Final
 
 from walstream.formats import ENCODERS
 from walstream.formats.context import Context, Origin
-from walstream.ledger import Transaction
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, halves
-from walstream.partitioner import PARTITIONERS
-from walstream.routing import Router, Rules
+from walstream.pipeline.ledger import Transaction
+from walstream.records.partitioner import PARTITIONERS
+from walstream.records.router import Router, Rules
 
 _EVERYTHING: Final = Rules({}, "{schema}.{table}", "")
 

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from walstream.lsn import Lsn
-from walstream.pgoutput.messages import (
+from walstream.pipeline.pgoutput.messages import (
     Begin,
     Commit,
     Delete,

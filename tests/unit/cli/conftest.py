@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from walstream import control
+from walstream.state import control
 
 FILE = """
 [sources.app]

@@ -1,7 +1,7 @@
 """What `positions show` says of a rewind; tests/integration shows the whole."""
 
 from walstream.cli.positions import _reach
-from walstream.stored import Window
+from walstream.sources.postgres.stored_state import Window
 
 
 def test_where_nothing_is_kept_it_is_said_what_keeps_some() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reference import SECTIONS, model
 from walstream.config import Config, load
-from walstream.supported import unsupported
+from walstream.service.supported import unsupported
 
 ROOT: Final = Path(__file__).parents[3]
 SHIPPED: Final = ROOT / "walstream.toml"

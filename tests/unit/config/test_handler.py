@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.extending import install
-from walstream import extension
+from walstream import plugins
 from walstream.config import Config, load, mask
 from walstream.config.handler import MaskHandler, PackageHandler
 from walstream.errors import ConfigError
@@ -87,7 +87,7 @@ def test_what_a_package_adds_takes_options(
     folder.mkdir()
     install(folder, "walstream.handlers", "own = own_handlers:Own", "Own = 1\n")
     monkeypatch.syspath_prepend(folder)
-    extension.names.cache_clear()
+    plugins.names.cache_clear()
     try:
         text = (
             'kind = "own"\n[sinks.log.handlers.options]\na = [1, "x"]\npassword = "{}"'
@@ -100,4 +100,4 @@ def test_what_a_package_adds_takes_options(
         with pytest.raises(ConfigError, match="columns: is unknown: known are kind"):
             loaded(tmp_path, 'kind = "own"\ncolumns = ["a"]')
     finally:
-        extension.names.cache_clear()
+        plugins.names.cache_clear()

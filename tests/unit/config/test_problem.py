@@ -2,13 +2,7 @@
 
 import pytest
 
-from walstream.config.problem import (
-    Problem,
-    error_of,
-    is_private,
-    show_path,
-    suggest,
-)
+from walstream.config.problem import Problem, error_of, is_private, show_path, suggest
 
 
 def test_a_path_is_written_as_toml_would() -> None:

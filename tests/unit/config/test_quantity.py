@@ -12,9 +12,7 @@ from walstream.config.quantity import (
     show_duration,
     show_size,
 )
-from walstream.units import (
-    SIZE_UNITS,
-)
+from walstream.telemetry.units import SIZE_UNITS
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from consumer.error import HandlerFailed, PoisonRecord
+from consumer.errors import HandlerFailed, PoisonRecord
 from consumer.op import Record
 from consumer.poison import checked, meet
 from walstream.errors import WalstreamError

@@ -5,7 +5,7 @@ import json
 import orjson
 import pytest
 
-from walstream.column_type import ARRAY
+from walstream.formats.column_type import ARRAY
 from walstream.formats.value import renderer
 
 BOOL, INT8, INT4, JSON, FLOAT8, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, JSONB = (

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.kafka.test_topic_config import DEFAULTS
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 from walstream.finding import Finding, Severity
-from walstream.kafka import kept
+from walstream.kafka import topic_record
 from walstream.kafka.checks import WantedSink, inspect
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.topics import Creation
@@ -62,7 +62,7 @@ def found(
         {"bootstrap.servers": "127.0.0.1:1", **(properties or {})},
         creation,
         list(topics),
-        {"t": kept.document(partitions, "id")},
+        {"t": topic_record.document(partitions, "id")},
     )
     return inspect(wanted, cluster)
 

@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
-from walstream.counted import Counted
 from walstream.errors import Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
-from walstream.routing import Router, Rules
-from walstream.sink_rules import SinkRules
+from walstream.pipeline.counted import Counted
+from walstream.records.encoding import SinkRules
+from walstream.records.router import Router, Rules
 
 PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
 RULES = SinkRules("main", "event", "murmur2", "send", False, b"1/d/1", Context())

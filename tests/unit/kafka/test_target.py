@@ -4,13 +4,13 @@ from typing import Any
 
 from walstream.formats import ENCODERS, texts_of
 from walstream.formats.context import Context
+from walstream.formats.placeholder import StandIn
 from walstream.kafka.target import Target
-from walstream.key_form import KEY_FORMS
-from walstream.large import made, plain
 from walstream.op import Kind, LargeOp, ReplicationOp, Table
-from walstream.routing import Route
-from walstream.sink_rules import Aim
-from walstream.stand_in import StandIn
+from walstream.records.encoding import Aim
+from walstream.records.key import KEY_FORMS
+from walstream.records.large_op import made, plain
+from walstream.records.router import Route
 
 TYPES = (20, 25, 3802, 17)  # int8, text, jsonb, bytea
 TABLE = Table("public", "t", ("id", "name", "doc", "raw"), (0,), TYPES)

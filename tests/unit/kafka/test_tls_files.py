@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException, Producer
 
 from tests.authority import Authority, Pair
 from tests.secured import KEY_PASSWORD
-from walstream.kafka.failure import unfit
+from walstream.kafka.errors import unfit
 from walstream.kafka.tls_files import flaw
 
 CA, CRL = "ssl.ca.location", "ssl.crl.location"

@@ -15,10 +15,10 @@ from tests.unit.kafka.test_metadata import answer
 from tests.waiting import wait_until
 from walstream.config.tls import Confined
 from walstream.errors import TopicLost, TopicMissing
+from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.metadata import read_frame
 from walstream.kafka.topics import Creation, Topics
-from walstream.kafka.whereabouts import BrokersElsewhere
-from walstream.local.port import free_port
+from walstream.testing.servers.port import free_port
 
 
 class Admin:

@@ -16,7 +16,6 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.local.port import free_port
 from walstream.postgres import connection
 from walstream.postgres.connection import (
     VALUE_SETTINGS,
@@ -25,6 +24,7 @@ from walstream.postgres.connection import (
     publication_lost,
     translate,
 )
+from walstream.testing.servers.port import free_port
 
 
 def given(dsn: str, **replaced: str) -> dict[str, str]:

@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from walstream.postgres.continuity import (
-    Files,
-    Sighting,
-    compare,
-    files_of,
-    with_own,
-)
+from walstream.postgres.continuity import Files, Sighting, compare, files_of, with_own
 
 EVERY = frozenset({"insert", "update", "delete", "truncate"})
 SEEN = Sighting(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from walstream.errors import PublicationLost
-from walstream.pgoutput.large import LARGE_FRAME, LargeFrame
+from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.postgres.stream import SlotSource, start_command
 from walstream.testing import wal_data
 

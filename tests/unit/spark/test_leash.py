@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import Transient
+from walstream.pipeline.shutdown import Stop, Waker
 from walstream.spark.leash import Leash, await_orphans
-from walstream.stop import Stop, Waker
 
 _WORN = """
 import os, sys

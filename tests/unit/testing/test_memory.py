@@ -5,10 +5,10 @@ import select
 import pytest
 
 from walstream.errors import Transient, WalstreamError
-from walstream.keys import KeyHistory, KeySet
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pgoutput import Relation
-from walstream.ports import Companion, Position, Positions, Source
+from walstream.pipeline.pgoutput import Relation
+from walstream.pipeline.ports import Companion, Position, Positions, Source
+from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.row import UNCHANGED
 from walstream.testing import MemoryCompanion, MemoryPositions, MemorySource
 

@@ -3,9 +3,9 @@
 import pytest
 
 from walstream.errors import Transient
-from walstream.ledger import Transaction
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.ports import Sink
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ports import Sink
 from walstream.testing import Delivery, MemorySink
 
 TABLE = Table("public", "t", ("id",), key=(0,))

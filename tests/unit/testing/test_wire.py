@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from walstream.pgoutput import Begin, Commit, Insert, Message, decode
+from walstream.pipeline.pgoutput import Begin, Commit, Insert, Message, decode
 from walstream.row import OMITTED
 from walstream.testing import encode, keepalive, transaction, wal_data
 

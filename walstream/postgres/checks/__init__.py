@@ -3,7 +3,7 @@
 What would stop `run` is asked with the functions that `run` asks.
 """
 
-from walstream.postgres.checks.inspection import inspect
-from walstream.postgres.checks.wanted import Inspection, Wanted
+from walstream.postgres.checks.context import Inspection, Wanted
+from walstream.postgres.checks.run import inspect
 
 __all__ = ["Inspection", "Wanted", "inspect"]

@@ -6,7 +6,7 @@ from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
-from walstream.postgres.checks.wanted import Seen
+from walstream.postgres.checks.context import Seen
 
 _TOLERATED_S: Final = 2.0
 now = time.time

@@ -6,8 +6,8 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks.wanted import Seen
-from walstream.postgres.phrase import few, tables
+from walstream.postgres.checks.context import Seen
+from walstream.telemetry.human import few, tables
 
 # of a domain or a list of them, too
 _COLUMNS: Final = """

@@ -10,8 +10,8 @@ from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
-from walstream.postgres import quote
-from walstream.postgres.checks.wanted import Seen
+from walstream.postgres import quoting
+from walstream.postgres.checks.context import Seen
 
 _HAS_FAILOVER: Final = 170000
 _RELOAD: Final = "SELECT pg_reload_conf();"
@@ -64,7 +64,7 @@ def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
     if named:
         return
     if physical:
-        value = quote.text(",".join(physical))
+        value = quoting.text(",".join(physical))
         repair = Repair(
             sql=f"ALTER SYSTEM SET {_SETTING} = {value};\n{_RELOAD}",
             then="name the slots of standbys that may be promoted alone: the stream"

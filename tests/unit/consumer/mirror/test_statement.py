@@ -1,8 +1,8 @@
 """The mirror's SQL; that it does what it says: tests/integration/test_mirror_ops.py."""
 
 from consumer.mirror import statement
-from consumer.mirror.shape import Shape
-from consumer.own import IS
+from consumer.mirror.table_shape import Shape
+from consumer.pg_catalog import IS
 
 KEYED = Shape("s", "t", ("id", "n", "note"), key=("id",))
 LOOSE = Shape("s", "t", ("a", "b"), key=(), indexed=frozenset({"a"}))

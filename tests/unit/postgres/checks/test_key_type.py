@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.unit.postgres.checks.test_table import KEYED
+from tests.unit.postgres.checks.test_tables import KEYED
 from walstream.postgres.checks.key_type import of_names
 
 FULL = replace(KEYED, name="f", replica_identity="f", identity=())

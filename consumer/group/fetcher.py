@@ -1,0 +1,346 @@
+"""Fetches from Kafka for all assigned partitions, in the thread that runs the consumer.
+
+One Consumer, polled all the time, so that a handler that blocks for minutes loses no
+membership. Only this thread talks about offsets: what a lane of an earlier assignment
+still reports is never stored (a stale offset would skip records).
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from consumer.group.assigned_partition import Lane, Place, Work
+from consumer.group.broker_outage import Outage
+from consumer.group.buffer import Budget
+from consumer.group.flow import Flow
+from consumer.group.settings import from_earliest, max_poll_interval_s
+from consumer.group.thread_pool import Pool
+from walstream.errors import PermissionLacking, Transient, WalstreamError
+
+_POLL_S: Final = 0.1
+_ASK_S: Final = 1.0
+_BACK_S: Final = 0.5
+_STORE_INTERVAL_S: Final = 0.2
+_LEAVE_S: Final = 30.0
+_REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+}
+_log = logging.getLogger(__name__)
+
+
+class Fetcher:
+    """One membership of a group, from its first poll to its close."""
+
+    def __init__(  # noqa: PLR0913 - what a member is made of
+        self,
+        settings: Mapping[str, Any],
+        topics: Sequence[str],
+        make_work: Callable[[Lane], Work],
+        stop: threading.Event,
+        *,
+        stop_timeout_s: float,
+        threads: int | None,
+    ) -> None:
+        self._make_work = make_work
+        self._stop = stop
+        self._stop_timeout_s = stop_timeout_s
+        self._stop_by = math.inf
+        self._topics = list(topics)
+        self._from_earliest = from_earliest(settings)
+        self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
+        self._lanes: dict[Place, Lane] = {}
+        self._former: dict[Place, Lane] = {}  # revoked, but still running
+        self._ends: dict[Place, tuple[int, int]] = {}
+        self._woken = threading.Event()
+        self._unsought = False  # a lane's seek has to be tried again
+        self._next_store = 0.0
+        self._closing = False
+        self._outage = Outage(logging.getLogger("consumer.librdkafka"))
+        hearing = self._outage.hearing(settings.get("error_cb"))
+        self._consumer = Consumer(
+            {**settings, "error_cb": hearing}, logger=self._outage
+        )
+        self._pool = Pool(threads)
+        self._budget = Budget(drained=self.wake)
+        self._flow = Flow(self._consumer, self._budget, self._lanes, self._woken)
+
+    def run(self) -> None:
+        """Fetch until told to stop; raise what stopped a lane."""
+        try:
+            self._consumer.subscribe(
+                self._topics,
+                on_assign=self._assigned,
+                on_revoke=self._revoked,
+                on_lost=self._lost,
+            )
+            while not self._stop.is_set():
+                self._attend()
+                self._flow.resume()
+                self._store()
+                most = self._flow.most()
+                if most:
+                    self._fetch(most)
+                if self._outage.is_to_ask():
+                    self._ask_whether_back()
+        finally:
+            lanes = self._close()
+        _raise_failure(lanes)
+
+    def lag(self) -> dict[Place, int]:
+        """How many records each assigned partition has yet to handle.
+
+        As it was known a moment ago; of a partition that was not fetched yet, nothing.
+        """
+        found = {}
+        ends = self._ends
+        for place, lane in list(self._lanes.items()):
+            reached = lane.reached
+            if place in ends and reached is not None:
+                low, high = ends[place]
+                found[place] = max(0, high - max(low, reached))
+        return found
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Let no lane begin another op: sooner than `run` sees that it is to stop."""
+        for lane in list(self._lanes.values()):
+            lane.stop()
+        self.wake()
+
+    def _fetch(self, most: int) -> None:
+        # waiting, consume() would wait for as many as it is asked for
+        messages = self._consumer.consume(most, timeout=0)
+        if not messages:
+            first = self._consumer.poll(_POLL_S)
+            messages = [] if first is None else [first]
+        chunks: dict[tuple[str | None, int | None], list[Message]] = {}
+        for message in messages:
+            if message.error() is not None:
+                _meet(message)
+                continue
+            key = (message.topic(), message.partition())
+            chunk = chunks.get(key)
+            if chunk is None:
+                chunks[key] = [message]
+            else:
+                chunk.append(message)
+        for (topic, number), messages in chunks.items():
+            lane = self._lanes.get(Place(topic or "", number or 0))
+            if lane is not None:
+                self._flow.put(lane, messages)
+
+    def _ask_whether_back(self) -> None:
+        with suppress(KafkaException):
+            self._consumer.list_topics(self._topics[0], timeout=_BACK_S)
+            self._outage.end()
+
+    def _attend(self) -> None:
+        """See to what the lanes asked for; raise what stopped one."""
+        if not self._woken.is_set() and not self._unsought:
+            return
+        self._woken.clear()
+        _raise_failure([*self._lanes.values(), *self._former.values()])
+        self._unsought = False
+        self._seek()
+
+    def _seek(self) -> None:
+        for place, lane in self._lanes.items():
+            offset = lane.wanted_offset
+            if offset is None:
+                continue
+            try:
+                self._consumer.seek(TopicPartition(*place, offset))
+            except KafkaException as error:
+                # not fetched yet: librdkafka still asks for the stored offset
+                _log.debug("seeking in %s: %s", place, error)
+                self._unsought = True
+                continue
+            lane.inbox.clear()
+            lane.cut = None
+            lane.sought()
+
+    def _store(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_store:
+            self._next_store = now + _STORE_INTERVAL_S
+            self._store_all(self._lanes.values())
+            self._ends = {
+                place: (low, high)
+                for place in self._lanes
+                for low, high in [self._known_bounds(place)]
+                if high >= 0
+            }
+            self._ask_where_to_begin()
+
+    def _ask_where_to_begin(self) -> None:
+        """Learn where Kafka lets the lanes begin that do not know it themselves."""
+        lanes = [
+            lane
+            for place, lane in self._lanes.items()
+            if lane.reached is None and place in self._ends
+        ]
+        if not lanes:
+            return
+        committed = self._committed([TopicPartition(*lane.place) for lane in lanes])
+        for lane, one in zip(lanes, committed, strict=False):
+            unread = 0 if self._from_earliest else self._ends[lane.place][1]
+            lane.known = unread if one.offset < 0 else one.offset
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Ask Kafka for the group's offsets; nothing, when it does not tell."""
+        try:
+            return self._consumer.committed(partitions, timeout=_ASK_S)
+        except KafkaException as error:
+            _log.debug("asking for the group's offsets: %s", error)
+            return []
+
+    def _known_bounds(self, place: Place) -> tuple[int, int]:
+        """Ask librdkafka, not the broker: -1001 before the first fetch."""
+        # only here: a call of another thread would wait for this one's polls to end
+        return self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+
+    def _store_all(self, lanes: Iterable[Lane]) -> None:
+        for lane in lanes:
+            offset = lane.handled
+            if offset is None or offset == lane.stored:
+                continue
+            try:
+                self._consumer.store_offsets(
+                    offsets=[TopicPartition(*lane.place, offset)]
+                )
+            except KafkaException as error:
+                _log.warning("storing an offset of %s: %s", lane.place, error)
+            else:
+                lane.stored = offset
+
+    def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._closing or not partitions:
+            return
+        for one in self._committed(partitions) or partitions:
+            place = Place(one.topic, one.partition)
+            lane = Lane(place, self.wake, self._budget)
+            lane.stored = one.offset if one.offset >= 0 else None
+            _log.info("assigned %s", place)
+            former = self._former.pop(place, None)
+            lane.start(self._make_work(lane), self._pool, former)
+            self._lanes[place] = lane  # from here on another thread may stop it
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        lanes = self._let_go(partitions)
+        deadline = time.monotonic() + self._patience_s
+        for lane in lanes:
+            while not lane.join(_POLL_S) and self._may_wait(deadline):
+                pass
+            if not lane.ended:
+                _log.warning("revoked %s while its handler runs", lane.place)
+        self._store_all(lanes)
+
+    def _may_wait(self, deadline: float) -> bool:
+        """Tell whether there is time left, also after the wish to stop."""
+        now = time.monotonic()
+        if self._stop_by == math.inf and (self._closing or self._stop.is_set()):
+            self._stop_by = now + self._stop_timeout_s
+        return now < min(deadline, self._stop_by)
+
+    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        # somebody else may have them already: nothing is stored
+        for lane in self._let_go(partitions):
+            _log.warning("lost %s", lane.place)
+
+    def _let_go(self, partitions: list[TopicPartition]) -> list[Lane]:
+        places = (Place(one.topic, one.partition) for one in partitions)
+        lanes = [self._lanes.pop(place) for place in places if place in self._lanes]
+        for lane in lanes:
+            lane.stop()
+            self._former[lane.place] = lane
+        if not self._closing:  # a resume waits for librdkafka without limit
+            self._flow.forget(lanes)
+        return lanes
+
+    def _close(self) -> list[Lane]:
+        self._closing = True
+        # a handler of a revoked partition may use what the caller closes next
+        lanes = [*self._lanes.values(), *self._former.values()]
+        for lane in lanes:
+            lane.stop()
+        for lane in lanes:
+            while not lane.join(_POLL_S) and self._may_wait(math.inf):
+                with suppress(KafkaException):
+                    # what it gives is not stored: it comes again
+                    self._consumer.poll(0)
+            if not lane.ended:
+                _log.warning("the handler of %s did not return in time", lane.place)
+        # what was revoked meanwhile is another member's to store
+        self._store_all(self._lanes.values())
+        if not left(self._consumer.close):
+            _log.warning(
+                "librdkafka did not finish closing within %.0f s; offsets are stored",
+                _LEAVE_S,
+            )
+        self._pool.close()
+        return lanes
+
+
+def left(close: Callable[[], None], timeout_s: float = _LEAVE_S) -> bool:
+    """Close a Kafka consumer; tell whether that came back in time.
+
+    It may wait for ever for a broker's thread that holds a partition (librdkafka's
+    issue 4362). What was handled is stored by then, or comes again.
+    """
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            close()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="consumer-close", daemon=True).start()
+    try:
+        ended.result(timeout_s)
+    except TimeoutError:
+        return ended.done()
+    return True
+
+
+def _raise_failure(lanes: Iterable[Lane]) -> None:
+    for lane in lanes:
+        if lane.error is not None:
+            raise lane.error
+
+
+def _meet(message: Message) -> None:
+    """Log what librdkafka goes on after; raise what it cannot cure."""
+    error = message.error()
+    if error is None:
+        return
+    text = f"reading {message.topic()!r}: {error.str()} ({error.name()})"
+    if error.code() in _DENIED:
+        raise PermissionLacking(text, hint="grant READ on the topic and the group")
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - likewise
+        raise Transient(text, hint='"auto.offset.reset" says to stop here')
+    if error.fatal():
+        raise WalstreamError(text)
+    _log.warning(text)

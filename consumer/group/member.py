@@ -1,0 +1,113 @@
+"""A member of a consumer group: how it runs and stops, whatever it does with ops."""
+
+import logging
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Self
+
+from consumer.group.assigned_partition import Lane, Place, Work
+from consumer.group.fetcher import Fetcher
+from consumer.group.settings import consumer_settings
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_log = logging.getLogger(__name__)
+
+
+class Member(ABC):
+    """Runs once: `run` returns after `stop`, or raises what stopped it."""
+
+    def __init__(
+        self,
+        *,
+        group: str,
+        topics: Sequence[str] | str,
+        kafka: Mapping[str, Any],
+        stop_timeout: float,
+        threads: int | None = None,
+    ) -> None:
+        """`threads` is how many partitions are handled at once, None: all."""
+        self.group = group
+        self.topics = [topics] if isinstance(topics, str) else list(topics)
+        self._settings = consumer_settings(group, kafka)
+        self._stop_timeout_s = stop_timeout
+        self._threads = threads
+        self._wish = threading.Event()
+        self._at_rest = threading.Event()
+        self._at_rest.set()
+        self._runner = 0  # the thread's ident
+        self._fetcher: Fetcher | None = None
+
+    def run(self) -> None:
+        """Handle ops until `stop`, SIGTERM or SIGINT (in the main thread)."""
+        self._at_rest.clear()
+        self._runner = threading.get_ident()
+        try:
+            with self._signals():
+                self._prepare()
+                self._fetcher = Fetcher(
+                    self._settings,
+                    self.topics,
+                    self._work,
+                    self._wish,
+                    stop_timeout_s=self._stop_timeout_s,
+                    threads=self._threads,
+                )
+                self._fetcher.run()
+        finally:
+            self._release()
+            self._at_rest.set()
+
+    def stop(self) -> None:
+        """Ask `run` to return, from any thread; it finishes the ops in hand."""
+        self._wish.set()
+        fetcher = self._fetcher
+        # in a signal handler, the thread that runs may hold the locks in question
+        if fetcher is not None and threading.get_ident() != self._runner:
+            fetcher.stop()
+
+    def lag(self) -> dict[Place, int]:
+        """Tell how many records each assigned partition has yet to handle."""
+        return {} if self._fetcher is None else self._fetcher.lag()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop, and wait for a `run` in another thread to return."""
+        self.stop()
+        self._at_rest.wait()
+
+    @abstractmethod
+    def _work(self, lane: Lane) -> Work: ...
+
+    def _prepare(self) -> None:  # noqa: B027 - most have nothing to do
+        """Get ready before anything is fetched."""
+
+    def _release(self) -> None:  # noqa: B027 - likewise
+        """Let go of what is left; a handler that did not return may still run."""
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        def stop(number: int, _: object) -> None:
+            _log.info("stopping after %s", signal.Signals(number).name)
+            restore()  # a second one ends the process
+            self.stop()
+
+        for number in _SIGNALS:
+            signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            restore()

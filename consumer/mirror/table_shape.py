@@ -1,0 +1,252 @@
+"""What a table of the target looks like, and what of it a mirror cannot keep up.
+
+Read from the target's catalog within the consumer's own transaction, so that it is the
+database that is written to.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+from psycopg.rows import TupleRow, tuple_row
+
+from consumer.mirror.position_store import GENERAL, KeyType, Store
+from consumer.pg_catalog import pinned
+
+Connection = psycopg.Connection[Any]
+
+_COLUMNS: Final = """
+SELECT a.attname, a.attgenerated <> '', a.attidentity = 'a', a.atttypid::int8,
+       (SELECT bool_or(t.oid::int8 = ANY(%s) OR t.typtype = 'e') FROM (
+          WITH RECURSIVE base (type) AS (
+            SELECT a.atttypid UNION ALL
+            SELECT d.typbasetype FROM pg_type d JOIN base ON d.oid = base.type
+             WHERE d.typtype = 'd')
+          SELECT type FROM base) AS chain JOIN pg_type t ON t.oid = chain.type)
+       AND coalesce(l.collisdeterministic, true),
+       CASE WHEN a.atttypmod = -1 THEN format('%%I.%%I', s.nspname, t.typname)
+         WHEN s.nspname = 'pg_catalog' THEN format_type(a.atttypid, a.atttypmod)
+         ELSE format('%%I.%%I%%s', s.nspname, t.typname,
+           substring(format_type(a.atttypid, a.atttypmod) FROM '[(].*[)]$')) END,
+       coalesce(
+         ' COLLATE ' || quote_ident(m.nspname) || '.' || quote_ident(l.collname), ''),
+       c.relkind = 'p',
+       EXISTS (SELECT FROM pg_constraint r WHERE r.confrelid = c.oid
+                AND r.contype = 'f' AND r.conrelid <> c.oid),
+       EXISTS (SELECT FROM pg_constraint r WHERE r.condeferred
+                AND c.oid IN (r.conrelid, r.confrelid)),
+       (SELECT format('%%I.%%I', n.nspname, l.typname) FROM pg_type l
+          JOIN pg_namespace n ON n.oid = l.typnamespace
+         WHERE l.oid = t.typarray AND t.typdelim = ','),
+       c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relhassubclass
+         AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid)
+         AND (SELECT count(*) FROM pg_index i
+               WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) = 1
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_attribute a
+    ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_type t ON t.oid = a.atttypid
+  LEFT JOIN pg_namespace s ON s.oid = t.typnamespace
+  LEFT JOIN pg_collation l ON l.oid = a.attcollation
+  LEFT JOIN pg_namespace m ON m.oid = l.collnamespace AND l.collname <> 'default'
+ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'f')
+ ORDER BY a.attnum
+"""
+# Types whose equal values print alike; an enumeration's do, too. Of any other type one
+# key may come in several spellings: citext, numeric (1.0 and 1.00), float8 (-0 and 0),
+# interval, jsonb, char(n) when it grew, and what holds such ones.
+_SPELT_ONE_WAY: Final = [
+    *(16, 17, 18, 19),  # bool, bytea, "char", name
+    *(20, 21, 23, 26),  # int8, int2, int4, oid
+    *(25, 1043),  # text, varchar: of a deterministic collation
+    *(1082, 1083, 1114, 1184, 1266),  # date, time, timestamp, timestamptz, timetz
+    *(650, 774, 829, 869, 2950, 3220),  # cidr, macaddr8, macaddr, inet, uuid, pg_lsn
+]
+# A deferrable index arbitrates no ON CONFLICT; the primary key comes before another.
+_KEY: Final = """
+SELECT ARRAY(
+         SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY AS k (num, place)
+           JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num
+          WHERE k.place <= i.indnkeyatts ORDER BY k.num),
+       ARRAY(  -- of citext in a schema that the search_path lacks, = would be text's
+         SELECT format('OPERATOR(%%I.%%s)', n.nspname, o.oprname)
+           FROM unnest(i.indkey, i.indclass) WITH ORDINALITY AS k (num, class, place)
+           JOIN pg_opclass f ON f.oid = k.class
+           JOIN pg_amop m ON m.amopfamily = f.opcfamily AND m.amopstrategy = 3
+            AND m.amoplefttype = f.opcintype AND m.amoprighttype = f.opcintype
+           JOIN pg_operator o ON o.oid = m.amopopr
+           JOIN pg_namespace n ON n.oid = o.oprnamespace
+          WHERE k.place <= i.indnkeyatts ORDER BY k.num)
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = %s AND c.relname = %s AND (i.indisprimary OR i.indisreplident)
+   AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+ ORDER BY i.indisprimary DESC LIMIT 1
+"""
+# Foreign keys and triggers sleep under session_replication_role = replica.
+_HAZARDS: Final = """
+SELECT n.nspname, c.relname, kind, name
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN (
+    SELECT conrelid, CASE contype WHEN 'f' THEN 'foreign key'
+             WHEN 'u' THEN 'unique constraint' ELSE 'exclusion constraint' END,
+           conname
+      FROM pg_constraint
+     WHERE contype IN ('u', 'x') OR contype = 'f'
+       AND current_setting('session_replication_role') <> 'replica'
+    UNION ALL
+    SELECT indrelid, 'unique index', made.relname
+      FROM pg_index i JOIN pg_class made ON made.oid = i.indexrelid
+     WHERE indisunique AND NOT indisprimary
+       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
+    UNION ALL
+    SELECT tgrelid, 'trigger', tgname FROM pg_trigger
+     WHERE NOT tgisinternal AND (tgenabled IN ('R', 'A') OR tgenabled = 'O'
+       AND current_setting('session_replication_role') <> 'replica')
+  ) AS found (relation, kind, name) ON found.relation = c.oid
+ WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+   AND n.nspname !~ '^pg_toast'
+ ORDER BY 1, 2, 3, 4
+"""
+# what a foreign key writes by itself takes no part in the order of ops
+_CASCADES: Final = """
+WITH RECURSIVE keys AS (
+  SELECT oid, oid AS root, conrelid, confrelid FROM pg_constraint
+   WHERE contype = 'f' AND conparentid = 0
+     AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+     AND current_setting('session_replication_role') <> 'replica'
+  UNION ALL
+  SELECT p.oid, keys.root, p.conrelid, p.confrelid
+    FROM pg_constraint p JOIN keys ON p.conparentid = keys.oid)
+SELECT DISTINCT n.nspname, c.relname, format('ALTER TABLE %s DROP CONSTRAINT %I;',
+         r.conrelid::regclass, r.conname)
+  FROM keys JOIN pg_constraint r ON r.oid = keys.root
+  JOIN pg_class c ON c.oid IN (keys.conrelid, keys.confrelid)
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ ORDER BY 3, 1, 2
+"""
+# types whose = PostgreSQL may answer from an index; the exact comparison is by text
+_INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114, 1184})
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """A table of the target. Statements made for it live and die with it."""
+
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]  # what finds a row, in the table's order; () = all columns
+    generated: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()  # GENERATED ALWAYS AS IDENTITY
+    indexed: frozenset[str] = frozenset()  # columns whose type an index may answer for
+    respelt: frozenset[str] = frozenset()  # of the key: equal values may differ in text
+    key_types: tuple[KeyType, ...] = ()  # where any is respelt
+    partitioned: bool = False
+    referenced: bool = False  # by another table's foreign key
+    deferred: bool = False  # a constraint would wait for the end of the transaction
+    plain: bool = False  # rows go by their key alone: nothing sees in which order
+    arrays: Mapping[str, str] = field(default_factory=dict)  # types, by column
+    equal: Mapping[str, str] = field(default_factory=dict)  # of the key: operators
+    keyed_otherwise: bool = False  # records have keys that are not the row's key
+    # topics of which a record showed that its key is the row's
+    proved: set[str] = field(default_factory=set)
+    store: Store = GENERAL  # of its rows' positions
+    statements: dict[object, str] = field(default_factory=dict)
+    fitting: set[tuple[str, ...]] = field(default_factory=set)  # columns that are here
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def missing(self, columns: tuple[str, ...]) -> list[str]:
+        """Name the columns of an op that the target does not have."""
+        if columns in self.fitting:
+            return []
+        lacking = [name for name in columns if name not in self.columns]
+        if not lacking:
+            self.fitting.add(columns)
+        return lacking
+
+    def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None] | None:
+        """Take the row's key, or None where the row does not hold all of it."""
+        if not self.key or any(row.get(name) is None for name in self.key):
+            return None
+        return {name: row[name] for name in self.key}
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """What the target enforces or does, and a stream in several partitions upsets."""
+
+    schema: str
+    table: str
+    kind: str
+    name: str
+
+
+def load(connection: Connection, schema: str, name: str) -> Shape | None:
+    """Read a table's shape; None where there is no such table."""
+    with pinned(connection), connection.cursor(row_factory=tuple_row) as cursor:
+        asked = (_SPELT_ONE_WAY, schema, name)
+        found = cursor.execute(_COLUMNS, asked).fetchall()
+        if not found:
+            return None
+        key = cursor.execute(_KEY, (schema, name)).fetchone()
+    columns = [row for row in found if row[0] is not None]
+    names, operators = key or ((), ())
+    arrays = {row[0]: row[10].replace("%", "%%") for row in columns if row[10]}
+    respelt = {row[0] for row in columns if row[0] in names and not row[4]}
+    types = {row[0]: row[5:7] for row in columns}
+    return Shape(
+        schema=schema,
+        name=name,
+        columns=tuple(row[0] for row in columns),
+        key=tuple(names),
+        generated=frozenset(row[0] for row in columns if row[1]),
+        always=frozenset(row[0] for row in columns if row[2]),
+        indexed=frozenset(row[0] for row in columns if row[3] in _INDEXED_OIDS),
+        respelt=frozenset(respelt),
+        key_types=tuple(
+            KeyType(types[column][0], types[column][1], operator)
+            for column, operator in zip(names, operators, strict=True)
+        )
+        if respelt
+        else (),
+        partitioned=found[0][7],
+        referenced=found[0][8],
+        deferred=found[0][9],
+        plain=found[0][11]
+        and bool(names)
+        and not respelt
+        and len(arrays) == len(columns),
+        arrays=arrays,
+        equal=dict(zip(names, operators, strict=True)),
+    )
+
+
+@contextmanager
+def _asking(connection: Connection) -> Iterator[psycopg.Cursor[TupleRow]]:
+    """Ask in a transaction of one's own, where names mean PostgreSQL's."""
+    with (
+        connection.transaction(),
+        pinned(connection),
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        yield cursor
+
+
+def hazards(connection: Connection) -> Iterable[Hazard]:
+    """Name what of the target may refuse or double a change."""
+    with _asking(connection) as cursor:
+        return [Hazard(*row) for row in cursor.execute(_HAZARDS).fetchall()]
+
+
+def cascades(connection: Connection, wanted: Callable[[str, str], bool]) -> list[str]:
+    """Give what drops the foreign keys that would change wanted tables' rows."""
+    with _asking(connection) as cursor:
+        found = cursor.execute(_CASCADES).fetchall()
+    drops = (drop for schema, name, drop in found if wanted(schema, name))
+    return list(dict.fromkeys(drops))

@@ -1,0 +1,46 @@
+"""What of the target is refused or named before anything is written to it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+
+from consumer.mirror.errors import MirrorError
+from consumer.mirror.table_shape import cascades, hazards
+
+_log: Final = logging.getLogger("consumer.mirror")
+
+
+def refuse_cascades(
+    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
+) -> None:
+    """Raise where a foreign key would change rows that are newer."""
+    if drops := cascades(connection, wanted):
+        raise MirrorError(
+            "the target has foreign keys ON DELETE or ON UPDATE CASCADE, SET NULL or"
+            " SET DEFAULT: tables arrive out of step, and these would change or delete"
+            " rows that are newer",
+            hint="let the mirror's role sleep them: ALTER ROLE the_role"
+            " SET session_replication_role = replica; or drop them in the target, the"
+            " stream brings what they do in the source: " + " ".join(drops),
+        )
+
+
+def warn(
+    connection: psycopg.Connection[Any], wanted: Callable[[str, str], bool]
+) -> None:
+    """Log what may refuse or double a change."""
+    for hazard in hazards(connection):
+        if wanted(hazard.schema, hazard.table):
+            _log.warning(
+                "%s.%s has the %s %s: %s",
+                hazard.schema,
+                hazard.table,
+                hazard.kind,
+                hazard.name,
+                "it fires for mirrored changes, too"
+                if hazard.kind == "trigger"
+                else "partitions and tables arrive out of step, and it may refuse"
+                " a change for a while, or for good",
+            )

@@ -1,0 +1,54 @@
+"""The format `row`, as the polling of append-only tables sends it, read back.
+
+Each message carries a hash of its data: `verify` tells whether they belong together,
+and (name, table, hash) names the message for a filter of duplicates, `consumer.dedupe`.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from walstream.errors import WalstreamError
+from walstream.formats.row import PolledRow, decode, row_hash
+
+
+class BadMessage(WalstreamError):
+    """The bytes are no message of the format `row`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RowMessage(PolledRow):
+    """One row of a polled table."""
+
+    @classmethod
+    def of(cls, value: bytes | str) -> "RowMessage":
+        """Read a record's value; raise BadMessage for anything else."""
+        try:
+            row = decode(value)
+        except WalstreamError as error:
+            raise BadMessage(str(error)) from None
+        return cls(row.timestamp, row.name, row.table, row.data, row.hash)
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(self.timestamp, UTC)
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that stand for (name, table, hash)."""
+        named = json.dumps([self.name, self.table, self.hash]).encode()
+        return hashlib.sha256(named).digest()[:16]
+
+
+def verify(message: RowMessage | bytes | str) -> bool:
+    """Tell whether the hash is that of the data; false for what is no row message."""
+    if not isinstance(message, RowMessage):
+        try:
+            message = RowMessage.of(message)
+        except BadMessage:
+            return False
+    try:
+        return row_hash(message.data) == message.hash
+    except RecursionError:  # nested deeper than what walstream writes
+        return False

@@ -1,0 +1,1 @@
+"""Positions in the application's database, and the batches that move them."""

@@ -1,0 +1,164 @@
+"""One batch in one transaction: lock, handlers, position, all of it or nothing."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from psycopg.pq import TransactionStatus
+
+from consumer.error_text import blamed, shown
+from consumer.errors import TransactionEnded
+from consumer.handler import BatchHooks, IdempotentHandler, Transaction
+from consumer.op import Op
+from consumer.state.partition_state import Kept, Known, PartitionState
+from consumer.state.plan import Plan
+from consumer.state.position import Chunk, Position, place_in_snapshot
+from consumer.state.truncate_barrier import Barrier, Turn
+
+
+class Moved(Exception):
+    """Somebody else moved the state: nothing took effect."""
+
+
+class Locked(Exception):
+    """Somebody else works on this partition."""
+
+
+class Raised(Exception):
+    """The handler raised; this one's cause is what."""
+
+    def __init__(self, op: Op, cause: BaseException) -> None:
+        super().__init__()
+        self.op = op
+        self.cause = cause
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What is true once the transaction is committed."""
+
+    kept: Kept
+    chunks: dict[Chunk, int] = field(default_factory=dict)
+    handled: int = 0  # ops
+    complete: bool = True  # else the plan was cut after `handled` ops
+    turn: Turn | None = None  # at a barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How the batches of one partition run."""
+
+    state: PartitionState
+    handler: IdempotentHandler
+    longest_s: float
+    stopping: Callable[[], bool]
+    hooks: BatchHooks | None = None
+
+    def run(self, tx: Transaction, plan: Plan, known: Known) -> Outcome:
+        """Handle a plan's ops in one transaction; raise and roll back, or commit.
+
+        The plan may be cut short, when time is up; at least one op is handled.
+        """
+        with tx.transaction():
+            xid = self.lock(tx)
+            handled = self._handle(tx, plan.ops)
+            outcome = reached(plan, known.now, handled)
+            self._keep(tx, xid, known, outcome)
+        return outcome
+
+    def run_barrier(
+        self, tx: Transaction, plan: Plan, known: Known, barrier: Barrier
+    ) -> Outcome:
+        """Arrive at a Truncate; handle it or pass, when the others have arrived."""
+        with tx.transaction():
+            xid = self.lock(tx)
+            turn = barrier.arrive(tx)
+            if turn in (Turn.WAIT, Turn.BUSY):
+                return Outcome(known.now, complete=False, turn=turn)
+            outcome = reached(plan, known.now, 1)
+            outcome.turn = turn
+            if turn is Turn.RUN:
+                self._handle(tx, plan.ops)
+                barrier.ran(tx)
+            self._keep(tx, xid, known, outcome)
+        return outcome
+
+    def _keep(self, tx: Transaction, xid: str, known: Known, outcome: Outcome) -> None:
+        """Note what took effect: chunks of a snapshot, a Truncate of one too."""
+        if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
+            raise Moved
+        self.state.clean(tx, outcome.kept.position)
+        self.move(tx, xid, known.row, outcome.kept)
+
+    def lock(self, tx: Transaction) -> str:
+        xid = self.state.lock(tx)
+        if xid is None:
+            raise Locked
+        return xid
+
+    def move(self, tx: Transaction, xid: str, before: Kept, after: Kept) -> None:
+        """Move the state in the transaction that has the lock; raise Moved."""
+        if self.state.move(tx, xid, before, after):
+            return
+        if self.state.same_transaction(tx, xid):
+            raise Moved
+        raise TransactionEnded(
+            f"a handler committed its transaction, in {self.state.place}",
+            hint="the consumer commits: the handler returns, or raises",
+        ).at(*self.state.place)
+
+    def _handle(self, tx: Transaction, ops: list[Op]) -> int:
+        """Call the handler, until time is up or a stop is wished; give the number."""
+        if self.hooks is not None:
+            self.hooks.begin(tx, ops)
+        handled = self._handle_each(tx, ops)
+        if self.hooks is not None:
+            self.hooks.end(tx)
+        return handled
+
+    def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
+        deadline = time.monotonic() + self.longest_s
+        handler, stopping, clock = self.handler, self.stopping, time.monotonic
+        pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS
+        for count, op in enumerate(ops, 1):
+            try:
+                handler(tx, op)
+            except BaseException as error:  # sys.exit, CancelledError: theirs, too
+                raise Raised(op, error) from error
+            if pgconn.transaction_status != intrans:
+                raise Raised(op, _ended(tx, op))
+            if clock() >= deadline or stopping():
+                return count
+        return len(ops)
+
+
+def _ended(tx: Transaction, op: Op) -> TransactionEnded:
+    if tx.info.transaction_status is TransactionStatus.INERROR:
+        error = TransactionEnded(
+            f"the handler went on after an error of PostgreSQL, at {shown(op)}",
+            hint="let it pass, or put what may fail into: with tx.transaction():",
+        )
+    else:
+        error = TransactionEnded(
+            f"the handler ended its transaction, at {shown(op)}",
+            hint="the consumer commits: the handler returns, or raises",
+        )
+    return blamed(error, op)
+
+
+def reached(plan: Plan, before: Kept, handled: int) -> Outcome:
+    """Tell where the state is after so many of the plan's ops."""
+    complete = handled == len(plan.ops)
+    last, chunks = None, {}
+    for op in plan.ops[:handled]:
+        if op.snapshot:
+            chunk, index = place_in_snapshot(op.lsn, op.seq_id)
+            chunks[chunk] = index
+        else:
+            last = op
+    position = before.position if last is None else Position(last.lsn, last.seq_id)
+    # what was skipped between the ops is seen through, too
+    end = plan.next_offset if complete else plan.ops[handled].record.offset
+    return Outcome(
+        replace(before, position=position, next_offset=end), chunks, handled, complete
+    )

@@ -1,0 +1,257 @@
+"""One partition of an idempotent consumer: batch after batch, whatever happens.
+
+What fails is rolled back, and done again: first what came before the failing op, then
+that op alone. What took effect is known from the state row alone.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+import psycopg
+from confluent_kafka import Message
+
+from consumer.backoff import Backoff
+from consumer.error_text import blamed, handler_failed, shown
+from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
+from consumer.group.assigned_partition import Lane, Pause
+from consumer.group.offset_gaps import Gaps
+from consumer.handler import BatchHooks, Fatal, IdempotentHandler, Retry
+from consumer.metrics import Measure, Metrics
+from consumer.op import Op
+from consumer.poison import OnPoison, meet
+from consumer.state.batch import Batch, Locked, Moved, Outcome, Raised
+from consumer.state.partition_state import PartitionState
+from consumer.state.plan import Plan, Planner
+from consumer.state.schema import Tables
+from consumer.state.session import Session, SessionOptions
+from consumer.state.truncate_barrier import Barrier, Crossings, Turn
+from walstream.op import Kind
+
+_BARRIER_POLL_S: Final = 0.03
+_BARRIER_POLL_OF_EACH_S: Final = 0.01  # so that many lanes ask no more often than few
+_BUSY_POLL_S: Final = 0.03
+_GAPS_REST_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What is the same for all partitions of a consumer."""
+
+    handler: IdempotentHandler
+    on_poison: OnPoison
+    metrics: Metrics
+    batch: int  # ops
+    batch_s: float
+    barrier_s: float
+    session: SessionOptions
+    hooks: BatchHooks | None = None
+    crossings: Crossings = field(default_factory=Crossings)
+
+
+class IdempotentWork:
+    """What a lane does with its messages."""
+
+    def __init__(self, lane: Lane, options: WorkOptions, tables: Tables) -> None:
+        self.wanted = options.batch
+        self._lane = lane
+        self._options = options
+        self._batch = Batch(
+            PartitionState(options.session.group, lane.place, tables),
+            options.handler,
+            options.batch_s,
+            lambda: lane.stopping,
+            options.hooks,
+        )
+        self._session = Session(lane, self._batch, options.session)
+        self._alone = range(0)  # offsets of ops that share no batch
+        self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
+        self._backoff = Backoff()
+        self._gaps = Gaps()
+        self._missing: int | None = None  # an offset that Kafka is to be asked for
+        self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since
+
+    def begin(self) -> None:
+        with self._turn():
+            self._session.begin()
+
+    def rest(self) -> float | None:
+        with self._turn():
+            self._ask_for_gaps()
+            seconds = self._session.rest()
+            return _GAPS_REST_S if self._gaps.pending else seconds
+
+    @property
+    def holds(self) -> bool:
+        return self._session.holds
+
+    def end(self) -> None:
+        with self._turn():
+            self._session.end()
+
+    def handle(self, messages: list[Message]) -> int:
+        with self._turn():
+            if not self._session.sure(_offset(messages[0])):
+                return 0  # it sought: these come again, or never
+            expected = self._session.known.now.next_offset
+            if expected is not None and _offset(messages[0]) < expected:
+                # Kafka went back by itself: its log was cut, or is another one
+                self._session.check_topic()
+            self._gaps.see(messages, expected)
+            self._ask_for_gaps()
+            return self._step(messages)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Have a session, if one is needed, until the turn's end."""
+        try:
+            yield
+        finally:
+            self._session.give_back()
+
+    def _ask_for_gaps(self) -> None:
+        if self._missing is None:
+            self._missing = self._gaps.due()
+        if self._missing is not None:
+            self._session.check_topic(self._missing)
+            self._missing = None
+
+    def _step(self, messages: list[Message]) -> int:
+        """Do the next batch; give the number of messages that are done with."""
+        session = self._session
+        now = session.known.now
+        plan = Planner(
+            self._lane.place,
+            now.position,
+            now.source,
+            session.index_of,
+            self._alone,
+            self._batch.state.reach,
+        ).plan(messages, 0, self._options.batch)
+        if plan.foreign is not None:
+            session.meet_source(plan.foreign, _offset(messages[0]))
+            return 0
+        if plan.poison is not None:
+            self._count(Measure.POISON, 1)
+            meet(self._options.on_poison, *plan.poison)
+        self._raise_verdict(plan)
+        if not plan.ops:
+            session.skipped(plan.next_offset)
+            self._count(Measure.SKIPPED, plan.skipped)
+            return plan.taken
+        return self._try(plan, messages)
+
+    def _try(self, plan: Plan, messages: list[Message]) -> int:
+        begun = time.monotonic()
+        try:
+            outcome = self._run(plan)
+        except (Locked, Moved, Raised, psycopg.Error) as error:
+            self._meet(plan, error)
+            return 0
+        self._session.committed(outcome)
+        self._backoff.reset()
+        self._measure(plan, outcome, time.monotonic() - begun)
+        if outcome.complete:
+            return plan.taken
+        end = plan.ops[outcome.handled].record.offset
+        return sum(_offset(message) < end for message in messages[: plan.taken])
+
+    def _meet(self, plan: Plan, error: Exception) -> None:
+        """Meet what rolled a batch back."""
+        match error:
+            case Moved():
+                self._session.doubt()
+            case Raised():
+                self._meet_raised(plan, error)
+            case psycopg.Error():
+                self._meet_failed(plan, error)
+            case _:
+                self._session.wait_for_lock()
+
+    def _run(self, plan: Plan) -> Outcome:
+        session, op = self._session, plan.ops[0]
+        if op.kind is not Kind.TRUNCATE or not op.partitions:
+            return self._batch.run(session.tx, plan, session.known)
+        barrier = Barrier(self._batch.state, op, session.known.now.source)
+        crossings = self._options.crossings
+        # before it is asked: so that what is run from now on is heard of
+        crossings.wait(barrier.name, self._lane)
+        outcome = self._batch.run_barrier(session.tx, plan, session.known, barrier)
+        if outcome.turn is Turn.WAIT:
+            self._wait(op, barrier.missing)
+        elif outcome.turn is Turn.BUSY:
+            raise Pause(_BUSY_POLL_S)
+        crossings.run(barrier.name, self._lane)
+        return outcome
+
+    def _wait(self, op: Op, missing: list[int]) -> NoReturn:
+        now = time.monotonic()
+        if self._waiting[0] != op.record.offset:
+            self._waiting = (op.record.offset, now)
+        if now - self._waiting[1] > self._options.barrier_s:
+            raise blamed(
+                BarrierTimeout(
+                    f"waited {self._options.barrier_s:g} s at {shown(op)}: these"
+                    f" partitions of the topic have not reached it: {missing}",
+                    hint="see that members of the group handle them, then start again",
+                ),
+                op,
+            )
+        poll_s = max(_BARRIER_POLL_S, _BARRIER_POLL_OF_EACH_S * self._lane.others)
+        raise Pause(min(poll_s, self._options.barrier_s))
+
+    def _meet_raised(self, plan: Plan, raised: Raised) -> None:
+        op, cause = raised.op, raised.cause
+        first = op is plan.ops[0]
+        offset = op.record.offset
+        self._alone = range(offset, offset + 1)
+        if not isinstance(cause, Fatal) and self._session.passes(cause):
+            self._recover(plan, cause)
+        if isinstance(cause, Retry):
+            self._count(Measure.RETRIED, 1)
+            if first:
+                raise Pause(self._backoff.next())
+            return
+        error = handler_failed(op, cause)
+        if first:
+            raise error
+        self._verdict = (offset, error)
+
+    def _meet_failed(self, plan: Plan, error: psycopg.Error) -> None:
+        """Meet an error of our own statements, or of the commit."""
+        if self._session.passes(error):
+            self._recover(plan, error)
+        if len(plan.ops) > 1:
+            self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+            return
+        op = plan.ops[0]
+        what = f"{type(error).__name__}, {error.sqlstate or 'no code'}"
+        failed = HandlerFailed(f"its transaction failed ({what}): {shown(op)}")
+        raise blamed(failed, op) from error
+
+    def _recover(self, plan: Plan, error: BaseException) -> NoReturn:
+        self._count(Measure.RETRIED, 1)
+        self._alone = range(plan.ops[0].record.offset, plan.next_offset)
+        self._session.recover(error)
+
+    def _raise_verdict(self, plan: Plan) -> None:
+        if self._verdict is not None:
+            offset, error = self._verdict
+            if plan.next_offset > offset:
+                raise error
+
+    def _measure(self, plan: Plan, outcome: Outcome, seconds: float) -> None:
+        passed = outcome.turn is Turn.PASS
+        self._count(Measure.HANDLED, 0 if passed else outcome.handled)
+        self._count(Measure.SKIPPED, plan.skipped + passed)
+        self._count(Measure.BATCH_SECONDS, seconds)
+
+    def _count(self, measure: Measure, value: float) -> None:
+        if value:
+            self._options.metrics(measure, value, *self._lane.place)
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0

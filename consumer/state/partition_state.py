@@ -1,0 +1,230 @@
+"""What the application's database knows of a partition: the position, and the fence.
+
+The row is read under the lock and moved in the transaction of the effects, by
+compare-and-set: who works with a row that somebody else moved takes no effect. Callers
+hold the transaction; nothing here begins or ends one.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from consumer.group.assigned_partition import Place
+from consumer.pg_catalog import BELOW, IS, MINUS
+from consumer.state.advisory_lock import lock_key
+from consumer.state.position import NOTHING, Chunk, Position, bygone
+from consumer.state.schema import Tables
+
+_LOCK: Final = (
+    "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
+    " THEN pg_catalog.pg_current_xact_id()::pg_catalog.text END"
+)
+_KEY: Final = f"group_id {IS} %s AND topic {IS} %s AND partition {IS} %s"
+_INSERT: Final = (
+    "INSERT INTO {state}"
+    " (id, group_id, topic, partition, lsn, seq_id)"
+    " VALUES (%s, %s, %s, %s, '0', '0') ON CONFLICT DO NOTHING"
+)
+_READ: Final = (
+    "SELECT id, lsn, seq_id, next_offset, topic_id, source"  # noqa: S608 - constants
+    f" FROM {{state}} WHERE {_KEY} FOR UPDATE"
+)
+_MOVE: Final = (
+    "UPDATE {state}"  # noqa: S608 - constants
+    " SET lsn = %s, seq_id = %s, next_offset = %s, topic_id = %s, source = %s"
+    f" WHERE {_KEY} AND id {IS} %s AND lsn {IS} %s AND seq_id {IS} %s"
+    f" AND coalesce(next_offset, -1) {IS} coalesce(%s::bigint, -1)"
+    f" AND pg_catalog.pg_current_xact_id()::pg_catalog.text {IS} %s"
+)
+_SAME_TRANSACTION: Final = (
+    f"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text {IS} %s"
+)
+_READ_CHUNK: Final = (
+    f"SELECT idx FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+    f" AND lsn {IS} %s AND chunk {IS} %s"
+)
+_INSERT_CHUNK: Final = (
+    "INSERT INTO {snapshot}"
+    " (group_id, topic, partition, lsn, chunk, idx)"
+    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+)
+_MOVE_CHUNK: Final = (
+    f"UPDATE {{snapshot}} SET idx = %s WHERE {_KEY}"  # noqa: S608 - constants
+    f" AND lsn {IS} %s AND chunk {IS} %s AND idx {IS} %s"
+)
+_REACH: Final = f"SELECT pg_catalog.max(lsn::numeric) FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+_CLEAN: Final = (
+    f"DELETE FROM {{snapshot}} WHERE ctid {IS} ANY(ARRAY(SELECT ctid"  # noqa: S608 - constants
+    f" FROM {{snapshot}} WHERE {_KEY} AND lsn::numeric {BELOW} %s LIMIT %s))"
+)
+_CLEANED_AT_ONCE: Final = 10_000
+_CLEANED_EVERY: Final = 1 << 28  # bytes of WAL
+_FORGET_CHUNKS: Final = f"DELETE FROM {{snapshot}} WHERE {_KEY}"  # noqa: S608 - constants
+_HOLDERS: Final = (
+    "SELECT a.pid, pg_catalog.starts_with(a.state, 'idle in transaction')"  # noqa: S608 - constants
+    f" AND a.state_change {BELOW} (pg_catalog.clock_timestamp() {MINUS}"
+    " pg_catalog.make_interval(secs => %s))"
+    " FROM pg_catalog.pg_locks l"
+    f" JOIN pg_catalog.pg_stat_activity a ON a.pid {IS} l.pid"
+    f" WHERE l.locktype {IS} 'advisory' AND l.granted AND l.objsubid {IS} 1"
+    f" AND l.database {IS} (SELECT oid FROM pg_catalog.pg_database"
+    f" WHERE datname {IS} pg_catalog.current_database())"
+    f" AND l.classid::bigint {IS} ((%s::bigint OPERATOR(pg_catalog.>>) 32)"
+    " OPERATOR(pg_catalog.&) 4294967295)"
+    f" AND l.objid::bigint {IS} (%s::bigint OPERATOR(pg_catalog.&) 4294967295)"
+)
+
+NEVER: Final = -1  # the index before a chunk's first row
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The state row."""
+
+    id: uuid.UUID
+    position: Position
+    next_offset: int | None = None  # None: nothing was read yet
+    topic_id: str | None = None
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"(lsn {self.position.lsn}, seq_id {self.position.seq_id},"
+            f" next offset {self.next_offset})"
+        )
+
+
+UNREAD: Final = Kept(uuid.UUID(int=0), NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A partition's state as a member knows it."""
+
+    row: Kept  # as it was read or moved last: what compare-and-set compares
+    now: Kept  # with what was not yet worth a transaction
+    chunks: dict[Chunk, int]  # the last row of each that took effect
+
+
+class PartitionState:
+    """The state of one partition of a group."""
+
+    def __init__(self, group: str, place: Place, tables: Tables) -> None:
+        self.group = group
+        self.tables = tables
+        self.place = place
+        self._key = (group, place.topic, place.partition)
+        self._lock = lock_key(group, place.topic, place.partition)
+        self.reach = 0  # the LSN of the newest snapshot that came
+        self._clean_from = 0  # an LSN
+
+    def lock(self, tx: psycopg.Connection[Any]) -> str | None:
+        """Lock the partition till the transaction's end; give its id, None: taken."""
+        row = self.tables.execute(tx, _LOCK, (self._lock,)).fetchone()
+        return row[0] if row else None
+
+    def same_transaction(self, tx: psycopg.Connection[Any], xid: str) -> bool:
+        """Tell whether it is still the transaction that took the lock."""
+        row = self.tables.execute(tx, _SAME_TRANSACTION, (xid,)).fetchone()
+        return bool(row and row[0])
+
+    def read(self, tx: psycopg.Connection[Any]) -> Kept:
+        """Read the row for update; make one where there is none."""
+        found = self.tables.execute(tx, _READ, self._key).fetchone()
+        if found is None:
+            self.tables.execute(tx, _INSERT, (uuid.uuid4(), *self._key))
+            found = self.tables.execute(tx, _READ, self._key).fetchone()
+        if found is None:
+            raise psycopg.errors.SerializationFailure("the state row was deleted")
+        newest = self.tables.execute(tx, _REACH, self._key).fetchone()
+        self.reach = int(newest[0] or 0) if newest else 0
+        self._clean_from = 0
+        identity, lsn, seq_id, next_offset, topic_id, source = found
+        position = Position(int(lsn), int(seq_id))
+        return Kept(identity, position, next_offset, topic_id, source)
+
+    def move(
+        self, tx: psycopg.Connection[Any], xid: str, before: Kept, after: Kept
+    ) -> bool:
+        """Move the row, unless it is no longer as it was read.
+
+        Nor in another transaction than the one that took the lock.
+        """
+        moved = self.tables.execute(
+            tx,
+            _MOVE,
+            (
+                str(after.position.lsn),
+                str(after.position.seq_id),
+                after.next_offset,
+                after.topic_id,
+                after.source,
+                *self._key,
+                before.id,
+                str(before.position.lsn),
+                str(before.position.seq_id),
+                before.next_offset,
+                xid,
+            ),
+        )
+        return moved.rowcount == 1
+
+    def read_chunk(self, tx: psycopg.Connection[Any], chunk: Chunk) -> int:
+        """Give the index of the last row of this chunk that took effect."""
+        key = (*self._key, str(chunk.lsn), chunk.number)
+        row = self.tables.execute(tx, _READ_CHUNK, key).fetchone()
+        return row[0] if row else NEVER
+
+    def move_chunks(
+        self,
+        tx: psycopg.Connection[Any],
+        before: Mapping[Chunk, int],
+        after: Mapping[Chunk, int],
+    ) -> bool:
+        """Move each chunk's index, unless one is no longer as it was read."""
+        for chunk, index in after.items():
+            self.reach = max(self.reach, chunk.lsn)
+            number = (*self._key, str(chunk.lsn), chunk.number)
+            if before[chunk] == NEVER:
+                moved = self.tables.execute(tx, _INSERT_CHUNK, (*number, index))
+            else:
+                moved = self.tables.execute(
+                    tx, _MOVE_CHUNK, (index, *number, before[chunk])
+                )
+            if moved.rowcount != 1:
+                return False
+        return True
+
+    def clean(self, tx: psycopg.Connection[Any], position: Position) -> None:
+        """Forget chunks that are long past, now and then."""
+        reach = max(position.lsn, self.reach)
+        if reach < self._clean_from:
+            return
+        asked = (*self._key, bygone(reach), _CLEANED_AT_ONCE)
+        if self.tables.execute(tx, _CLEAN, asked).rowcount < _CLEANED_AT_ONCE:
+            self._clean_from = reach + _CLEANED_EVERY
+
+    def forget_chunks(self, tx: psycopg.Connection[Any]) -> None:
+        self.reach = 0
+        self.tables.execute(tx, _FORGET_CHUNKS, self._key)
+
+    def end_frozen_holders(
+        self, connection: psycopg.Connection[Any], s: float
+    ) -> dict[int, bool]:
+        """End the sessions that hold the lock and did nothing for so many seconds.
+
+        A member of the group that was frozen, or lost its network, would keep it. Its
+        transaction takes no effect then; a live one begins it again. Gives the
+        processes of all that hold it, and whether each was ended.
+        """
+        holders = self.tables.execute(
+            connection, _HOLDERS, (s, self._lock, self._lock)
+        ).fetchall()
+        for pid, frozen in holders:
+            if frozen:
+                terminate = "SELECT pg_catalog.pg_terminate_backend(%s)"
+                self.tables.execute(connection, terminate, (pid,))
+        return dict(holders)

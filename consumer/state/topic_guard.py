@@ -1,0 +1,183 @@
+"""Whether a topic is still the one that the state is about."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import (
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    OffsetSpec,
+)
+
+from consumer.errors import TopicReplaced
+from consumer.group.assigned_partition import Place
+from consumer.group.settings import admin_settings
+from consumer.state.schema import reset
+from walstream.errors import Transient
+
+_TIMEOUT_S: Final = 10.0
+_TROUBLE_S: Final = 0.5  # that the others take one's failure for their own
+_ENDS: Final = (
+    OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # theirs
+    OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # theirs
+)
+_UNKNOWN_BOUNDS: Final = (1, 0)
+_UNKNOWN: Final = {
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - a local code of librdkafka
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the brokers said of a topic when it was asked for last."""
+
+    asked_at: float = -math.inf
+    topic_id: str | None = None
+    bounds: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    trouble: Transient | None = None
+
+
+class TopicGuard:
+    """Asks the brokers, for the lanes of one consumer.
+
+    One question is for all lanes of its topic: with a thousand of them, a question each
+    would take long.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], group: str) -> None:
+        self._settings = admin_settings(settings)
+        self._group = group
+        self._admin: AdminClient | None = None
+        self._opening = threading.Lock()
+        self._asking = threading.Lock()
+        self._places: dict[str, set[Place]] = {}
+        self._answers: dict[str, _Answer] = {}
+
+    def expect(self, place: Place) -> None:
+        """Ask for this one, too, when another of its topic is asked for."""
+        with self._opening:
+            self._places.setdefault(place.topic, set()).add(place)
+
+    def check(
+        self, place: Place, offset: int | None, topic_id: str | None, since: float
+    ) -> str | None:
+        """Give the topic's id; raise TopicReplaced where `offset` cannot go on.
+
+        An answer of after `since` will do. Raises Transient while Kafka does not
+        answer.
+        """
+        answer = self._answer(place, since)
+        found = answer.topic_id
+        if topic_id is not None and found is not None and topic_id != found:
+            found = self._id(place.topic)  # the row may be newer than the answer
+            if found not in (None, topic_id):
+                raise self._stop(place, "was deleted and created anew", offset)
+        if offset is not None:
+            low, high = answer.bounds.get(place, _UNKNOWN_BOUNDS)
+            if not low <= offset <= high:  # likewise
+                low, high = self.bounds(place)
+            if offset > high:
+                raise self._stop(place, f"ends at {high} already", offset)
+            if offset < low:
+                raise self._stop(
+                    place, f"begins at {low}: Kafka deleted unread records", offset
+                )
+        return found or topic_id
+
+    def _answer(self, place: Place, since: float) -> _Answer:
+        with self._asking:
+            now = time.monotonic()
+            answer = self._answers.get(place.topic, _Answer())
+            if answer.trouble is not None and now - answer.asked_at < _TROUBLE_S:
+                raise Transient(str(answer.trouble))
+            if answer.trouble is None and answer.asked_at >= since:
+                return answer
+            answer = self._answers[place.topic] = _Answer(now)
+            with self._opening:
+                places = [*self._places.get(place.topic, ())]
+            try:
+                answer.topic_id = self._id(place.topic)
+                answer.bounds = self._bounds_of(places)
+            except Transient as error:
+                answer.trouble, answer.asked_at = error, time.monotonic()
+                raise
+            return answer
+
+    def _stop(self, place: Place, fact: str, offset: int | None) -> TopicReplaced:
+        return TopicReplaced(
+            f"{place} {fact}, and group {self._group} was to go on at {offset}",
+            hint="backfill the tables again, and let the group forget the topic;"
+            " in the application's database:\n" + reset(self._group, place.topic).sql,
+            repair=reset(self._group, place.topic),
+        ).at(*place, -1 if offset is None else offset)
+
+    def _connected(self) -> AdminClient:
+        with self._opening:
+            if self._admin is None:
+                self._admin = AdminClient(
+                    self._settings, logger=logging.getLogger("consumer.librdkafka")
+                )
+            return self._admin
+
+    def _id(self, topic: str) -> str | None:
+        asked = self._connected().describe_topics(
+            TopicCollection([topic]), request_timeout=_TIMEOUT_S
+        )
+        try:
+            return str(asked[topic].result(_TIMEOUT_S + 1).topic_id)
+        except KafkaException as error:
+            if error.args[0].code() in _UNKNOWN:
+                return None  # an old broker, or no right to ask
+            raise Transient(f"asking for topic {topic!r}: {error.args[0]}") from error
+        except TimeoutError as error:
+            raise Transient("Kafka does not answer") from error
+
+    def bounds(self, place: Place) -> tuple[int, int]:
+        """Give the first offset that Kafka has, and the next one; raise Transient."""
+        found = self._bounds_of([place]).get(place)
+        if found is None:
+            raise Transient(f"asking for {place}: Kafka does not tell")
+        return found
+
+    def _bounds_of(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+        """Give the bounds of those that Kafka tells; raise Transient where of none."""
+        if not places:
+            return {}
+        where = {place: TopicPartition(*place) for place in places}
+        # not asked of the consumer: it answers nobody while it is polled
+        asked = [
+            self._connected().list_offsets(
+                dict.fromkeys(where.values(), spec), request_timeout=_TIMEOUT_S
+            )
+            for spec in _ENDS
+        ]
+        found, refused = {}, None
+        deadline = time.monotonic() + _TIMEOUT_S + 1
+        for place, one in where.items():
+            try:
+                low, high = (
+                    answer[one].result(max(0.0, deadline - time.monotonic())).offset
+                    for answer in asked
+                )
+            except KafkaException as error:
+                refused = Transient(f"asking for {place}: {error.args[0]}")
+            except TimeoutError as error:
+                raise Transient("Kafka does not answer") from error
+            else:
+                found[place] = (low, high)
+        if refused is not None and not found:
+            raise refused
+        return found

@@ -1,0 +1,149 @@
+"""The barrier of a TRUNCATE: rows before it are gone and rows after it stay.
+
+Its record is in every partition of the topic. Each partition notes its arrival and
+waits; the last one runs the handler, and all go on. That it was run is kept, so that a
+partition that meets it again, or for the first time after a crash, passes.
+"""
+
+import threading
+from enum import Enum, auto
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import psycopg
+
+from consumer.group.assigned_partition import Lane
+from consumer.op import Op
+from consumer.pg_catalog import BELOW, FROM, IS, IS_NOT, UP_TO
+from consumer.state.advisory_lock import lock_key
+from consumer.state.partition_state import PartitionState
+
+_RUN: Final = -1  # no partition: the handler ran
+_LOCK: Final = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s)"
+_THIS: Final = (
+    f"group_id {IS} %s AND topic {IS} %s AND lsn {IS} %s AND seq_id {IS} %s"
+    f" AND (source {IS} %s OR source {IS} '' OR %s {IS} '')"  # '': it was not told yet
+)
+# this partition's own row, and that of the run
+_MET: Final = (
+    f"SELECT partition FROM {{barrier}} WHERE {_THIS}"  # noqa: S608 - constants
+    f" AND (partition {IS} {_RUN} OR partition {IS} %s) ORDER BY partition"
+)
+_ARRIVE: Final = (
+    "INSERT INTO {barrier}"
+    " (group_id, topic, lsn, seq_id, source, partition)"
+    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+)
+_TOPIC: Final = f"group_id {IS} %(group)s AND topic {IS} %(topic)s"
+_SOURCE: Final = f"source {IS} %(source)s"
+_LATER: Final = (
+    f"(lsn::numeric, seq_id::numeric) {FROM} (%(lsn)s::numeric, %(seq_id)s::numeric)"
+)
+_ARRIVED: Final = (  # at this one, or at any later op: it met that only after this one
+    f"SELECT partition FROM {{barrier}} WHERE {_TOPIC} AND partition {FROM} 0"  # noqa: S608 - constants
+    f" AND {_LATER} AND ({_SOURCE} OR source {IS} '' OR %(source)s {IS} '')"
+    f" UNION SELECT partition FROM {{state}} WHERE {_TOPIC}"
+    f" AND {_LATER} AND ({_SOURCE} OR source IS NULL OR %(source)s {IS} '')"
+)
+_KEPT: Final = 100  # the last that were run: for a state that was moved back by hand
+# those before are forgotten once every partition is past them
+_FORGET: Final = (
+    f"DELETE FROM {{barrier}} AS b WHERE {_TOPIC}"  # noqa: S608 - constants
+    f" AND {_SOURCE} AND partition {IS} {_RUN}"
+    f" AND (lsn::numeric, seq_id::numeric) {UP_TO} ("
+    f"  SELECT lsn::numeric, seq_id::numeric FROM {{barrier}} WHERE {_TOPIC}"
+    f"   AND {_SOURCE} AND partition {IS} {_RUN}"
+    "   ORDER BY 1 DESC, 2 DESC OFFSET %(kept)s LIMIT 1)"
+    f" AND %(partitions)s {IS} ("
+    f"  SELECT pg_catalog.count(*) FROM {{state}} AS s WHERE {_TOPIC}"
+    f"   AND s.partition {BELOW} %(partitions)s"
+    f"   AND coalesce(s.source, '') {IS} %(source)s"
+    f"   AND (s.lsn::numeric, s.seq_id::numeric)"
+    f"     {FROM} (b.lsn::numeric, b.seq_id::numeric))"
+)
+_LEAVE: Final = f"DELETE FROM {{barrier}} WHERE {_THIS} AND partition {IS_NOT} {_RUN}"  # noqa: S608 - constants
+
+
+class Turn(Enum):
+    """What a partition at a barrier does next."""
+
+    WAIT = auto()  # others have not arrived
+    BUSY = auto()  # another partition runs the handler
+    RUN = auto()  # the last one: run the handler, then `ran`
+    PASS = auto()  # it was run
+
+
+class Barrier:
+    """One Truncate, as one partition meets it. Callers hold the transaction."""
+
+    def __init__(self, state: PartitionState, op: Op, source: str | None) -> None:
+        group, place, self._tables = state.group, state.place, state.tables
+        self._place = place
+        self._partitions = op.partitions
+        self._lock = lock_key(group, place.topic, "truncate")
+        lsn, seq_id, source = str(op.lsn), str(op.seq_id), source or ""
+        self.name = (group, place.topic, lsn, seq_id, source)
+        self._asked = {
+            "group": group,
+            "topic": place.topic,
+            "lsn": lsn,
+            "seq_id": seq_id,
+            "source": source,
+        }
+        self.missing: list[int] = []  # partitions that had not arrived when last asked
+
+    def arrive(self, tx: psycopg.Connection[Any]) -> Turn:
+        """Note this partition's arrival; tell what to do."""
+        met = self._met(tx)
+        if _RUN in met:
+            return Turn.PASS
+        if not met:
+            self._tables.execute(tx, _ARRIVE, (*self.name, self._place.partition))
+        arrived = {
+            row[0] for row in self._tables.execute(tx, _ARRIVED, self._asked).fetchall()
+        }
+        self.missing = [n for n in range(self._partitions) if n not in arrived]
+        if self.missing:
+            return Turn.WAIT
+        locked = self._tables.execute(tx, _LOCK, (self._lock,)).fetchone()
+        if not locked or not locked[0]:
+            return Turn.BUSY
+        # it may have been run since it was asked for
+        return Turn.PASS if _RUN in self._met(tx) else Turn.RUN
+
+    def _met(self, tx: psycopg.Connection[Any]) -> list[int]:
+        asked = (*self.name, self.name[-1], self._place.partition)
+        return [row[0] for row in self._tables.execute(tx, _MET, asked).fetchall()]
+
+    def ran(self, tx: psycopg.Connection[Any]) -> None:
+        """Note that the handler ran, in its own transaction."""
+        self._tables.execute(tx, _LEAVE, (*self.name, self.name[-1]))
+        self._tables.execute(tx, _ARRIVE, (*self.name, _RUN))
+        forgotten = {**self._asked, "partitions": self._partitions, "kept": _KEPT}
+        self._tables.execute(tx, _FORGET, forgotten)
+
+
+class Crossings:
+    """Who of this consumer waits at which barrier: told when it was run here.
+
+    What other members run is found by asking now and then.
+    """
+
+    def __init__(self) -> None:
+        # weak: one that is revoked meanwhile may never pass
+        self._waiting: WeakKeyDictionary[Lane, tuple[str, ...]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def wait(self, name: tuple[str, ...], lane: Lane) -> None:
+        with self._lock:
+            self._waiting[lane] = name
+
+    def run(self, name: tuple[str, ...], lane: Lane) -> None:
+        """Say that it was run, after its transaction."""
+        with self._lock:
+            lanes = [one for one, where in self._waiting.items() if where == name]
+            for one in lanes:
+                del self._waiting[one]
+        for other in lanes:
+            if other is not lane:
+                other.urge()

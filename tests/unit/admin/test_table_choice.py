@@ -1,0 +1,106 @@
+"""What names and patterns mean, whoever reads it then."""
+
+import pytest
+
+from walstream.admin.table_choice import Choice, Ground, asking, choose
+from walstream.config import PostgresSource
+from walstream.errors import ConfigError, Transient
+from walstream.postgres.catalog import TableFacts
+
+
+def facts(full: str, root: str | None = None) -> TableFacts:
+    schema, _, name = full.partition(".")
+    return TableFacts(
+        schema=schema,
+        name=name,
+        kind="r",
+        persistence="p",
+        replica_identity="d",
+        primary_key=("id",),
+        identity=("id",),
+        columns=("id",),
+        not_null=frozenset({"id"}),
+        root=root,
+        leaves_full=True,
+        leaves_identified=True,
+    )
+
+
+TABLES = {
+    name: facts(name) for name in ("public.orders", "public.odd", "s.orders", "s.root")
+}
+ALL = {**TABLES, "s.leaf": facts("s.leaf", "s.root"), "s.other": facts("s.other")}
+GROUND = Ground(
+    "walstream",
+    TABLES,
+    ALL,
+    {**dict.fromkeys(ALL, "r"), "public.shown": "v", "s.far": "f"},
+)
+
+
+class Fair:
+    """Leaves out what is odd, unless that is named."""
+
+    def table(self, table: TableFacts, *, named: bool) -> str:
+        if table.name != "odd":
+            return ""
+        if named:
+            raise ConfigError("it is odd")
+        return "it is odd"
+
+    def other(self, name: str) -> None:
+        if name == "s.far":
+            raise ConfigError("too far")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "choice"),
+    [
+        (["orders"], Choice(["public.orders"])),
+        (
+            ["s.orders", "orders", "s.*"],
+            Choice(["s.orders", "public.orders", "s.root"]),
+        ),
+        (["o*"], Choice(["public.orders"], [], {"public.odd": "it is odd"})),
+        (["*.orders"], Choice(["public.orders", "s.orders"])),
+        (["shown", "s.root"], Choice(["s.root"], ["public.shown"])),
+        (["sh*", "public.shown"], Choice([], ["public.shown"])),
+        ([], Choice()),
+    ],
+)
+def test_names_and_patterns_mean(wanted: list[str], choice: Choice) -> None:
+    assert choose(GROUND, wanted, Fair()) == choice
+
+
+@pytest.mark.parametrize(
+    ("wanted", "what"),
+    [
+        ("odd", "it is odd"),
+        ("s.far", "too far"),
+        ("order", "there is no table 'public.order'\n  is 'public.orders' meant?"),
+        ("s.nothing_like_it", "captured are: public.odd, public.orders, s.orders"),
+        ("s.leaf", "is streamed as 's.root', whose partition it is"),
+        ("s.other", "'s.other' is not captured"),
+        ("t.*", "no captured table matches 't.\\*'"),
+        ("s.oth*", "no captured table matches"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(wanted: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        choose(GROUND, ["orders", wanted], Fair())
+
+
+def test_a_name_with_a_star_in_it_is_a_pattern_that_finds_it() -> None:
+    ground = Ground("p", {"s.a*": facts("s.a*")}, {}, {})
+    assert choose(ground, ["s.a*"], Fair()).tables == ["s.a*"]
+
+
+def test_a_server_that_is_away_is_not_waited_for_by_a_command() -> None:
+    source = PostgresSource(
+        kind="postgres", dsn="postgresql://127.0.0.1:1/d", sinks=["k"]
+    )
+    with pytest.raises(Transient) as away, asking(source):
+        pass
+    assert "refused" in str(away.value)
+    assert "tries again" not in str(away.value)
+    assert away.value.hint == "nothing is asked for: run this command again"

@@ -1,0 +1,176 @@
+"""From where to where topics are read, and what happens when some come or go."""
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+
+import pytest
+
+from walstream.cli.tail import follow
+from walstream.cli.tail.follow import Follower, Span
+from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
+from walstream.kafka.offsets import Bounds, Partition
+from walstream.kafka.topic_reader import Record
+
+ALL = Span(from_beginning=True, until_end=True)
+
+
+class Shelf:
+    """Topics in memory: a partition's end, and how far each is read."""
+
+    def __init__(self, **ends: list[int]) -> None:
+        self.ends = {name.replace("__", "."): end for name, end in ends.items()}
+        self.next: dict[Partition, int] = {}
+        self.failing_bounds: list[WalstreamError] = []
+        self.failing_poll: list[WalstreamError] = []
+
+    def topics(self) -> dict[str, int]:
+        return {name: len(ends) for name, ends in self.ends.items()}
+
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, Bounds]:
+        if self.failing_bounds:
+            raise self.failing_bounds.pop()
+        return {
+            Partition(topic, number): Bounds(0, end)
+            for topic in topics
+            for number, end in enumerate(self.ends[topic])
+        }
+
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        self.next = dict(offsets)
+
+    def add(self, offsets: Mapping[Partition, int]) -> None:
+        assert not self.next.keys() & offsets.keys()
+        self.next |= offsets
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        for one in partitions:
+            del self.next[one]
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        assert timeout_s < 1
+        if self.failing_poll:
+            raise self.failing_poll.pop()
+        records = []
+        for one, offset in self.next.items():
+            ends = self.ends.get(one.topic, [])
+            end = ends[one.number] if one.number < len(ends) else 0
+            records += [
+                Record(*one, each, None, None, [], None) for each in range(offset, end)
+            ]
+            self.next[one] = max(offset, end)
+        return records
+
+    def reached(self, bounds: Mapping[Partition, Bounds]) -> bool:
+        return all(self.next[one] >= where.end for one, where in bounds.items())
+
+
+@pytest.fixture(autouse=True)
+def _look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "_LOOK_S", 0.0)
+
+
+class Watch:
+    """A follower, what it told, and its reading, a turn at a time."""
+
+    def __init__(self, shelf: Shelf, *wanted: str, span: Span | None = None) -> None:
+        self.told: list[str] = []
+        self.shelf = shelf
+        self.follower = Follower(shelf, wanted, span or Span(), self.told.append)
+
+    def read(self, turns: int = 3) -> list[tuple[str, int, int]]:
+        left = iter(range(turns))
+        batches = self.follower.batches(lambda: next(left, None) is None)
+        return [
+            (record.topic, record.partition, record.offset)
+            for record in chain.from_iterable(batches)
+        ]
+
+
+def test_from_now_begins_at_the_ends() -> None:
+    watch = Watch(Shelf(a=[3, 4]), "a")
+    watch.follower.begin()
+    assert watch.told == ["1 topic, 2 partitions, from now; Ctrl-C ends"]
+    assert watch.read() == []
+    watch.shelf.ends["a"] = [3, 5]
+    assert watch.read() == [("a", 1, 4)]
+
+
+def test_what_comes_after_the_start_lies_beyond_the_end() -> None:
+    watch = Watch(Shelf(a=[2], b=[0]), "?", span=ALL)
+    watch.follower.begin()
+    assert watch.told == ["2 topics, 2 partitions, from the beginning until the end"]
+    watch.shelf.ends = {"a": [3], "b": [7], "c": [1]}
+    assert watch.read(100) == [("a", 0, 0), ("a", 0, 1)]
+
+
+def test_topics_that_are_not_there_are_refused_or_waited_for() -> None:
+    with pytest.raises(ConfigError):
+        Watch(Shelf(b=[1]), "a").follower.begin()
+    watch = Watch(Shelf(), "a*")
+    watch.follower.begin(may_wait=True)
+    watch.shelf.ends = {"a1": [2], "b": [2]}
+    assert watch.read() == [("a1", 0, 0), ("a1", 0, 1)]
+    assert watch.told[1:] == ["topic a1 has 1 new partition"]
+
+
+def test_new_partitions_are_read_from_their_first_record() -> None:
+    watch = Watch(Shelf(a=[5]), "a")
+    watch.follower.begin()
+    watch.shelf.ends["a"] = [5, 2, 0]
+    assert watch.read() == [("a", 1, 0), ("a", 1, 1)]
+    assert watch.told[1:] == ["topic a has 2 new partitions"]
+
+
+@pytest.mark.parametrize("error", [Transient("no leader yet"), TopicLost("unknown")])
+def test_new_topic_that_is_not_ready_is_asked_again(error: WalstreamError) -> None:
+    watch = Watch(Shelf(), "a")
+    watch.follower.begin(may_wait=True)
+    assert watch.read(1) == []
+    watch.shelf.ends = {"a": [1]}
+    watch.shelf.failing_bounds = [error]
+    assert watch.read(1) == []
+    assert watch.shelf.next == {}
+    assert watch.read() == [("a", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "span"), [("a", Span()), ("a", ALL), ("?", ALL)], ids=str
+)
+def test_topic_that_is_gone_is_an_error_where_it_was_meant(
+    wanted: str, span: Span
+) -> None:
+    watch = Watch(Shelf(a=[1], b=[1]), wanted, span=span)
+    watch.follower.begin()
+    del watch.shelf.ends["a"]
+    with pytest.raises(TopicLost, match="'a' was deleted while it was read"):
+        watch.read()
+
+
+def test_topic_that_a_pattern_means_may_go() -> None:
+    watch = Watch(Shelf(a=[1], b=[1]), "?")
+    watch.follower.begin()
+    watch.shelf.ends = {"b": [2]}
+    assert watch.read() == [("b", 0, 1)]
+    assert watch.told[1:] == ["topic a was deleted"]
+    watch.shelf.ends["a"] = [1]  # and may come again
+    assert watch.read() == [("a", 0, 0)]
+
+
+def test_topic_with_fewer_partitions_is_another_one() -> None:
+    watch = Watch(Shelf(a=[1, 1]), "a")
+    watch.follower.begin()
+    watch.shelf.ends["a"] = [1]
+    with pytest.raises(TopicLost, match="deleted"):
+        watch.read()
+
+
+def test_client_that_misses_a_topic_is_asked_what_went() -> None:
+    watch = Watch(Shelf(a=[1], b=[1]), "?")
+    watch.follower.begin()
+    del watch.shelf.ends["a"]
+    watch.shelf.failing_poll = [TopicLost("unknown partition")]
+    watch.read()
+    assert watch.told[1:] == ["topic a was deleted"]
+    watch.shelf.failing_poll = [TopicLost("records are gone")]
+    with pytest.raises(TopicLost, match="records are gone"):
+        watch.read()

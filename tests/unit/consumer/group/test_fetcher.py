@@ -1,0 +1,120 @@
+"""A membership of a group, with a broker of librdkafka's own."""
+
+import threading
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Message
+
+from consumer.group.assigned_partition import Lane
+from consumer.group.fetcher import Fetcher, left
+from consumer.group.settings import consumer_settings
+from tests.mocked import Mocked
+from tests.slow_link import SlowLink
+from tests.waiting import wait_until
+from walstream.testing.servers.port import free_port
+
+
+class Nothing:
+    """A work that handles all, and does nothing."""
+
+    wanted = 10
+    holds = False
+
+    def begin(self) -> None:
+        """Nothing is prepared."""
+
+    def handle(self, messages: list[Message]) -> int:
+        return len(messages)
+
+    def rest(self) -> float | None:
+        return None
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
+def test_a_stop_may_come_while_partitions_are_assigned() -> None:
+    """From any thread, at any line: here between two steps of the assignment."""
+    kafka, wish = Mocked(), threading.Event()
+    kafka.write("t", 1)
+    stopped: list[BaseException | None] = []
+
+    def stop() -> None:
+        wish.set()
+        try:
+            fetcher.stop()
+        except AttributeError as error:
+            stopped.append(error)
+        else:
+            stopped.append(None)
+
+    def make_work(_: Lane) -> Nothing:
+        thread = threading.Thread(target=stop)
+        thread.start()
+        thread.join(20)
+        return Nothing()
+
+    fetcher = Fetcher(
+        consumer_settings("g", {"bootstrap.servers": kafka.bootstrap}),
+        ["t"],
+        make_work,
+        wish,
+        stop_timeout_s=20,
+        threads=1,
+    )
+    fetcher.run()
+    assert stopped
+    assert set(stopped) == {None}
+
+
+def test_kafka_away_is_one_line_and_its_return_another(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumer.group.broker_outage._ASK_EVERY_S", 0.1)
+    kafka, wish, port = Mocked(), threading.Event(), free_port()
+    kafka.write("t", 1)
+    fetcher = Fetcher(
+        consumer_settings("g", {"bootstrap.servers": f"127.0.0.1:{port}"}),
+        ["t"],
+        lambda _lane: Nothing(),
+        wish,
+        stop_timeout_s=20,
+        threads=1,
+    )
+    thread = threading.Thread(target=fetcher.run)
+    thread.start()
+    try:
+        outage = fetcher._outage  # noqa: SLF001 - how much was kept back is nobody's else
+        wait_until(lambda: outage._left_out > 20, 30, "it fails and fails")  # noqa: SLF001
+        assert len(caplog.messages) == 1
+        assert "Connection refused" in caplog.messages[0]
+        link = SlowLink(int(kafka.bootstrap.rpartition(":")[2]), port)
+        with closing(link):
+            wait_until(lambda: len(caplog.messages) > 1, 30, "it is back")
+            wait_until(fetcher.lag, 30, "it reads")
+    finally:
+        wish.set()
+        thread.join(30)
+    away, back, *more = caplog.messages
+    assert "no connection to Kafka" in away
+    assert "Kafka answers again" in back
+    assert not [one for one in more if "no connection" in one]
+
+
+def test_a_close_that_never_returns_is_left_behind() -> None:
+    held = threading.Event()
+
+    def close() -> None:
+        held.wait()
+
+    assert not left(close, 0.05)
+    held.set()
+
+
+def test_what_a_close_raises_is_raised() -> None:
+    def fails() -> None:
+        raise RuntimeError("closed already")
+
+    with pytest.raises(RuntimeError, match="closed already"):
+        left(fails)

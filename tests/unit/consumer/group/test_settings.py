@@ -1,0 +1,54 @@
+"""librdkafka's properties."""
+
+import pytest
+
+from consumer.group.settings import (
+    admin_settings,
+    consumer_settings,
+    from_earliest,
+    max_poll_interval_s,
+    session_timeout_s,
+)
+from walstream.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("enable.auto.commit", False),
+        ("enable.auto.offset.store", "true"),
+        ("isolation.level", "read_uncommitted"),
+        ("group.id", "another"),
+    ],
+)
+def test_what_breaks_the_promise_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        consumer_settings("g", {name: value})
+
+
+def test_defaults_stand_behind_what_is_given() -> None:
+    settings = consumer_settings(
+        "g", {"auto.offset.reset": "latest", "enable.auto.offset.store": "false"}
+    )
+    assert settings["group.id"] == "g"
+    assert settings["enable.auto.offset.store"] is False
+    assert settings["isolation.level"] == "read_committed"
+    assert not from_earliest(settings)
+    assert from_earliest(consumer_settings("g", {}))
+    assert session_timeout_s(settings) == 45
+    assert max_poll_interval_s({"max.poll.interval.ms": "9000"}) == 9
+
+
+def test_the_brokers_own_protocol_takes_no_strategy() -> None:
+    settings = consumer_settings("g", {"group.protocol": "consumer"})
+    assert "partition.assignment.strategy" not in settings
+
+
+def test_the_admin_client_gets_what_it_knows() -> None:
+    settings = consumer_settings("g", {"bootstrap.servers": "x", "sasl.username": "u"})
+    assert admin_settings(settings) == {
+        "bootstrap.servers": "x",
+        "sasl.username": "u",
+        "log.connection.close": False,
+        "log_level": 2,  # the consumer says that Kafka is away, once
+    }

@@ -1,0 +1,42 @@
+"""When a row's position has to be kept; how: tests/integration/test_mirror_ops.py."""
+
+import pytest
+
+from consumer.mirror.row_position import Decides, decides
+from tests.ops import Texts, make
+from walstream.op import Kind
+
+KEY = {"a": "1", "b": "2"}
+
+
+def ask(raw: bytes | None, more: Texts | None = None, *, ask: bool = True) -> Decides:
+    op = make(Kind.INSERT, "public.t", new={**KEY, **(more or {})})
+    op.record = op.record._replace(key=raw)
+    return decides(op, KEY, ask=ask)
+
+
+@pytest.mark.parametrize("raw", [b'["1","2"]', b"12", b'["public.t"]', b"public.t"])
+def test_a_key_that_decides_the_row_needs_no_position(raw: bytes) -> None:
+    assert ask(raw, {"c": "3"}) is Decides.YES
+
+
+@pytest.mark.parametrize("raw", [None, b'["1"]', b'["2","1"]', b"", b"\xff", b"null"])
+def test_any_other_key_needs_one(raw: bytes | None) -> None:
+    assert ask(raw) is Decides.NO
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b'["1","2"]', "2"),  # it may be of a and c
+        (b"12", "2"),
+        (b"12", ""),  # of a, b and c
+        (b"12", None),
+        (b'["public.t"]', "public.t"),
+    ],
+)
+def test_a_key_that_other_columns_may_have_made_is_in_doubt(
+    raw: bytes, text: str | None
+) -> None:
+    assert ask(raw, {"c": text}) is Decides.MAYBE
+    assert ask(raw, {"c": text}, ask=False) is Decides.YES

@@ -1,0 +1,77 @@
+"""Which errors of PostgreSQL pass by."""
+
+from typing import Any, cast
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from consumer.state.connection import connect, passes, refusal
+from walstream.errors import ConfigError
+
+_OPEN = cast("psycopg.Connection[Any]", type("Open", (), {"broken": False})())
+_BROKEN = cast("psycopg.Connection[Any]", type("Broken", (), {"broken": True})())
+
+
+@pytest.mark.parametrize(
+    ("error", "passing"),
+    [
+        (errors.SerializationFailure(), True),
+        (errors.DeadlockDetected(), True),
+        (errors.AdminShutdown(), True),
+        (errors.ConnectionFailure(), True),
+        (errors.LockNotAvailable(), True),
+        (errors.DiskFull(), True),
+        (errors.OutOfMemory(), True),
+        (errors.ReadOnlySqlTransaction(), True),
+        (errors.QueryCanceled(), True),
+        (errors.UniqueViolation(), False),
+        (errors.UndefinedTable(), False),
+        (ValueError(), False),
+    ],
+)
+def test_what_the_same_transaction_may_survive_passes(
+    error: Exception, *, passing: bool
+) -> None:
+    assert passes(error, _OPEN) is passing
+    assert passes(error, _BROKEN)
+
+
+def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
+    wrapped = RuntimeError()
+    wrapped.__cause__ = errors.DeadlockDetected()
+    assert passes(wrapped, _OPEN)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "added"),
+    [
+        ("host=h", 30_000),
+        ("host=h tcp_user_timeout=1", None),
+        ("postgresql://h/db?tcp_user_timeout=1", None),
+    ],
+)
+def test_a_server_that_vanished_with_data_under_way_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, added: int | None
+) -> None:
+    """No keepalive is sent while the kernel sends that data again, for 15 minutes."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(psycopg, "connect", lambda _, **fields: given.update(fields))
+    connect(dsn, "g")
+    assert given.get("tcp_user_timeout") == added
+
+
+@pytest.mark.parametrize("dsn", ["hunter2", "password='hunter2", "hunter2=x"])
+def test_a_dsn_that_cannot_be_read_is_not_shown(dsn: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        connect(dsn, "g")
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_a_password_with_an_at_sign_is_not_shown() -> None:
+    with pytest.raises(psycopg.OperationalError) as refused:
+        connect("postgresql://u:se@hunter2@127.0.0.1:1/db", "g")
+    assert "hunter2" in str(refused.value)
+    assert "hunter2" not in refusal(refused.value)
+    assert "%40" in refusal(refused.value)

@@ -1,0 +1,164 @@
+"""What a batch takes: against a model of what took effect."""
+
+from collections.abc import Sequence
+
+import pytest
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumer.group.assigned_partition import Place
+from consumer.state.partition_state import NEVER
+from consumer.state.plan import Plan, Planner
+from consumer.state.position import NOTHING, Chunk, Position
+from tests.producing import ITEM, backfilled, insert, truncate
+from walstream.formats.op import OpEncoder
+from walstream.op import ReplicationOp
+
+_PLACE = Place("t", 0)
+
+
+def messages(
+    ops: Sequence[ReplicationOp | bytes | None],
+    sources: dict[int, bytes] | None = None,
+) -> list[Message]:
+    found = []
+    for offset, op in enumerate(ops):
+        value = (
+            op if op is None or isinstance(op, bytes) else OpEncoder(ITEM).encode(op)
+        )
+        source = (sources or {}).get(offset)
+        found.append(
+            Message(
+                topic="t",
+                partition=0,
+                offset=offset,
+                value=value,
+                headers=[("walstream-source", source)] if source else [],
+                timestamp=(1, 5),
+            )
+        )
+    return found
+
+
+def planner(
+    position: Position = NOTHING,
+    chunks: dict[Chunk, int] | None = None,
+    alone: range = range(0),
+) -> Planner:
+    known = chunks or {}
+    return Planner(
+        _PLACE, position, "1/db/0", lambda chunk: known.get(chunk, NEVER), alone
+    )
+
+
+def seqs(plan: Plan) -> list[tuple[int, int]]:
+    return [(op.lsn, op.seq_id) for op in plan.ops]
+
+
+def row(lsn: int, seq_id: int = 0) -> ReplicationOp:
+    return insert(lsn, seq_id, ["1", "1"])
+
+
+_STREAMED = st.builds(row, st.integers(1, 9), st.integers(0, 3))
+_SNAPSHOT = st.builds(
+    lambda chunk, index: backfilled(5, chunk, index, ["1", "1"]),
+    st.integers(1, 2),
+    st.integers(0, 4),
+)
+_OPS = st.lists(_STREAMED | _SNAPSHOT | st.none(), max_size=30)
+
+
+@given(_OPS, st.integers(1, 10))
+def test_batches_take_what_a_model_would_take(
+    ops: list[ReplicationOp | None], limit: int
+) -> None:
+    last = (0, 0)
+    indexes: dict[int, int] = {}
+    expected = []
+    for op in ops:
+        if op is None:
+            continue
+        if op.snapshot:
+            chunk, index = divmod(op.seq_id, 2**32)
+            if index <= indexes.get(chunk, -1):
+                continue
+            indexes[chunk] = index
+        elif (op.lsn, op.seq_id) <= last:
+            continue
+        else:
+            last = (op.lsn, op.seq_id)
+        expected.append((op.lsn, op.seq_id))
+    taken: list[tuple[int, int]] = []
+    found = planner()
+    start = skipped = 0
+    read = messages(ops)
+    while start < len(read):
+        plan = found.plan(read, start, limit)
+        assert plan.taken
+        assert len(plan.ops) <= limit
+        taken += seqs(plan)
+        skipped += plan.skipped
+        start += plan.taken
+        assert plan.next_offset == start
+    assert taken == expected
+    assert skipped == len(ops) - len(expected)
+
+
+@pytest.mark.parametrize("newer", [row(2 << 30), backfilled(2 << 30, 9, 0, ["1", "1"])])
+def test_rows_of_a_snapshot_that_is_long_past_come_again_in_vain(
+    newer: ReplicationOp,
+) -> None:
+    old, late = (backfilled(5, chunk, 0, ["1", "1"]) for chunk in (1, 2))
+    near = backfilled((1 << 30) + 1, 3, 0, ["1", "1"])
+    found = planner()
+    found.reach = newer.lsn if newer.snapshot else 0
+    taken = seqs(found.plan(messages([newer, old, near, late]), 0, 9))
+    assert taken == [(one.lsn, one.seq_id) for one in (newer, near)]
+
+
+def test_a_truncate_is_a_batch_of_its_own() -> None:
+    read = messages([row(1), truncate(2, 4), row(3)])
+    found = planner()
+    assert seqs(found.plan(read, 0, 9)) == [(1, 0)]
+    assert seqs(found.plan(read, 1, 9)) == [(2, 0)]
+    assert seqs(found.plan(read, 2, 9)) == [(3, 0)]
+
+
+def test_an_op_that_is_to_be_alone_shares_no_batch() -> None:
+    read = messages([row(1), row(2), row(3), row(4)])
+    found = planner(alone=range(1, 3))
+    starts = (0, 1, 2, 3)
+    assert [seqs(found.plan(read, start, 9)) for start in starts] == [
+        [(1, 0)],
+        [(2, 0)],
+        [(3, 0)],
+        [(4, 0)],
+    ]
+
+
+def test_poison_ends_a_batch_and_is_one() -> None:
+    read = messages([row(1), b"no op", row(2)])
+    found = planner()
+    assert found.plan(read, 0, 9).taken == 1
+    plan = found.plan(read, 1, 9)
+    assert plan.poison is not None
+    assert plan.poison[0].value == b"no op"
+    assert (plan.taken, plan.next_offset, plan.ops) == (1, 2, [])
+
+
+def test_a_foreign_source_ends_a_batch_and_is_not_taken() -> None:
+    read = messages([row(1), row(2)], {0: b"1/db/0", 1: b"1/db/1"})
+    found = planner()
+    assert found.plan(read, 0, 9).taken == 1
+    plan = found.plan(read, 1, 9)
+    assert plan.foreign == "1/db/1"
+    assert plan.taken == 0
+
+
+def test_what_took_effect_is_skipped() -> None:
+    read = messages([row(1), backfilled(5, 1, 3, ["1", "1"]), row(2)])
+    found = planner(Position(1, 0), {Chunk(5, 1): 3})
+    plan = found.plan(read, 0, 9)
+    assert seqs(plan) == [(2, 0)]
+    assert plan.skipped == 2

@@ -1,0 +1,49 @@
+"""The clock of a producer's turns; what it is for: test_sink.py."""
+
+import time
+
+import pytest
+
+from tests.waiting import wait_until
+from walstream.kafka.freeze_clock import Pulse, TurnClock, process_pulse, stood_still
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Hold the time."""
+    held = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: held[0])
+    return held
+
+
+def test_a_turn_says_how_long_nothing_beat(now: list[float]) -> None:
+    clock = TurnClock(Pulse())
+    assert (clock.turn(), clock.now_ms) == (0, 1_000_000)
+    now[0] += 31.5
+    assert (clock.turn(), clock.now_ms) == (31_500, 1_031_500)
+    assert clock.turn() == 0
+
+
+def test_a_long_turn_of_a_process_that_runs_is_no_standing_still(
+    now: list[float],
+) -> None:
+    pulse = Pulse()
+    clock, other = TurnClock(pulse), TurnClock(pulse)
+    for _ in range(120):  # a handler waits for a minute
+        now[0] += 0.5
+        pulse.beat()
+    assert clock.turn() == 0
+    now[0] += 40
+    pulse.beat()  # that of the thread is first
+    assert (clock.turn(), other.turn()) == (40_000, 40_000)
+
+
+def test_the_process_has_a_pulse_of_its_own() -> None:
+    pulse = process_pulse()
+    assert process_pulse() is pulse
+    before_ms = pulse.last_ms
+    wait_until(lambda: pulse.last_ms > before_ms, 30, "it beats by itself")
+
+
+def test_the_error_says_for_how_long() -> None:
+    assert "stood still for 32 s" in str(stood_still(31_600))

@@ -1,0 +1,304 @@
+"""A sink behind handlers: in order, all of a batch or nothing, and never blocking."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from walstream.errors import ConfigError, HistoryError, Transient
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.sinks.handling import Batching, HandledSink
+from walstream.records.handlers import HANDLERS, Out, Record
+from walstream.records.handlers.chain import Chain, Spec
+from walstream.telemetry.tally import Tally
+
+TABLE = Table("public", "t", ("id", "v"), (0,))
+SHY: set[str] = set()  # values that a handler cannot take now
+
+
+class Target:
+    """A sink that delivers nothing by itself."""
+
+    name = "target"
+    waiting = False
+    handler_waits = False
+    outage = None
+    in_flight = 0
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.topics: Mapping[str, Any] = {}
+        self.room = True
+        self.sent: list[object] = []
+        self.closed = False
+        self.refused = ""
+
+    def ready(self) -> bool:
+        return self.room
+
+    def knows(self, table: Table) -> bool:
+        return table is TABLE
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        value = (op.new or ())[1]
+        if value == self.refused:
+            raise HistoryError("too large")
+        self.sent.append(value)
+        transaction.undelivered += 1
+        return False
+
+    def put(
+        self, key: bytes, value: bytes, op: ReplicationOp, transaction: Transaction
+    ) -> None:
+        self.sent.append((key, value, op.seq_id))
+        transaction.undelivered += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Moody:
+    def __init__(self, _: Table, __: Mapping[str, Any]) -> None: ...
+
+    def handle(self, op: ReplicationOp) -> Iterator[Out]:
+        value = str((op.new or ())[1])
+        if value in SHY:
+            raise Transient("not now")
+        if value == "bad":
+            raise ValueError("s3cret")
+        if value == "config":
+            raise ConfigError("no such thing")
+        if value == "record":
+            yield Record(b"k", b"v")
+        elif value != "nothing":
+            yield op
+
+
+class Rig:
+    """One sink, and the time that it sees."""
+
+    def __init__(self, batching: Batching | None = None) -> None:
+        self.now = 0.0
+        self.stopping = False
+        self.target = Target()
+        self.transaction = Transaction(8)
+        chain = Chain([Spec("moody", ("*",), {})])
+        self.sink = HandledSink(self.target, chain, batching, clock=lambda: self.now)
+
+    def send(self, *values: str) -> bool:
+        return [
+            self.sink.send(
+                ReplicationOp(Kind.INSERT, TABLE, 8, number, new=["1", value]),
+                self.transaction,
+            )
+            for number, value in enumerate(values)
+        ][-1]
+
+
+@pytest.fixture(autouse=True)
+def moody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(HANDLERS, "moody", Moody)
+    yield
+    SHY.clear()
+
+
+def test_what_a_turn_carries_is_handled_in_the_next() -> None:
+    rig = Rig()
+    assert rig.send("a", "record", "b")
+    assert rig.target.sent == []
+    assert rig.transaction.undelivered == rig.sink.in_flight == 3
+    assert rig.sink.ready()
+    assert rig.target.sent == ["a", (b"k", b"v", 1), "b"]
+    assert rig.transaction.undelivered == 3  # what the target has not delivered
+    assert rig.sink.in_flight == 0
+
+
+def test_no_more_than_a_batch_is_taken() -> None:
+    rig = Rig(Batching(rows=2, interval_s=60))
+    assert rig.send("a")
+    assert not rig.send("b")
+    assert rig.sink.ready()
+    assert rig.target.sent == ["a", "b"]
+
+
+def test_a_batch_is_full_when_its_texts_take_what_they_may() -> None:
+    rig = Rig(Batching(interval_s=60, size=1000))
+    assert rig.send("x" * 990)
+    assert not rig.send("y" * 20)
+    assert rig.sink.ready()  # it was due, and is gone
+    assert len(rig.target.sent) == 2
+    assert not rig.send("z" * 2000)  # taken all the same
+    assert rig.sink.ready()
+    assert len(rig.target.sent) == 3
+    assert rig.send("x" * 990)  # nothing is left over
+    assert len(rig.target.sent) == 3
+
+
+def test_ops_wait_for_others_as_long_as_was_said() -> None:
+    rig = Rig(Batching(interval_s=5))
+    rig.send("a")
+    assert rig.sink.ready()
+    rig.now = 4.9
+    assert rig.sink.ready()
+    assert rig.target.sent == []
+    rig.now = 5
+    rig.sink.ready()
+    assert rig.target.sent == ["a"]
+
+
+def test_at_a_stop_none_waits() -> None:
+    stopping: list[bool] = []
+    rig = Rig(Batching(interval_s=60, stopping=lambda: bool(stopping)))
+    rig.send("a")
+    rig.sink.ready()
+    stopping.append(True)
+    rig.sink.ready()
+    assert rig.target.sent == ["a"]
+
+
+def test_without_room_nothing_is_handled() -> None:
+    rig = Rig()
+    rig.send("a")
+    rig.target.room = False
+    assert not rig.sink.ready()
+    assert rig.target.sent == []
+
+
+def test_nothing_of_a_batch_is_sent_before_all_of_it_is_handled() -> None:
+    rig = Rig()
+    SHY.add("b")
+    rig.send("a", "nothing", "bad", "b", "c")
+    assert not rig.sink.ready()
+    assert rig.sink.waiting
+    assert rig.sink.handler_waits
+    assert rig.target.sent == []
+    assert not rig.send("d")  # it is taken, and waits behind
+    SHY.clear()
+    assert not rig.sink.ready()  # the wait is not over
+    rig.now = 10
+    with capture_logs() as said:
+        assert rig.sink.ready()
+    assert rig.target.sent == ["a", "b", "c", "d"]
+    # what was tried in vain counts once
+    assert rig.target.tally.document() == {"public.t": {"skipped": 1, "failed": 1}}
+    assert [line["event"] for line in said].count(
+        "op is skipped: a handler does not take it"
+    ) == 1
+
+
+def test_what_keeps_a_handler_waiting_is_said_once() -> None:
+    rig = Rig()
+    SHY.add("b")
+    rig.send("b")
+    with capture_logs() as said:
+        for rig.now in (0, 10, 20):
+            rig.sink.ready()
+    assert [line["error"] for line in said] == ["not now"]
+
+
+def test_what_is_never_taken_is_skipped_counted_and_named() -> None:
+    rig = Rig()
+    rig.send("a", "bad", "b")
+    with capture_logs() as said:
+        rig.sink.ready()
+    assert rig.target.sent == ["a", "b"]
+    assert rig.target.tally.failed == {"public.t": 1}
+    (line,) = said
+    assert (line["table"], line["lsn"], line["seq_id"]) == ("public.t", "0/8", 1)
+    assert "s3cret" not in str(line)
+
+
+def test_an_op_that_nothing_came_of_is_delivered() -> None:
+    rig = Rig()
+    rig.send("nothing")
+    rig.sink.ready()
+    assert rig.transaction.undelivered == 0
+    assert rig.target.tally.skipped == {"public.t": 1}
+
+
+def test_a_row_beside_the_stream_is_refused_where_it_was_sent() -> None:
+    rig = Rig(Batching(interval_s=60))
+    rig.send("a")
+    row = ReplicationOp(Kind.INSERT, TABLE, 7, 0, new=["1", "b"], snapshot=True)
+    rig.sink.send(row, rig.transaction)
+    assert rig.target.sent == ["a", "b"]  # in order
+    rig.target.refused = "c"
+    row.new = ["1", "c"]
+    with pytest.raises(HistoryError):
+        rig.sink.send(row, rig.transaction)
+    assert rig.transaction.undelivered == 2
+    assert rig.sink.in_flight == 0
+    assert rig.sink.ready()
+
+
+def test_a_row_of_the_stream_that_is_refused_is_not_passed_by() -> None:
+    rig = Rig()
+    rig.target.refused = "b"
+    rig.send("a", "b", "c")
+    for _ in range(2):
+        with pytest.raises(HistoryError):
+            rig.sink.ready()
+    assert rig.target.sent == ["a"]
+    assert rig.transaction.undelivered == 3
+
+
+def test_the_rest_is_the_targets() -> None:
+    rig = Rig()
+    sink = rig.sink
+    assert sink.name == "target"
+    assert sink.tally is rig.target.tally
+    assert sink.topics == {}
+    assert sink.knows(TABLE)
+    assert not sink.waiting
+    sink.put(b"k", b"v", ReplicationOp(Kind.INSERT, TABLE, 8, 0), rig.transaction)
+    assert rig.target.sent == [(b"k", b"v", 0)]
+    sink.close()
+    assert rig.target.closed
+
+
+def test_slow_handlers_leave_the_loop_its_turns_and_send_when_all_are_done() -> None:
+    rig = Rig()
+    slow = Slow(rig)
+    rig.sink = HandledSink(
+        rig.target, cast("Chain", slow), Batching(), clock=lambda: rig.now
+    )
+    rig.send("a", "b", "c")
+    handled, sent = [], []
+    for _ in range(3):
+        rig.sink.ready()
+        handled.append(len(slow.handled))
+        sent.append(len(rig.target.sent))
+    assert handled == [1, 2, 3]
+    assert sent == [0, 0, 3]
+    assert slow.handled == ["a", "b", "c"]
+
+
+class Slow:
+    """Handlers that take a second an op."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.handled: list[str] = []
+
+    def handle(self, op: ReplicationOp) -> list[Out]:
+        self._rig.now += 1.0
+        self.handled.append(str((op.new or ())[1]))
+        return [op]
+
+
+def test_a_row_beside_the_stream_is_not_blamed_for_an_op_that_is_refused() -> None:
+    rig = Rig()
+    rig.target.refused = "large"
+    rig.send("large")
+    row = ReplicationOp(Kind.INSERT, TABLE, 8, 0, new=["1", "row"], snapshot=True)
+    assert not rig.sink.send(row, rig.transaction)
+    with pytest.raises(HistoryError):
+        rig.sink.ready()
+    assert rig.transaction.undelivered == 2  # neither is forgotten
+    alone = Rig()
+    alone.target.refused = "row"
+    with pytest.raises(HistoryError):
+        alone.sink.send(row, alone.transaction)
+    assert alone.transaction.undelivered == 0

@@ -1,0 +1,148 @@
+"""Rows between two transactions: sent whole, counted apart, in room that there is."""
+
+from collections.abc import Callable
+
+from walstream.errors import RecordRefused, WalstreamError
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.fanout import Lanes
+from walstream.pipeline.interleave import Inset
+from walstream.pipeline.ledger import Shares
+from walstream.testing import Delivery, MemorySink, Reject, faulty
+
+TABLE = Table("public", "t", ("id",), key=(0,))
+
+
+def row(place: int, index: int) -> ReplicationOp:
+    return ReplicationOp(
+        Kind.INSERT, TABLE, place - 1, index, new=[str(index)], snapshot=True
+    )
+
+
+class Given:
+    """Gives so many rows once."""
+
+    def __init__(self, rows: int) -> None:
+        self.left = rows
+        self.out: list[Shares] = []
+        self.errors: list[WalstreamError] = []
+        self.noted: list[ReplicationOp] = []
+        self.note = self.noted.append
+
+    def rows(self, place: int, known: Callable[[Table], bool]) -> list[ReplicationOp]:
+        if not known(TABLE):
+            return []
+        rows, self.left = self.left, 0
+        return [row(place, index) for index in range(rows)]
+
+    def sent(self, transaction: Shares) -> None:
+        self.out.append(transaction)
+
+    def refused(self, error: WalstreamError) -> None:
+        self.errors.append(error)
+
+
+def turn(inset: Inset, place: int, *, closed: bool = False) -> bool:
+    inset.begin_turn(closed=closed)
+    return inset.let_in(place)
+
+
+def test_the_position_stays_below_until_they_are_delivered() -> None:
+    given = Given(2)
+    sink = MemorySink(delivery=Delivery.ON_COMMAND)
+    inset = Inset(ledger := Lanes([sink], 100), given)
+    assert turn(inset, 200)
+    assert [record.lsn for record in sink.sent] == [199, 199]
+    (transaction,) = given.out
+    assert (transaction.lsn, transaction.end_lsn) == (199, 200)
+    assert ledger.advance() == 100
+    sink.deliver_all()
+    assert ledger.advance() == 200
+    assert ledger.delivered_ops == 0  # they are none of the stream's
+
+
+def test_rows_without_room_go_on_before_all_else() -> None:
+    given = Given(3)
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
+    inset = Inset(Lanes([sink], 100), given)
+    waiting = []
+    for place in (200, 300, 300):  # the place that they were given for counts
+        assert not turn(inset, place)
+        waiting.append(inset.waiting)
+        sink.deliver_all()
+    assert waiting == [True, True, False]
+    assert [record.lsn for record in sink.sent] == [199, 199, 199]
+    assert len(given.out) == 1
+
+
+def test_they_come_in_once_a_turn_and_not_in_a_drain() -> None:
+    given = Given(1)
+    sink = MemorySink()
+    inset = Inset(Lanes([sink], 100), given)
+    assert turn(inset, 200, closed=True)
+    assert sink.sent == []
+    assert turn(inset, 200)
+    assert inset.moved
+    given.left = 1
+    assert inset.let_in(200)
+    assert len(sink.sent) == 1
+    assert inset.note is not None
+
+
+def test_what_is_abandoned_is_not_called_sent() -> None:
+    given = Given(3)
+    sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
+    inset = Inset(ledger := Lanes([sink], 100), given)
+    turn(inset, 200)
+    inset.abandon()
+    assert not inset.waiting
+    sink.deliver_all()
+    assert ledger.advance() == 200
+    assert ledger.idle
+    assert given.out == []
+
+
+def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
+    error = RecordRefused("too large")
+    given = Given(3)
+    sink = faulty(MemorySink(), send=[None, Reject(error)])
+    inset = Inset(ledger := Lanes([sink], 100), given)
+    turn(inset, 200)
+    assert given.errors == [error]
+    assert given.out == []
+    assert ledger.advance() == 200
+
+
+def test_every_sink_knows_the_table_before_its_rows_come() -> None:
+    first, second = MemorySink(), MemorySink()
+    second.unknown.add("public.t")
+    inset = Inset(Lanes([first, second], 100), Given(1))
+    assert turn(inset, 200)
+    assert not inset.waiting
+    assert first.sent == []
+    second.unknown.clear()
+    assert turn(inset, 300)
+    assert [record.lsn for record in first.sent + second.sent] == [299, 299]
+
+
+def test_without_anything_beside_there_is_always_room() -> None:
+    inset = Inset(Lanes([MemorySink()], 100), None)
+    assert turn(inset, 200)
+    assert inset.note is None
+    inset.abandon()
+
+
+def test_rows_wait_until_what_they_saw_may_be_given() -> None:
+    given = Given(1)
+    sink = MemorySink()
+    asked: list[int] = []
+
+    def admits(lsn: int) -> bool:
+        asked.append(lsn)
+        return len(asked) > 1
+
+    inset = Inset(Lanes([sink], 100), given, admits)
+    assert not turn(inset, 200)
+    assert (inset.waiting, inset.moved, sink.sent) == (True, False, [])
+    assert turn(inset, 300)
+    assert asked == [199, 199]
+    assert [record.lsn for record in sink.sent] == [199]

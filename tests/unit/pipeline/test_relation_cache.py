@@ -1,0 +1,166 @@
+"""What one connection's descriptions of tables become."""
+
+import gc
+import os
+from dataclasses import replace
+
+import psutil
+
+from walstream.formats.context import Context
+from walstream.op import Table
+from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.pgoutput import Begin, Column, Insert, Relation
+from walstream.pipeline.relation_cache import Relations
+from walstream.pipeline.root_key import RootKeys
+from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.sinks.dry_run import DrySink
+from walstream.records.encoding import SinkRules
+from walstream.records.router import Router, Rules
+
+NO_KEYS = KeyHistory([])
+PLACE = (100, 0)
+
+
+def relation(*columns: str, identity: str = "d", oid: int = 1) -> Relation:
+    made = [Column(text.endswith("*"), text.rstrip("*"), 25, -1) for text in columns]
+    return Relation(oid, "public", f"t{oid}", identity, made)
+
+
+def test_an_equal_description_is_the_same_table() -> None:
+    relations = Relations()
+    first = relations.describe(relation("id*", "v"), NO_KEYS, PLACE)
+    assert relations.describe(relation("id*", "v"), NO_KEYS, PLACE) is first
+    other = relations.describe(relation("id*", "w"), NO_KEYS, PLACE)
+    assert other is not first
+    assert relations.describe(relation("id*", "v"), NO_KEYS, PLACE) is not other
+
+
+def test_the_next_row_of_the_first_of_two_tells_that_it_is_a_root() -> None:
+    relations = Relations()
+    relations.describe(relation("id", "v", identity="f"), NO_KEYS, PLACE)
+    relations.describe(relation("id*", "v", oid=2), NO_KEYS, PLACE)
+    assert 1 not in relations.shapes
+    assert not relations.missing(1, PLACE).whole
+    assert not relations.shapes[1].whole
+
+
+def test_two_that_no_row_follows_are_tables_of_their_own() -> None:
+    for end in ("let_go", "reach", "later"):
+        relations = Relations()
+        relations.describe(relation("id", "v", identity="f"), NO_KEYS, PLACE)
+        relations.describe(relation("id*", "v", oid=2), NO_KEYS, PLACE)
+        if end == "let_go":
+            relations.let_go()
+        elif end == "reach":
+            relations.reach(200)
+        else:
+            relations.missing(1, (100, 1))
+        assert relations.shapes[1].whole
+
+
+def test_a_key_that_is_known_later_on_is_taken_there() -> None:
+    sets = [
+        KeySet(0, ("a",), (), ("a", "v"), 1),
+        KeySet(200, ("c",), (), ("c", "v"), 1),
+        KeySet(300, ("b",), (), ("b", "v"), 1),
+    ]
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("b", "v", identity="f"), KeyHistory(sets), PLACE)
+    assert relations.shapes[1].table.key == (0,)
+
+
+def rooted(*places: tuple[int, int]) -> KeyHistory:
+    """Make the keys of root 1: its first column, then from each place the next."""
+    keys = RootKeys()
+    for name, place in zip("abc", places, strict=False):
+        keys.describe(
+            relation(*(f"{one}*" if one == name else one for one in "abc")), place, 0
+        )
+    history = KeyHistory([])
+    history.roots = {1: keys}
+    return history
+
+
+def test_a_root_goes_by_what_is_kept_not_by_how_it_is_described() -> None:
+    history = rooted((0, 0), (200, 0), (250, 2))
+    relations = Relations()
+    found = []
+    for lsn in (100, 200, 250, 300):
+        relations.reach(lsn)
+        if lsn == 100:
+            relations.describe(relation("a", "b*", "c"), history, (lsn, 0))
+        shape = relations.shapes[1]
+        assert shape.split == shape.table.key
+        found.append(shape.table.key)
+    assert found == [(0,), (1,), (1,), (2,)]
+    assert relations.describe(relation("a", "b*", "c"), history, (250, 2)).key == (2,)
+
+
+def test_a_root_goes_out_under_the_name_that_is_kept() -> None:
+    keys = RootKeys()
+    before, after = relation("a*", "b"), replace(relation("a*", "b"), name="renamed")
+    keys.describe(before, (0, 0), 0)
+    keys.describe(after, (200, 0), 0)
+    history = KeyHistory([])
+    history.roots = {1: keys}
+    relations = Relations()
+    relations.reach(100)
+    assert relations.describe(after, history, (100, 0)).name == before.name
+    relations.reach(200)
+    assert relations.shapes[1].table.name == "renamed"
+    assert relations.shapes[1].table.oid == 1
+
+
+def test_a_root_whose_name_was_not_kept_has_the_described_one() -> None:
+    kept = {"lsn": 0, "seq_id": 0, "columns": ["a"], "full": False}
+    history = KeyHistory([])
+    history.roots = {1: RootKeys.from_json([kept])}
+    described = relation("a", "b*")
+    table = Relations().describe(described, history, PLACE)
+    assert (table.schema, table.name) == (described.namespace, described.name)
+    assert table.key == (0,)
+
+
+def test_a_root_without_the_columns_that_are_kept_goes_by_its_description() -> None:
+    relations = Relations()
+    described = relation("d*", "b", "c")
+    assert relations.describe(described, rooted((0, 0)), PLACE).key == (0,)
+
+
+def test_a_leaf_without_a_roots_kept_key_is_blind() -> None:
+    relations = Relations()
+    relations.reach(100)
+    relations.describe(relation("a", "b*", "c"), rooted((0, 0)), PLACE)
+    relations.describe(relation("a", "b*", "c", oid=2), NO_KEYS, PLACE)
+    shape = relations.missing(1, PLACE)
+    assert [(one.name, one.lacking) for one in shape.blind] == [("t2", ("a",))]
+
+
+def test_ten_thousand_equal_descriptions_move_no_memory() -> None:
+    """As an hour of autovacuum makes pgoutput send: one for each ANALYZE."""
+    names = [f"column_{number}" for number in range(100)]
+    columns = [Column(name == names[0], name, 25, -1) for name in names]
+    rules = SinkRules("log", "op", "", "send", True, b"", Context())
+    router = Router("app", Rules({}, "{schema}.{table}", ""))
+    sink = DrySink(rules, router, says=False)
+    assembler = Assembler(0)
+    tables: set[Table] = set()
+    process = psutil.Process(os.getpid())
+
+    def describe(times: int) -> int:
+        for number in range(times):
+            assembler.begin(Begin(100 + number, 0, 1))
+            made = Relation(1, "public", "wide", "d", list(columns))
+            assembler.describe(made, NO_KEYS)
+            op = assembler.row(Insert(1, ["x"] * 100, False), 0)
+            tables.add(op.table)
+            sink.send(op, Transaction(0))
+        gc.collect()
+        return int(process.memory_info().rss)
+
+    before = describe(100)
+    after = describe(10_000)
+    assert after - before < 5 << 20
+    assert len(tables) == 1

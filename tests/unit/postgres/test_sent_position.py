@@ -1,0 +1,65 @@
+"""What sinks may have been given is bounded on disk before they are given it."""
+
+from dataclasses import asdict
+
+from walstream.postgres.sent_position import Given, Reach
+
+STEP = 16 << 20
+
+
+def kept(reach: Reach, resume: int = 0) -> Given:
+    given = reach.ahead(resume)
+    reach.keep(given)
+    return given
+
+
+def test_nothing_is_given_before_its_bound_is_kept() -> None:
+    reach = Reach(None, 1)
+    assert not reach.admits(100)
+    assert reach.exact() == Given(1, 0, 1)
+    assert kept(reach) == Given(1, 0, 101 + STEP)
+    assert reach.admits(100)
+    assert reach.exact() == Given(1, 100, 101)
+
+
+def test_the_bound_rides_ahead_in_steps() -> None:
+    reach = Reach(None, 1)
+    reach.admits(100)
+    below = kept(reach).below
+    assert reach.admits(below - 1)
+    assert not reach.admits(below)
+    assert kept(reach) == Given(1, below - 1, below + 1 + STEP)
+    assert reach.admits(below)
+
+
+def test_what_comes_again_lowers_nothing() -> None:
+    reach = Reach(Given(1, 500, 501), 1)
+    assert reach.admits(100)
+    assert reach.exact() == Given(1, 500, 501)
+    assert kept(reach).below == 501 + STEP
+
+
+def test_what_a_kill_left_unknown_stays_so_until_it_has_come_again() -> None:
+    reach = Reach(Given(1, 500, 900), 1)
+    assert reach.admits(600)
+    assert reach.exact() == Given(1, 600, 900)
+    kept(reach, 899)
+    assert reach.exact() == Given(1, 600, 900)
+    kept(reach, 900)
+    assert reach.exact() == Given(1, 600, 601)
+
+
+def test_another_timeline_is_kept_before_anything_of_it_is_given() -> None:
+    reach = Reach(Given(1, 500, 900), 2)
+    assert not reach.admits(600)
+    assert kept(reach).timeline == 2
+    assert reach.admits(600)
+    assert reach.exact() == Given(2, 600, 601)
+
+
+def test_a_document_is_read_as_it_was_written() -> None:
+    given = Given(3, 7, 9)
+    assert Given.of(asdict(given)) == given
+    assert not given.sure
+    assert given.believed().sure
+    assert Given.of(None) is None

@@ -1,0 +1,114 @@
+"""Which workers there are to be."""
+
+from typing import Any
+
+from tests.unit.service.test_reload import config
+from tests.waiting import wait_until
+from walstream.config import Config
+from walstream.service.fleet import Fleet
+
+
+def without(*sources: str) -> Config:
+    made = config().model_dump(mode="json")
+    for name in sources:
+        del made["sources"][name]
+    return Config.model_validate(made)
+
+
+def take(fleet: Fleet, to: Config) -> list[tuple[str, tuple[str, ...]]]:
+    return list(fleet.take(to))
+
+
+def names(fleet: Fleet) -> list[str]:
+    return [one.name for one in fleet.workers]
+
+
+def test_a_source_that_came_has_a_worker_and_one_that_left_none() -> None:
+    fleet = Fleet(without("app"), {})
+    assert names(fleet) == ["shop"]
+    assert take(fleet, config()) == [("source 'app' begins", ("sources.app",))]
+    assert names(fleet) == ["app", "shop"]
+
+    ((line, keys),) = take(fleet, without("shop"))
+    assert "source 'shop' ends" in line
+    assert "pg_drop_replication_slot('walstream')" in line  # it keeps WAL
+    assert keys == ("sources.shop",)
+    fleet.drop_retired()
+    assert names(fleet) == ["app"]
+
+
+def test_a_source_that_comes_back_before_it_was_forgotten_goes_on() -> None:
+    fleet = Fleet(config(), {})
+    take(fleet, without("shop"))
+    take(fleet, config())
+    fleet.drop_retired()
+    assert names(fleet) == ["app", "shop"]
+    assert all(one.exit_code is None for one in fleet.workers)
+
+
+def test_one_that_had_stopped_for_good_is_tried_again_at_a_reload() -> None:
+    fleet = Fleet(config(), {})
+    fleet.workers[0].exit_code = 4
+    assert take(fleet, config()) == []
+    assert fleet.workers[0].exit_code is None
+
+
+def test_one_that_is_lent_is_not_started_at_a_reload() -> None:
+    fleet = Fleet(config(), {})
+    fleet.workers[0].lend()
+    take(fleet, config())
+    assert not fleet.workers[0].start_if_due()
+
+
+def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
+    fleet = Fleet(without("shop"), {})
+    made = without("shop").model_dump(mode="json")
+    made["sources"]["late"] = made["sources"].pop("app")  # another name
+    (farewell, _), _ = take(fleet, Config.model_validate(made))
+    assert farewell == "source 'app' ends; source 'late' names slot 'walstream'"
+
+
+def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
+    fleet = Fleet(config(), {})
+    _, shop = fleet.workers
+    shop.state = {"away": {"log": {"phase": "away"}}}
+    fleet.follow_sinks()
+    away = fleet.away["shop/log"]
+    assert away.start_if_due()
+    made = config().model_dump(mode="json")
+    made["sources"]["shop"]["sinks"] = ["kafka"]
+    take(fleet, Config.model_validate(made))
+    assert [fleet.may_start(one) for one in fleet.workers] == [True, False]
+    away.kill()
+
+    def ended() -> bool:
+        away.reap(stopping=False)
+        return away.pid is None
+
+    wait_until(ended, 10, "it ended")
+    assert fleet.may_start(shop)
+    # until the source's own has ended it tells of a sink that it has no more
+    for _ in range(2):
+        fleet.follow_sinks()
+        assert not fleet.away
+
+
+def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -> None:
+    fleet = Fleet(config(), {})
+    shop: dict[str, Any] = {"away": {"log": {"phase": "away"}}}
+    fleet.workers[1].state = shop
+    fleet.follow_sinks()
+    assert list(fleet.away) == ["shop/log"]
+    made = config().model_dump(mode="json")
+    made["sources"]["shop"]["sinks"] = ["kafka"]
+    take(fleet, Config.model_validate(made))
+    fleet.workers[1].state = {}
+    fleet.follow_sinks()
+    assert not fleet.away
+
+
+def test_consents_are_not_of_a_source_that_comes_later() -> None:
+    fleet = Fleet(without("app"), {"adopt_slot": True})
+    take(fleet, config())
+    given = {one.name: one._options["adopt_slot"] for one in fleet.workers}  # noqa: SLF001
+    assert given == {"app": False, "shop": True}

@@ -1,0 +1,59 @@
+"""What a supervisor goes by when it reads its configuration again."""
+
+from pathlib import Path
+
+import pytest
+
+from walstream import config as configuration
+from walstream.cli.loading import Again
+from walstream.config import PostgresSource
+from walstream.service.supervisor import Supervisor
+from walstream.testing.servers.port import free_port
+
+FILE = """
+state = "{folder}/state"
+{memory}
+[http]
+listen = "{listen}"
+[sources.app]
+kind = "postgres"
+dsn = "host=/nowhere password=${{file:{folder}/password}}"
+sinks = ["log"]
+[sinks.log]
+kind = "log"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "password").write_text("one")
+    return tmp_path / "walstream.toml"
+
+
+def write(file: Path, listen: str, memory: str = "") -> None:
+    file.write_text(FILE.format(folder=file.parent, listen=listen, memory=memory))
+
+
+def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
+    file: Path,
+) -> None:
+    write(file, "")
+    reader = Again(configuration.Written.read(file), {})
+    supervisor = Supervisor(reader.references(), {}, reader=reader)
+    write(file, "nowhere.invalid:1", memory='memory = "64MiB"')
+    assert "listen" in supervisor.reload()["error"]
+
+    (file.parent / "password").write_text("two")
+    found = supervisor._follow(reader, asked=False)  # noqa: SLF001 - as at a refusal
+    assert found.changes == ()  # no worker was started with the first
+    source = supervisor._config.sources["app"]  # noqa: SLF001
+    assert isinstance(source, PostgresSource)
+    assert source.dsn.endswith("two")
+    assert supervisor._config.memory != 64 << 20  # noqa: SLF001
+    # what is asked for and taken is gone by from then on
+    write(file, f"127.0.0.1:{free_port()}", memory='memory = "64MiB"')
+    assert "error" not in supervisor.reload()
+    supervisor._follow(reader, asked=False)  # noqa: SLF001
+    assert supervisor._config.memory == 64 << 20  # noqa: SLF001
+    supervisor._faces.close()  # noqa: SLF001

@@ -1,0 +1,170 @@
+"""What a supervisor makes of a worker's words. How it ends: tests/fault."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.unit.service.http.conftest import config
+from tests.waiting import wait_until
+from walstream.service.worker_process import WorkerProcess
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    made = WorkerProcess(config(), "app", {})
+    assert made.start_if_due()
+    try:
+        yield made
+    finally:
+        end(made)
+
+
+def end(worker: WorkerProcess) -> None:
+    """Kill its process."""
+    worker.kill()
+
+    def ended() -> bool:
+        worker.reap(stopping=False)
+        return worker.pid is None
+
+    wait_until(ended, 10, "it ended")
+
+
+def heard(worker: WorkerProcess, told: dict[str, Any], silent_s: float) -> None:
+    """Let it have started long ago, and have told its state so long ago."""
+    worker._started_at -= 100  # noqa: SLF001 - time went by
+    worker.heard_at = time.monotonic() - silent_s
+    worker.state = told
+
+
+def test_who_said_nothing_yet_is_starting_and_who_says_nothing_more_silent(
+    worker: WorkerProcess,
+) -> None:
+    worker._started_at -= 10  # noqa: SLF001 - time went by
+    assert not worker.report()["silent"]
+    assert worker.knowledge()["heard_at"] is None
+    worker.heard_at = worker._started_at + 1  # noqa: SLF001
+    assert worker.report()["silent"]
+
+
+def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
+    worker.state = {"metrics": {"ops": 5}, "errors": {"transient": 1}}
+    assert worker.counted()["metrics"] == {"ops": 5}
+    end(worker)
+    assert worker.counted()["metrics"] == {"ops": 5}
+    worker.state = {"metrics": {"ops": 2}}
+    found = worker.counted()
+    assert found == {"metrics": {"ops": 7}, "errors": {"transient": 1}, "deaths": 1}
+
+
+@pytest.mark.parametrize(
+    ("told", "silent_s", "hangs"),
+    [
+        ({"state": "streaming", "turn_s": 9.0}, 0.0, False),
+        ({"state": "streaming", "turn_s": 10.0}, 0.0, True),
+        ({"state": "waiting", "turn_s": 600.0}, 0.0, False),  # for a server
+        ({"state": "streaming", "turn_s": 0.1}, 10.0, True),
+    ],
+)
+def test_it_hangs_when_it_is_silent_or_its_loop_does_not_turn(
+    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, hangs: bool
+) -> None:
+    heard(worker, told, silent_s)
+    assert worker.hangs == hangs
+    end(worker)
+    assert not worker.hangs
+
+
+@pytest.mark.parametrize(("lived_s", "hangs"), [(110.0, False), (121.0, True)])
+def test_a_first_word_may_take_long_but_not_for_ever(
+    worker: WorkerProcess, lived_s: float, *, hangs: bool
+) -> None:
+    worker._started_at -= lived_s  # noqa: SLF001 - time went by
+    assert worker.hangs == hangs
+
+
+@pytest.mark.parametrize(
+    ("told", "silent_s", "killed"),
+    [
+        ({"state": "streaming", "turn_s": 29.0}, 0.5, False),
+        ({"state": "streaming", "turn_s": 29.5}, 1.0, True),
+        ({"state": "waiting", "turn_s": 600.0}, 20.0, False),
+        ({"state": "waiting", "turn_s": 600.0}, 31.0, True),
+    ],
+)
+def test_one_that_hangs_for_too_long_is_killed(
+    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, killed: bool
+) -> None:
+    heard(worker, told, silent_s)
+    worker.end_hanging(30.0)
+    process = worker._process  # noqa: SLF001 - what is left of it
+    assert process is not None
+    if killed:
+        assert process.wait(30) == -signal.SIGKILL
+    else:
+        assert process.poll() is None
+
+
+def test_a_sink_that_is_refused_for_its_credentials_is_noticed(
+    worker: WorkerProcess,
+) -> None:
+    assert not worker.sink_is_refused
+    for refused in (False, True):
+        outage = {"why": "", "hint": "", "refused": refused}
+        worker.state = {"sinks": {"j": {}, "k": {"outage": outage}}}
+        assert worker.sink_is_refused == refused
+    end(worker)
+    assert not worker.sink_is_refused
+
+
+def test_one_that_cannot_be_started_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    made = WorkerProcess(config(), "app", {})
+    with monkeypatch.context() as full:
+        full.setattr(subprocess, "Popen", refused)
+        assert not made.start_if_due()
+        assert made.exit_code is None
+    assert not made.start_if_due()  # it waits a little
+    wait_until(made.start_if_due, 10, "it was started")
+    end(made)
+
+
+def test_one_that_drains_has_the_time_that_it_was_started_with(
+    worker: WorkerProcess,
+) -> None:
+    shorter = config().model_copy(update={"shutdown_timeout": 1.0})
+    assert worker.take(shorter) == ["shutdown_timeout"]
+    worker._renewed_at -= 15  # noqa: SLF001 - time went by
+    worker.hurry()
+    assert worker._process is not None  # noqa: SLF001
+    time.sleep(0.2)
+    assert worker._process.poll() != -signal.SIGKILL  # noqa: SLF001
+    worker._renewed_at -= 30  # noqa: SLF001 - all of its time
+    worker.hurry()
+    assert worker._process.wait(10) is not None  # noqa: SLF001
+
+
+def test_consents_are_of_the_first_stream_alone() -> None:
+    """A failover of a later day is not the one that somebody looked at."""
+    worker = WorkerProcess(config(), "app", {"accept_timeline": True})
+    with subprocess.Popen(
+        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        worker._process = child  # noqa: SLF001 - it tells what it is told
+        assert child.stdin is not None
+        for state, given in (("backfilling", True), ("streaming", False)):
+            child.stdin.write(json.dumps({"state": state}).encode() + b"\n")
+            child.stdin.flush()
+            assert worker.hear()
+            assert worker._options["accept_timeline"] is given  # noqa: SLF001

@@ -1,0 +1,40 @@
+"""What is kept beside an offset comes back as it was; what is not ours says nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, Note, read
+
+_TEXTS = st.text(max_size=60)
+
+
+@given(_TEXTS, _TEXTS, st.none() | st.tuples(_TEXTS, _TEXTS))
+def test_a_note_comes_back(
+    topic: str, source: str, table: tuple[str, str] | None
+) -> None:
+    note = Note(topic, source, table)
+    assert read(note.written()) == note
+
+
+def test_a_name_that_no_server_gives_is_left_out() -> None:
+    written = Note("id", "s", ("public", "x" * 5000)).written()
+    assert len(written) < 4096
+    assert read(written) == Note("id")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "somebody else's",
+        "[]",
+        '{"topic": 1}',
+        '{"table": "x"}',
+        '{"table": [1, 2]}',
+        '{"table": {"a": 1, "b": 2, "c": 3}}',
+    ],
+)
+def test_what_is_not_ours_says_nothing(text: str | None) -> None:
+    assert read(text) == NOTHING_NOTED

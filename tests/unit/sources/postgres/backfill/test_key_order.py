@@ -1,0 +1,39 @@
+"""The SQL that reads behind a key: operators are named with their schemas."""
+
+from walstream.op import Table
+from walstream.sources.postgres.backfill.chunk import Relation
+from walstream.sources.postgres.backfill.key_order import Keyed, Operators, statement
+from walstream.sources.postgres.backfill.table import Readable
+
+TABLE = Table("public", "t", ("a", "b", "v"), (0, 1))
+PART = Readable(Relation("public", "t", 1, TABLE, "", alone=True), True, 1, 1)
+OURS = Operators(*(f"OPERATOR(pg_catalog.{sign})" for sign in ("<", "=", ">=", ">")))
+THEIRS = Operators("", *(f"OPERATOR(apart.{sign})" for sign in ("=", ">=", ">")))
+
+
+def written(*operators: Operators, after: tuple[str, ...] | None) -> str:
+    keyed = Keyed("public", "t", ("a", "b"), (None, ("s", "c")), operators, ())
+    found = statement(keyed, PART, after, 9).as_string()
+    return found.replace("OPERATOR(pg_catalog.", "C(").replace("OPERATOR(apart.", "A(")
+
+
+def test_a_key_of_one_kind_is_compared_as_a_row() -> None:
+    assert written(OURS, OURS, after=("1", "x")) == (
+        'COPY (SELECT "a", "b", "v" FROM ONLY "public"."t" WHERE'
+        ' ("a", "b" COLLATE "s"."c") C(>) (\'1\', \'x\')'
+        ' ORDER BY "a" USING C(<), "b" COLLATE "s"."c" USING C(<) LIMIT 9) TO STDOUT'
+    )
+
+
+def test_a_key_of_several_kinds_is_compared_column_by_column() -> None:
+    found = written(OURS, THEIRS, after=("1", "x"))
+    assert (
+        """ WHERE "a" C(>=) '1' AND ("a" C(>) '1' OR "a" C(=) '1' AND"""
+        """ ("b" COLLATE "s"."c" A(>) 'x' OR"""
+        """ "b" COLLATE "s"."c" A(=) 'x' AND false))"""
+        """ ORDER BY "a" USING C(<), "b" COLLATE "s"."c" LIMIT""" in found
+    )
+
+
+def test_the_first_rows_are_behind_nothing() -> None:
+    assert "WHERE" not in written(OURS, OURS, after=None)

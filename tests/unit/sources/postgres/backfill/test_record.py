@@ -1,0 +1,116 @@
+"""What is left of a backfill, over chunks, failures and new snapshots."""
+
+import json
+from dataclasses import replace
+
+from walstream.sources.postgres.backfill.record import Elsewhere, Record
+
+THREE = Record(99, ("public.a", "public.b", "public.c"))
+KEYS = dict.fromkeys(THREE.tables, ("id",))
+
+
+def test_nothing_kept_is_no_backfill() -> None:
+    assert Record.of(None) is None
+
+
+def test_what_is_written_is_read() -> None:
+    record = THREE.wanting(["public.d"], anew=True).without("public.a", failed="it is")
+    assert Record.of(json.loads(json.dumps(record.document))) == Record(
+        99,
+        ("public.b", "public.c", "public.d"),
+        ("public.d",),
+        failed={"public.a": "it is"},
+    )
+
+
+def test_a_finished_table_is_not_read_again() -> None:
+    record = THREE.without("public.b", rows=7).without("public.a", rows=2)
+    assert record.tables == ("public.c",)
+    assert record.rows == 9
+    assert record.under(120, KEYS).tables == ("public.c",)
+
+
+def test_a_table_that_is_captured_no_more_is_left_out() -> None:
+    there = {"public.c": ("id",), "public.z": ("id",)}
+    assert THREE.under(120, there) == Record(120, ("public.c",))
+
+
+def test_a_table_that_is_wanted_again_has_not_failed() -> None:
+    record = THREE.without("public.a", failed="broken").wanting(
+        ["public.a", "public.b"], anew=False
+    )
+    assert record.tables == ("public.b", "public.c", "public.a")
+    assert not record.failed
+    assert not record.replace
+
+
+def test_readers_empty_a_table_once() -> None:
+    record = THREE.wanting(["public.a"], anew=True)
+    assert record.replace == ("public.a",)
+    assert record.without("public.a", rows=1).replace == ()
+
+
+def test_what_ran_elsewhere_is_known_until_it_is_fenced() -> None:
+    record = replace(THREE, elsewhere=Elsewhere("7 2026-01-01", 12))
+    for table in THREE.tables:
+        record = record.without(table, rows=1)
+    read = Record.of(json.loads(json.dumps(record.document)))
+    assert read == record
+    assert record.elsewhere == Elsewhere("7 2026-01-01", 12)
+
+
+def reread(record: Record) -> Record:
+    """Write it and read it, as a start does that follows a crash."""
+    read = Record.of(json.loads(json.dumps(record.document)))
+    assert read == record
+    return record
+
+
+def test_a_table_without_a_key_that_was_begun_is_emptied_under_the_next_snapshot() -> (
+    None
+):
+    keys = {**KEYS, "public.b": ()}
+    record = THREE.under(120, keys)
+    assert record.replace == ()  # nothing was sent yet
+    record = reread(record.beginning(keys))
+    again = record.under(140, keys)
+    assert again.replace == ("public.b",)
+    assert reread(again).under(160, keys).replace == ("public.b",)
+    done = again.without("public.b", rows=3).wanting(["public.b"], anew=False)
+    assert done.under(180, keys).replace == ()  # all of it was delivered
+
+
+def test_a_table_whose_key_became_another_is_emptied_under_the_next_snapshot() -> None:
+    record = THREE.beginning(KEYS)
+    keys = {**KEYS, "public.a": (), "public.b": ("tenant", "id")}
+    assert record.under(120, keys).replace == ("public.a", "public.b")
+    gained = THREE.beginning({"public.c": ()})
+    assert gained.under(120, KEYS).replace == ("public.c",)
+
+
+def test_a_table_that_was_given_up_amid_its_rows_is_emptied_when_it_is_asked_for() -> (
+    None
+):
+    keys = dict.fromkeys(THREE.tables, ())
+    record = reread(THREE.beginning(keys).without("public.a", failed="unreadable"))
+    asked = record.wanting(["public.a"], anew=False)
+    assert "public.a" in asked.under(120, keys).replace
+
+
+def test_what_an_older_walstream_wrote_is_read() -> None:
+    document = THREE.document
+    del document["begun"]
+    record = Record.of(document)
+    assert record is not None
+    assert record.tables == THREE.tables
+    # it kept nothing of what it had sent
+    assert record.under(120, {**KEYS, "public.c": ()}).replace == ("public.c",)
+
+
+def test_what_was_streamed_before_a_later_snapshot_is_emptied_where_it_has_no_key() -> (
+    None
+):
+    keys = {**KEYS, "public.b": ()}
+    record = reread(Record(99, THREE.tables, begun=dict.fromkeys(THREE.tables)))
+    assert record.under(99, keys).replace == ()  # the slot's own: nothing was streamed
+    assert record.under(120, keys).replace == ("public.b",)

@@ -1,0 +1,115 @@
+"""What is written of a backfill, and how much of it for each table."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.stored_record import Book, read
+from walstream.sources.postgres.incremental.progress import Progress
+from walstream.testing import MemoryPositions
+
+RECORD = Record(
+    99,
+    ("public.c", "public.a", "public.b"),
+    replace=("public.a",),
+    others=("public.b",),
+    rows=5,
+    failed={"public.z": "broken"},
+    elsewhere=Elsewhere("7 2026-01-01", 3),
+    begun={"public.c": ("id",), "public.a": (), "public.b": None, "public.z": None},
+)
+
+
+class Counted(MemoryPositions):
+    """Counts what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+        self.documents = 0
+
+    def write(self, documents: Mapping[str, Any]) -> None:
+        super().write(documents)
+        self.bytes += len(orjson.dumps(dict(documents)))
+        self.documents += len(documents)
+
+
+@pytest.fixture
+def positions() -> MemoryPositions:
+    return MemoryPositions()
+
+
+def test_a_start_reads_what_was_stored(positions: MemoryPositions) -> None:
+    assert Book(positions).record is None
+    Book(positions).store(RECORD)
+    assert read(positions) == RECORD
+    Book(positions).store(replace(RECORD, tables=("public.b",), begun={}))
+    assert read(positions) == replace(
+        RECORD, tables=("public.b",), begun={}, replace=()
+    )
+
+
+def test_tables_that_are_taken_out_are_out_for_who_reads_it_now_or_later(
+    positions: MemoryPositions,
+) -> None:
+    book = Book(positions)
+    book.store(RECORD)
+    book.done("public.c", 4)
+    book.given_up("public.b", "no right")
+    expected = RECORD.without("public.c", rows=4).without("public.b", failed="no right")
+    assert book.record == expected
+    assert read(positions) == expected
+    book.done("public.a", 1)
+    book.given_up("public.x", "unknown")
+    assert read(positions) == book.record
+    assert book.record is not None
+    assert (book.record.tables, book.record.rows) == ((), 10)
+
+
+def test_a_backfill_that_begins_leaves_nothing_of_the_former_one(
+    positions: MemoryPositions,
+) -> None:
+    book = Book(positions)
+    book.store(RECORD)
+    positions.write(book.begin(Record(120, ("public.a",))))
+    book.done("public.a", 2)
+    assert read(positions) == book.record == Record(120, (), rows=2)
+
+
+def test_what_is_written_grows_with_the_tables_alone() -> None:
+    def backfilled(count: int) -> Counted:
+        positions = Counted()
+        book = Book(positions)
+        names = tuple(f"public.t{number:05}" for number in range(count))
+        book.store(Record(99, names))
+        keys = dict.fromkeys(names, ("id",))
+        book.store(Record(99, names).under(120, keys).beginning(keys))
+        for name in names:
+            book.done(name, 10)
+        return positions
+
+    _assert_linear(backfilled)
+
+
+def test_what_is_written_beside_a_stream_grows_with_the_tables_alone() -> None:
+    def backfilled(count: int) -> Counted:
+        positions = Counted()
+        progress = Progress(positions)
+        progress.ask(f"public.t{number:05}" for number in range(count))
+        for name, wish in progress.wishes().items():
+            far = replace(wish, after=("1",), key=("id",), rows=10)
+            progress.advance(name, far)
+            progress.finish(name, far)
+        return positions
+
+    _assert_linear(backfilled)
+
+
+def _assert_linear(backfilled: Any) -> None:
+    few, many = backfilled(30), backfilled(300)
+    assert many.documents <= 10 * few.documents
+    assert many.bytes <= 11 * few.bytes  # the numbers in it have more digits

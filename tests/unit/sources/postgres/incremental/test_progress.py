@@ -1,0 +1,119 @@
+"""What is kept of the tables that are read beside the stream."""
+
+from dataclasses import replace
+
+import pytest
+
+from walstream.sources.postgres.incremental.progress import (
+    FIRST_CHUNK,
+    Progress,
+    Wish,
+    read,
+    stored,
+)
+from walstream.testing import MemoryPositions
+
+
+@pytest.fixture
+def positions() -> MemoryPositions:
+    return MemoryPositions()
+
+
+def test_a_restart_finds_what_was_asked_and_how_far_it_is(
+    positions: MemoryPositions,
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.a", "s.b"], replace=True)
+    wish = progress.wishes()["s.a"]
+    far = replace(wish, truncated=True, after=("1", "x"), key=("id", "k"), rows=5)
+    progress.advance("s.a", far)
+    again = Progress(positions)
+    assert list(again.wishes()) == ["s.a", "s.b"]
+    assert again.wishes()["s.a"] == far
+    again.finish("s.a", far)
+    assert list(Progress(positions).wishes()) == ["s.b"]
+
+
+def test_no_chunks_number_comes_twice(positions: MemoryPositions) -> None:
+    first = Progress(positions).numbers()
+    assert first[0] == FIRST_CHUNK
+    assert Progress(positions).numbers()[0] == first[-1] + 1
+
+
+def test_a_table_that_is_being_read_goes_on_when_asked_again(
+    positions: MemoryPositions,
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.a"])
+    far = replace(progress.wishes()["s.a"], after=("1",))
+    progress.advance("s.a", far)
+    progress.ask(["s.a"])
+    assert progress.wishes()["s.a"] == far
+
+
+@pytest.mark.parametrize("error", ["", "it failed"])
+def test_what_was_done_for_a_former_wish_counts_no_more(
+    positions: MemoryPositions, error: str
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.a"])
+    former = progress.wishes()["s.a"]
+    if error:
+        progress.fail("s.a", former, error)
+    progress.ask(["s.a"], replace=not error)
+    now = progress.wishes()["s.a"]
+    assert not progress.holds("s.a", former)
+    progress.advance("s.a", replace(former, after=("9",)))
+    progress.fail("s.a", former, "late")
+    progress.finish("s.a", former)
+    assert progress.wishes()["s.a"] == now == Wish(not error, serial=now.serial)
+
+
+def test_an_error_is_forgotten_when_the_table_goes_on(
+    positions: MemoryPositions,
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.a"])
+    wish = progress.wishes()["s.a"]
+    progress.fail("s.a", wish, "no right")
+    progress.advance("s.a", replace(wish, rows=1))  # sent before it failed
+    assert progress.wishes()["s.a"].error == "no right"
+    progress.reading = "s.a"
+    progress.advance("s.a", replace(wish, rows=2))
+    assert progress.wishes()["s.a"] == replace(wish, rows=2)
+
+
+def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.a", "s.b", "s.c", "s.d"])
+    wishes = progress.wishes()
+    progress.finish("s.a", replace(wishes["s.a"], rows=3))
+    progress.advance("s.b", replace(wishes["s.b"], rows=2))
+    progress.fail("s.c", wishes["s.c"], "no right")
+    progress.reading = "s.b"
+    expected = {
+        "s.a": {"rows": 3, "state": "done", "error": ""},
+        "s.b": {"rows": 2, "state": "reading", "error": ""},
+        "s.c": {"rows": 0, "state": "error", "error": "no right"},
+        "s.d": {"rows": 0, "state": "waiting", "error": ""},
+    }
+    assert progress.report() == expected
+    at_rest = stored(read(positions))
+    assert at_rest["s.b"]["state"] == "waiting"
+    assert stored(None) == {}
+
+
+def test_the_first_that_is_meant_is_found_in_the_order_asked(
+    positions: MemoryPositions,
+) -> None:
+    progress = Progress(positions)
+    progress.ask(["s.c", "s.b", "s.a"])
+    progress.finish("s.c", progress.wishes()["s.c"])
+    progress.fail("s.b", progress.wishes()["s.b"], "no right")
+    progress.ask(["s.d", "s.b"])
+    for found in (progress, Progress(positions)):  # a restart finds the same order
+        assert list(found.wishes()) == ["s.b", "s.a", "s.d"]
+        first = found.first(lambda name, _: name < "s.b")
+        assert first is not None
+        assert first[0] == "s.a"
+        assert found.first(lambda _, wish: wish.replace) is None

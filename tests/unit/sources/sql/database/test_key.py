@@ -1,0 +1,75 @@
+"""Which keys are fit to poll by, in SQLite."""
+
+import pytest
+from sqlalchemy import types
+
+from tests.lite import Lite
+from walstream.errors import ConfigError
+from walstream.sources.sql.database.key import is_whole
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "(id INTEGER PRIMARY KEY)",
+        "(id integer primary key autoincrement)",
+        "(id BIGINT NOT NULL PRIMARY KEY)",
+        "(id INT NOT NULL UNIQUE, other INTEGER PRIMARY KEY)",
+        "(id INT NOT NULL, CONSTRAINT x UNIQUE (id))",
+        "(id NUMERIC(20, 0) NOT NULL PRIMARY KEY)",
+        "(id INT PRIMARY KEY NOT NULL) WITHOUT ROWID",
+    ],
+)
+def test_unique_integer_that_is_never_null_is_fit(lite: Lite, table: str) -> None:
+    lite.execute(f"CREATE TABLE t {table}")
+    assert lite.look("t").key.name == "id"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("(id TEXT PRIMARY KEY)", r"is no integer \(its type is TEXT\)"),
+        ("(id REAL PRIMARY KEY)", "is no integer"),
+        ("(id NUMERIC(9, 2) PRIMARY KEY)", "is no integer"),
+        ("(id NUMERIC PRIMARY KEY)", "is no integer"),
+        ("(id BOOLEAN PRIMARY KEY)", "is no integer"),
+        ("(id INT PRIMARY KEY)", "may be null"),
+        ("(id INT UNIQUE)", "may be null"),
+        ("(id INT NOT NULL)", "is not unique"),
+        ("(id INT NOT NULL, b INT, PRIMARY KEY (id, b))", "is not unique"),
+        ("(id INT NOT NULL, b INT, UNIQUE (b, id))", "is not unique"),
+    ],
+)
+def test_other_keys_are_refused_in_one_line(lite: Lite, table: str, said: str) -> None:
+    lite.execute(f"CREATE TABLE t {table}")
+    with pytest.raises(ConfigError, match=f"table t: the key id .*{said}") as caught:
+        lite.look("t")
+    assert caught.value.hint
+
+
+def test_index_over_some_rows_or_an_expression_makes_nothing_unique(lite: Lite) -> None:
+    lite.execute("CREATE TABLE t (id INT NOT NULL)")
+    lite.execute("CREATE UNIQUE INDEX part ON t (id) WHERE id > 5")
+    lite.execute("CREATE UNIQUE INDEX made ON t (id + 1)")
+    lite.execute("CREATE INDEX plain ON t (id)")
+    with pytest.raises(ConfigError, match="is not unique"):
+        lite.look("t")
+    lite.execute("CREATE UNIQUE INDEX whole ON t (id)")
+    assert lite.look("t").key.name == "id"
+
+
+def test_key_of_a_view_is_refused(lite: Lite) -> None:
+    lite.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    lite.execute("CREATE VIEW v AS SELECT id FROM t")
+    with pytest.raises(ConfigError, match="of a view"):
+        lite.look("v")
+
+
+def test_domain_is_judged_by_the_type_under_it() -> None:
+    class Domain(types.TypeEngine[int]):
+        data_type = types.BigInteger()
+
+    assert is_whole(Domain())
+    assert not is_whole(types.Float())
+    assert not is_whole(types.Numeric())
+    assert not is_whole(types.NullType())

@@ -1,0 +1,77 @@
+"""Ages of missing keys: nobody sets the clock that they are counted by."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from walstream.sources.sql.gap_clock import Clock, Times
+
+HOUR_S = 3600.0
+jumps = st.floats(-1e8, 1e8)
+
+
+@dataclass
+class Machine:
+    """A machine whose wall clock is set, which sleeps and is started again."""
+
+    wall: float = 1.7e9
+    ticks: float = 1000.0
+    boots: int = 0
+
+    def clock(self, before: Clock | None = None) -> Clock:
+        times = Times(lambda: self.wall, lambda: self.ticks, f"boot {self.boots}")
+        return Clock(before.document() if before else None, HOUR_S, times)
+
+    def wait(self, seconds: float) -> None:
+        self.wall += seconds
+        self.ticks += seconds
+
+    def reboot(self) -> None:
+        self.boots += 1
+        self.ticks = 5.0
+
+
+@given(st.lists(st.tuples(jumps, st.floats(0, 1e5), st.booleans()), max_size=10))
+def test_a_wall_clock_that_is_set_moves_no_age(
+    steps: list[tuple[float, float, bool]],
+) -> None:
+    machine = Machine()
+    clock = machine.clock()
+    since, waited = clock.now(), 0.0
+    for jump, seconds, restarts in steps:
+        machine.wall += jump
+        machine.wait(seconds)
+        waited += seconds
+        if restarts:
+            clock = machine.clock(clock)
+        assert abs(clock.now() - since - waited) < 1e-3
+
+
+@given(jumps)
+def test_a_reboot_moves_ages_by_a_tenth_of_what_is_waited_for_at_most(
+    jump: float,
+) -> None:
+    machine = Machine()
+    before = machine.clock()
+    document = before.document()
+    machine.reboot()
+    machine.wall += jump
+    times = Times(lambda: machine.wall, lambda: machine.ticks, "another")
+    passed = Clock(document, HOUR_S, times).now() - document["at"]
+    assert -1e-3 <= passed <= HOUR_S / 10 + 1e-3
+    if 0 <= jump <= HOUR_S / 10:
+        assert abs(passed - jump) < 1e-3
+
+
+def test_a_machine_that_does_not_name_its_boots_is_another_each_time() -> None:
+    machine = Machine()
+    times = Times(lambda: machine.wall, lambda: machine.ticks, "?")
+    document = Clock(None, HOUR_S, times).document()
+    machine.ticks += 10 * HOUR_S
+    assert Clock(document, HOUR_S, times).now() - document["at"] < 1
+
+
+def test_it_begins_with_the_time_of_the_wall() -> None:
+    machine = Machine()
+    assert abs(machine.clock().now() - machine.wall) < 1e-3

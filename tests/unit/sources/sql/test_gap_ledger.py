@@ -1,0 +1,301 @@
+"""Which keys of a polled table are looked for again, and for how long."""
+
+import json
+from typing import Any
+
+import pytest
+
+from walstream.sources.sql.gap_ledger import Forgotten, GapLedger
+
+HOUR = 3600.0
+
+
+def ledger(most: int = 1000) -> GapLedger:
+    return GapLedger(HOUR, most)
+
+
+def rounds(gaps: GapLedger, now: float, low_water: int | None = None) -> Forgotten:
+    gaps.due(now, low_water)
+    return gaps.looked(now)
+
+
+def test_a_gap_is_due_at_once_and_then_less_and_less_often() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, None)
+    assert gaps.due(1000.1) == [(5, 9)]
+    gaps.looked(1000.1)
+    looks = []
+    now = 1000.1
+    while now < 1000 + HOUR:
+        now += 0.1
+        if gaps.due(now):
+            gaps.looked(now)
+            looks.append(now - 1000)
+    assert looks[-1] >= HOUR  # what commits within the hour is found
+    assert len(looks) < 100
+    assert all(later <= 1.12 * age + 0.2 for age, later in zip(looks, looks[1:]))  # noqa: B905, RUF007 - one is shorter
+    assert len(gaps) == 0
+
+
+def test_a_look_is_wanted_where_a_round_would_read_something() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, 70)
+    wanted = []
+    now = 1000.0
+    while len(gaps):
+        now += 10.0
+        wants = gaps.wants_look(now)
+        assert wants >= bool(gaps.due(now, 70 if now > 1000 + 2 * HOUR else 69))
+        gaps.looked(now)
+        wanted.append(wants)
+    assert sum(wanted[: int(HOUR // 10) - 1]) < 50
+    assert all(wanted[int(HOUR // 10) :])  # it may go as soon as the engine says so
+    assert not gaps.wants_look(now)
+
+
+def test_a_look_that_never_ended_is_due_again() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, None)
+    assert gaps.due(1001.0) == gaps.due(1001.0) == [(5, 9)]
+
+
+def test_after_a_restart_all_is_due() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, None)
+    rounds(gaps, 2000.0)
+    assert gaps.due(2001.0) == []
+    again = GapLedger.of(gaps.document(), HOUR, 10)
+    assert again.due(2001.0) == [(5, 9)]
+
+
+def test_a_clock_that_was_set_back_forgets_nothing() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, None)
+    rounds(gaps, 1100.0)
+    assert gaps.due(500.0) == [(5, 9)]
+    assert gaps.looked(500.0) == (0, 0)
+
+
+def test_a_gap_is_looked_at_once_more_after_its_time_and_then_forgotten() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9), (11, 11)], 1000.0, None)
+    rounds(gaps, 1000.0 + HOUR - 0.001)
+    assert gaps.due(1000.0 + HOUR) == [(5, 9), (11, 11)]
+    assert 7 in gaps
+    assert gaps.looked(1000.0 + HOUR) == Forgotten(keys=6, gaps=2)
+    assert (len(gaps), gaps.keys, gaps.oldest) == (0, 0, None)
+
+
+def test_nothing_is_forgotten_while_a_transaction_of_then_is_open() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, 70)
+    assert rounds(gaps, 1000.0 + 9 * HOUR, low_water=69) == (0, 0)
+    assert rounds(gaps, 1000.0 + 9 * HOUR, low_water=70) == (5, 1)
+
+
+def test_a_mark_that_cannot_be_asked_leaves_the_timeout() -> None:
+    gaps = ledger()
+    gaps.note([(5, 9)], 1000.0, 70)
+    assert rounds(gaps, 1000.0 + HOUR, low_water=None) == (5, 1)
+    gaps.note([(5, 9)], 1000.0, None)
+    assert rounds(gaps, 1000.0 + HOUR, low_water=1) == (5, 1)
+
+
+def test_what_is_seen_is_no_gap_any_more() -> None:
+    gaps = ledger()
+    gaps.note([(1, 9), (20, 20)], 1000.0, None)
+    gaps.seen([5, 20, 3, 5, 100, -1])
+    assert [key for key in range(30) if key in gaps] == [1, 2, 4, 6, 7, 8, 9]
+    assert (len(gaps), gaps.keys) == (3, 7)
+    assert gaps.due(1001.0) == [(1, 2), (4, 4), (6, 9)]
+    gaps.seen(range(10))
+    assert (gaps.keys, gaps.oldest) == (0, None)
+
+
+def test_a_timeout_of_nothing_keeps_nothing() -> None:
+    gaps = GapLedger(0, 10)
+    gaps.note([(1, 9)], 1000.0, None)
+    assert (len(gaps), gaps.due(1001.0)) == (0, [])
+    noted = ledger()
+    noted.note([(1, 9)], 1000.0, None)
+    assert len(GapLedger.of(noted.document(), 0, 10)) == 0
+
+
+def test_a_rewind_takes_out_what_will_be_read_again() -> None:
+    gaps = ledger()
+    gaps.note([(1, 3), (5, 9), (20, 22)], 1000.0, None)
+    gaps.forget_above(6)
+    assert gaps.due(1001.0) == [(1, 3), (5, 6)]
+    gaps.forget_above(6)
+    assert gaps.keys == 5
+
+
+def test_a_gap_that_is_noted_again_counts_from_then() -> None:
+    gaps = ledger()
+    gaps.note([(1, 9), (20, 29)], 1000.0, None)
+    gaps.note([(3, 4), (8, 21)], 2000.0, None)
+    assert gaps.due(2001.0) == [(1, 2), (3, 4), (5, 7), (8, 21), (22, 29)]
+    gaps.looked(2001.0)
+    assert rounds(gaps, 1000.0 + HOUR) == (2 + 3 + 8, 3)
+    assert rounds(gaps, 2000.0 + HOUR) == (2 + 14, 2)
+
+
+def test_a_full_ledger_forgets_what_no_transaction_can_fill() -> None:
+    gaps = ledger(most=8)
+    for number in range(8):
+        gaps.note([(10 * number, 10 * number)], 1000.0 + number, number)
+    assert gaps.full
+    assert rounds(gaps, 1059.0, low_water=100) == (0, 0)  # too young
+    assert rounds(gaps, 1100.0, low_water=3) == (4, 4)  # the others may be filled
+    assert (gaps.full, gaps.oldest) == (False, 1004.0)
+    assert rounds(gaps, 1100.0, low_water=100) == (0, 0)  # there is room
+
+
+def test_a_full_ledger_looks_before_it_forgets_and_keeps_half() -> None:
+    gaps = ledger(most=4)
+    for number in range(6):
+        gaps.note([(10 * number, 10 * number)], 1000.0 + number, 1)
+    rounds(gaps, 1100.0)
+    assert gaps.due(1101.0, 1) == [(0, 0), (10, 10), (20, 20), (30, 30)]
+    assert gaps.looked(1101.0) == (4, 4)
+    assert (len(gaps), gaps.full) == (2, False)
+
+
+def test_a_full_ledger_without_a_mark_stays_full() -> None:
+    gaps = ledger(most=1)
+    gaps.note([(1, 1), (3, 3)], 1000.0, None)
+    assert rounds(gaps, 2000.0, 100) == (0, 0)
+    assert gaps.full
+
+
+def test_many_polls_make_few_blocks() -> None:
+    gaps = ledger(most=10**6)
+    for number in range(5000):
+        mark = None if number % 3 == 2 else number
+        gaps.note([(10 * number, 10 * number + number % 2)], number / 10, mark)
+        if number == 1:
+            rounds(gaps, 0.2)
+    document = gaps.document()
+    assert len(document) < 3000
+    assert len(gaps) == 5000
+    # noted with others of up to 3.6 s later, and with the highest of their marks
+    assert rounds(gaps, HOUR, 10**6) == (0, 0)
+    forgotten = rounds(gaps, HOUR + 20, low_water=100)
+    assert 0 < forgotten.gaps < 5000
+    assert forgotten.gaps >= 50
+    assert rounds(gaps, HOUR + 510, low_water=10**6).gaps + forgotten.gaps == 5000
+
+
+def noted_often(gaps: GapLedger, now: float) -> None:
+    """Have so many blocks that those of about one time are joined."""
+    for number in range(1100):
+        gaps.note([(1000 + 2 * number, 1000 + 2 * number)], now, None)
+
+
+def test_joined_gaps_wait_for_the_higher_mark() -> None:
+    gaps = ledger(most=10**6)
+    gaps.note([(1, 1)], 1000.0, 9)
+    gaps.note([(3, 3)], 1003.0, 5)
+    noted_often(gaps, 1003.0)
+    assert len(gaps.document()) < 200
+    rounds(gaps, 1003.0 + HOUR, low_water=8)
+    assert 1 in gaps
+    rounds(gaps, 1003.0 + HOUR, low_water=9)
+    assert 1 not in gaps
+
+
+def test_joined_gaps_are_due_when_the_first_of_them_is() -> None:
+    gaps = ledger(most=10**6)
+    gaps.note([(1, 1)], 1000.0, 9)
+    gaps.note([(3, 3)], 1003.0, 9)
+    rounds(gaps, 1003.1)
+    assert gaps.due(1003.3) == [(3, 3)]
+    gaps.looked(1003.3)
+    noted_often(gaps, 1003.32)
+    assert gaps.due(1003.32)[:2] == [(1, 1), (3, 3)]
+
+
+def test_what_is_noted_in_a_round_leaves_the_round_as_it_is() -> None:
+    gaps = ledger(most=10**6)
+    gaps.note([(5, 9)], 1000.0, None)
+    gaps.note([(11, 11)], 1001.0, None)
+    rounds(gaps, 1000.0 + HOUR - 0.1)
+    assert gaps.due(1000.0 + HOUR) == [(5, 9)]
+    noted_often(gaps, 1000.0 + HOUR)
+    assert gaps.looked(1000.0 + HOUR) == (5, 1)
+
+
+def test_the_oldest_make_room_whatever_the_order_of_noting() -> None:
+    gaps = ledger(most=2)
+    gaps.note([(1, 1)], 1000.0, 1)
+    gaps.note([(3, 3)], 900.0, 1)  # a clock that was set back
+    assert rounds(gaps, 1100.0, low_water=1) == (1, 1)
+    assert 3 not in gaps
+
+
+def test_the_document_of_a_full_ledger_is_small() -> None:
+    gaps = ledger(most=100_000)
+    key = -3
+    for second in range(1000):
+        some = []
+        for number in range(100):
+            low = key + 2 + number * 7 % 39
+            key = low + (5 if number % 4 == 0 else 0)
+            some.append((low, key))
+        gaps.note(some, 1795242889.1057744 + 5 * second, second)
+    text = json.dumps(gaps.document(), separators=(",", ":"))
+    assert len(text) < 500_000
+    again = GapLedger.of(json.loads(text), HOUR, 100_000)
+    assert again.full
+    for known in range(0, key, key // 1000):
+        assert (known in again) == (known in gaps)
+
+
+def document(*blocks: Any) -> Any:
+    return list(blocks)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None,
+        {},
+        "x",
+        document(5),
+        document([]),
+        document([1.0]),
+        document([1.0, None]),
+        document([1.0, None, 5]),
+        document(["1", None, 5, 0]),
+        document([1.0, "2", 5, 0]),
+        document([1.0, None, 5, -1]),
+        document([1.0, None, 5.0, 0]),
+        document([1.0, None, True, 0]),
+        document([1.0, None, 5, 0, None]),
+        document([1.0, None, 5, 0, -3]),
+        document([1.0, None, 5, 0, 0]),
+        document([1.0, None, 5, 0, -3, -1]),
+        document([-1.0, None, 5, 0]),
+        document([float("nan"), None, 5, 0]),
+        document([10**400, None, 5, 0]),
+        document([True, None, 5, 0]),
+        document([1.0, False, 5, 0]),
+        document([1.0, None, 5, 3], [2.0, None, 8, 0]),
+    ],
+)
+def test_another_document_is_refused(written: object) -> None:
+    with pytest.raises(ValueError, match="gap"):
+        GapLedger.of(written, HOUR, 10)
+
+
+def test_a_document_is_read_back() -> None:
+    gaps = ledger()
+    gaps.note([(-7, -7), (0, 10**20)], 1000.5, 2**63)
+    gaps.note([(10**21, 10**21)], 1001.0, None)
+    assert gaps.document() == [
+        [1000.5, 2**63, -7, 0, -7, 10**20],
+        [1001.0, None, 10**21, 0],
+    ]
+    again = GapLedger.of(json.loads(json.dumps(gaps.document())), HOUR, 10)
+    assert again.document() == gaps.document()
+    assert (len(again), again.keys, again.oldest) == (3, 10**20 + 3, 1000.5)

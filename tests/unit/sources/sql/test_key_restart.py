@@ -1,0 +1,90 @@
+"""Which keys show that they start anew, and what the operator is told."""
+
+import pytest
+
+from walstream.errors import Transient
+from walstream.sources.sql.key_restart import (
+    Behind,
+    Keys,
+    are_restarted,
+    beginning,
+    error,
+    is_another,
+)
+
+
+@pytest.mark.parametrize(
+    ("newest", "following", "restarted"),
+    [
+        (20, None, False),
+        (21, None, False),
+        (3, None, True),  # TRUNCATE and three rows; or the last rows were deleted
+        (None, None, False),  # all rows were deleted: nothing shows a restart
+        (3, 4, True),
+        (3, 20, True),  # the next one is given out again
+        (3, 21, False),  # the last rows were deleted: keys go on
+        (None, 21, False),
+        (None, 1, True),  # TRUNCATE ... RESTART IDENTITY
+    ],
+)
+def test_the_engines_next_key_decides_else_the_greatest_one(
+    newest: int | None, following: int | None, restarted: bool
+) -> None:
+    assert are_restarted(20, Keys(None, newest, following)) == restarted
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "another"),
+    [
+        ("", "7 8 9", False),
+        ("7 8 9", "", False),
+        ("7 8 9", "7 8 9", False),
+        ("7 8 9", "7 10 9", True),  # RESTART
+        ("7 8 9", "7 10 11", False),  # altered: another type, another cache
+        ("7 8 9", "12 13 9", True),  # another table
+        ("7 8 9", "12 13 14", True),
+    ],
+)
+def test_a_sequence_that_only_has_other_settings_is_the_same(
+    before: str, now: str, another: bool
+) -> None:
+    assert is_another(before, now) == another
+
+
+def test_the_command_reads_all_that_is_there() -> None:
+    found = error("a b", 20, Keys(1, 3, 4))
+    assert found.repair.command == (
+        "walstream positions rewind {source} --table 'a b' --to 0"
+    )
+    assert "its greatest key is 3, and its position 20" in str(found)
+    assert "or to 3" in found.hint
+
+
+def test_a_table_of_negative_keys_is_read_from_below_its_first() -> None:
+    assert beginning(Keys(-7, 3, None)) == -8
+    assert beginning(Keys(None, None, 1)) == 0
+
+
+def test_keys_that_have_grown_past_the_position_are_said_to_be_of_another_table() -> (
+    None
+):
+    found = error("t", 20, Keys(1, 300, None))
+    assert "was made anew" in str(found)
+    assert "or to 20" in found.hint
+
+
+def test_a_replica_is_waited_for_ten_minutes() -> None:
+    now = [0.0]
+    behind = Behind(lambda: now[0])
+    behind.see(behind=True)
+    now[0] = 599
+    behind.see(behind=True)
+    with pytest.raises(Transient, match="table 't'"):
+        behind.wait("t")
+    behind.see(behind=False)
+    behind.see(behind=True)
+    now[0] = 1198
+    with pytest.raises(Transient):
+        behind.wait("t")
+    now[0] = 1199
+    behind.wait("t")

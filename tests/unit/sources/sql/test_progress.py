@@ -1,0 +1,115 @@
+"""What is stored of a table is what is read again."""
+
+import time
+
+import pytest
+
+from walstream.config import PolledTable
+from walstream.errors import StateDamaged, WalstreamError
+from walstream.sources.sql.progress import (
+    Bounds,
+    Horizon,
+    Progress,
+    Trouble,
+    bounds_of,
+    document_name,
+)
+from walstream.testing import MemoryPositions
+
+BOUNDS = Bounds(3600.0, 2)
+
+
+def progress(positions: MemoryPositions) -> Progress:
+    return Progress(positions, "t", BOUNDS, lambda: 50.0)
+
+
+def test_nothing_is_known_of_a_table_before_its_first_poll() -> None:
+    found = progress(MemoryPositions()).report()
+    assert (found["key"], found["at"], found["oldest_gap"]) == (None, None, None)
+    assert (found["rows"], found["missing_keys"], found["given_up"]) == (0, 0, 0)
+    assert (found["held"], found["error"]) == (False, "")
+
+
+def test_what_was_stored_is_reported_after_a_restart() -> None:
+    positions = MemoryPositions()
+    before = progress(positions)
+    before.key, before.given_up = 12, 3
+    before.trouble = Trouble("too large", "raise it", "do this")
+    before.gaps.note([(4, 6), (8, 8)], 40.0, 7)
+    before.delivered(8)
+    before.store()
+    found = progress(positions).report()
+    # people are told by the wall clock
+    since = time.time() - found.pop("oldest_gap")
+    assert since == pytest.approx(10, abs=5)
+    assert found.pop("at") == pytest.approx(time.time(), abs=60)
+    assert found == {
+        "key": 12,
+        "rows": 8,
+        "gaps": 2,
+        "missing_keys": 4,
+        "given_up": 3,
+        "held": True,
+        "error": "too large",
+        "hint": "raise it",
+        "repair": "do this",
+    }
+
+
+def test_a_delivery_of_nothing_is_none() -> None:
+    found = progress(MemoryPositions())
+    found.delivered(0)
+    assert found.at is None
+
+
+def test_a_ledger_that_cannot_be_read_is_damage_with_the_way_out() -> None:
+    positions = MemoryPositions()
+    positions.write({document_name("t"): {"key": 1, "gaps": [["x"]]}})
+    with pytest.raises(StateDamaged, match="missing keys of table 't'") as raised:
+        progress(positions)
+    assert "positions reset" in raised.value.hint
+
+
+def test_the_bounds_are_those_of_the_configuration() -> None:
+    rules = PolledTable.model_validate(
+        {"primary_key": "id", "gap_timeout": "1min", "max_gaps": 7}
+    )
+    assert bounds_of(rules) == Bounds(60.0, 7)
+
+
+def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key = 20
+    found.gaps.note([(4, 6), (9, 12), (15, 15)], 40.0, None)
+    found.rewind(10)
+    after = progress(positions).report()
+    assert (after["key"], after["missing_keys"]) == (10, 5)
+
+
+def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:
+    found = progress(MemoryPositions())
+    with pytest.raises(WalstreamError, match="not below the stored None"):
+        found.rewind(1)
+    found.key = 20
+    with pytest.raises(WalstreamError, match="key 21 is not below the stored 20"):
+        found.rewind(21)
+
+
+def test_what_waits_for_an_operator_goes_on_with_a_rewind_to_where_it_is() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key, found.origin, found.trouble = 20, "1 2 3", Trouble("they start anew")
+    found.rewind(20)
+    again = progress(positions)
+    assert (again.key, again.origin, again.trouble) == (20, "", Trouble())
+
+
+def test_a_table_that_begins_anew_has_no_gaps_of_before() -> None:
+    positions = MemoryPositions()
+    found = progress(positions)
+    found.key, found.horizon = 20, Horizon(30, 1.0)
+    found.gaps.note([(4, 6)], 40.0, None)
+    found.begin_anew(0)
+    again = progress(positions)
+    assert (again.key, again.horizon, len(again.gaps)) == (0, None, 0)

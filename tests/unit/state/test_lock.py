@@ -1,0 +1,114 @@
+"""One process a state folder."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from walstream.errors import ConfigError, PermissionLacking, Transient
+from walstream.state.lock import FolderLock, holder
+
+NOBODY = 65534
+HOLD = """
+import pathlib, sys
+from walstream.state.lock import FolderLock, holder
+lock = FolderLock(pathlib.Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_second_opener_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    first = FolderLock(tmp_path)
+    first.acquire()
+    with pytest.raises(ConfigError, match=f"in use by process {os.getpid()}"):
+        FolderLock(tmp_path).acquire(wait_s=0)
+    first.release()
+
+
+def test_released_folder_can_be_locked_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        lock = FolderLock(tmp_path)
+        lock.acquire(wait_s=0)
+        lock.release()
+        lock.release()
+
+
+def test_folder_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    lock = FolderLock(tmp_path / "state" / "app")
+    lock.acquire()
+    assert (tmp_path / "state" / "app").stat().st_mode & 0o777 == 0o700
+    lock.release()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can")
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_no_other_user_holds_the_lock_of_an_open_folder(
+    before: int | None,
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        if before is not None:  # an older walstream made it
+            (folder / "lock").touch()
+            (folder / "lock").chmod(before)
+        lock = FolderLock(folder)
+        lock.acquire()
+        lock.release()
+        os.seteuid(NOBODY)
+        try:
+            with pytest.raises(PermissionError):
+                (folder / "lock").open("r")
+            with pytest.raises(PermissionLacking):
+                holder(folder)
+        finally:
+            os.seteuid(0)
+
+
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ConfigError, match=f"process {holder.pid}"):
+            FolderLock(tmp_path).acquire(wait_s=0)
+        holder.kill()
+        lock = FolderLock(tmp_path)
+        lock.acquire(wait_s=10)
+        lock.release()
+
+
+def test_a_folder_that_cannot_be_made_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="Not a directory") as refused:
+        FolderLock(tmp_path / "file" / "state").acquire()
+    assert "`state`" in refused.value.hint
+
+
+def test_what_may_pass_is_waited_for_and_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.pipeline.backoff.Backoff.next", lambda _: 0.0)
+    tries: list[int] = []
+    acquire = FolderLock.acquire
+
+    def failing(lock: FolderLock, wait_s: float = 0.0) -> None:
+        tries.append(1)
+        if len(tries) < 4:
+            raise Transient("no space left", hint="free some")
+        acquire(lock, wait_s)
+
+    monkeypatch.setattr(FolderLock, "acquire", failing)
+    with capture_logs() as logs:
+        lock = FolderLock(tmp_path)
+        lock.acquire_patiently()
+    assert holder(tmp_path) == str(os.getpid())
+    lock.release()
+    assert [one["error"] for one in logs] == ["no space left"]

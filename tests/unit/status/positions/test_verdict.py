@@ -1,0 +1,115 @@
+"""The verdict is the start table's, in words, with the error that `run` ends with."""
+
+from dataclasses import replace
+
+import pytest
+
+from walstream.config import PostgresSource
+from walstream.errors import PermissionLacking, StateDamaged, Transient
+from walstream.pipeline.ports import Position
+from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
+from walstream.postgres.slot_inventory import Reader
+from walstream.postgres.start_table import Stored
+from walstream.status.positions.model import Outcome
+from walstream.status.positions.verdict import Seen, verdict
+
+SERVER = Server(
+    system_identifier=7,
+    timeline=1,
+    database="shop",
+    in_recovery=False,
+    wal_level="logical",
+    encoding="UTF8",
+    wal_sender_timeout_ms=60000,
+    may_replicate=True,
+    flush_lsn=1000,
+)
+SLOT = Slot("s", "logical", "pgoutput", "shop", None, "reserved", None, 100)
+POSITION = Position(500, 7, 1, "shop", "s")
+SOURCE = PostgresSource(kind="postgres", dsn="dbname=shop", slot="s", sinks=["kafka"])
+
+
+def seen(
+    stored: Stored, slot: Slot | None = SLOT, server: Server | None = SERVER
+) -> Seen:
+    return Seen("app", SOURCE, stored, slot=slot, server=server)
+
+
+@pytest.mark.parametrize(
+    ("stored", "slot", "outcome", "lsn"),
+    [
+        (Stored(), None, Outcome.CREATE, None),
+        (Stored(intent=True), SLOT, Outcome.ADOPT, 100),
+        (Stored(POSITION), SLOT, Outcome.STREAM, 500),
+        (Stored(), SLOT, Outcome.STOP, None),
+        (Stored(POSITION), None, Outcome.STOP, None),
+        (Stored(replace(POSITION, resume=99)), SLOT, Outcome.STOP, None),
+        (Stored(replace(POSITION, resume=1001)), SLOT, Outcome.STOP, None),
+        (Stored(POSITION), replace(SLOT, active_pid=4), Outcome.WAIT, None),
+    ],
+)
+def test_every_row_has_its_verdict(
+    stored: Stored, slot: Slot | None, outcome: Outcome, lsn: int | None
+) -> None:
+    found = verdict(seen(stored, slot), str)
+    assert (found.outcome, found.lsn) == (outcome, lsn)
+    stops = outcome in {Outcome.STOP, Outcome.WAIT}
+    assert (found.problem is not None) == stops
+
+
+def test_a_stop_comes_with_the_command_for_this_very_source() -> None:
+    found = verdict(seen(Stored(POSITION), None), str)
+    assert found.text == "run would stop with exit code 3"
+    assert found.problem is not None
+    assert found.problem.repair.command == "walstream positions reset app"
+
+
+def test_a_slot_that_ours_reads_is_being_streamed() -> None:
+    ours = replace(seen(Stored(POSITION), replace(SLOT, active_pid=4)), process=123)
+    found = verdict(ours, str)
+    assert (found.outcome, found.lsn) == (Outcome.STREAMING, 500)
+    assert "process 123" in found.text
+
+
+def test_a_slot_that_others_read_names_them() -> None:
+    theirs = seen(Stored(POSITION), replace(SLOT, active_pid=4))
+    theirs.reader = Reader(4, "psql", "me", None)
+    found = verdict(theirs, str)
+    assert found.problem is not None
+    assert "pid 4 (psql)" in found.problem.what
+    assert "--take-over" in found.problem.why
+    assert found.problem.repair.sql == "SELECT pg_terminate_backend(4);"
+    assert not found.problem.repair.command
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome"),
+    [
+        (Transient("away"), Outcome.WAIT),
+        (PermissionLacking("no"), Outcome.STOP),
+        (StateDamaged("torn"), Outcome.STOP),
+    ],
+)
+def test_what_could_not_be_looked_at_is_the_verdict(
+    problem: Transient | PermissionLacking | StateDamaged, outcome: Outcome
+) -> None:
+    blind = replace(seen(Stored()), problem=problem)
+    found = verdict(blind, str)
+    assert found.outcome is outcome
+    assert found.problem is not None
+    assert found.problem.exit_code == problem.exit_code
+
+
+def test_a_server_that_run_refuses_is_refused_here() -> None:
+    without = seen(Stored(POSITION), server=replace(SERVER, wal_level="replica"))
+    found = verdict(without, str)
+    assert found.text == "run would stop with exit code 2"
+    assert verdict(seen(Stored(), server=None), str).outcome is Outcome.WAIT
+
+
+def test_secrets_are_taken_out_of_what_servers_say() -> None:
+    blind = replace(seen(Stored()), problem=Transient("pw hunter2", hint="hunter2"))
+    found = verdict(blind, lambda text: text.replace("hunter2", "***"))
+    assert found.problem is not None
+    assert (found.problem.what, found.problem.why) == ("pw ***", "***")

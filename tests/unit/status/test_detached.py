@@ -1,0 +1,33 @@
+"""What a detached sink holds, and why, is said in a line."""
+
+from walstream.sources.postgres.detached.record import AWAY, COPYING, DROPPED, Note
+from walstream.status.detached import AwaySight
+
+
+def sight(phase: str, held: int | None = None, error: str = "") -> AwaySight:
+    return AwaySight(Note(phase, "s_kafka", 0.0, "it lags", 0), held, error)
+
+
+def test_a_copy_of_the_slot_and_what_it_holds_are_named() -> None:
+    assert sight(AWAY, 3 << 20).problem("kafka") == (
+        "sink 'kafka' is detached since 1970-01-01T00:00:00+00:00: it lags. It streams"
+        " from slot 's_kafka', which holds 3.0 MiB of WAL"
+    )
+
+
+def test_the_last_error_stands_for_why_it_left() -> None:
+    said = sight(AWAY, error="the broker is away").problem("kafka")
+    assert "the broker is away. It streams" in said
+    assert "WAL" not in said
+
+
+def test_a_sink_without_a_copy_yet_holds_the_source() -> None:
+    seen = sight(COPYING)
+    assert seen.state == "detached"
+    assert "position waits until it has a copy" in seen.problem("kafka")
+
+
+def test_a_sink_that_was_given_up_gets_nothing() -> None:
+    seen = sight(DROPPED)
+    assert seen.state == "dropped"
+    assert seen.problem("kafka").endswith("gets nothing: it lags")

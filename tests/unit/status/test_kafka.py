@@ -1,0 +1,72 @@
+"""The nearest cause is said first; who runs knows better than what was kept."""
+
+from typing import Any
+
+import pytest
+
+from walstream.errors import HistoryError, PermissionLacking, StateDamaged, Transient
+from walstream.kafka.offsets import Bounds, Partition, Place
+from walstream.status.kafka import ChainedState, GroupSight, Kept
+
+GROUP = GroupSight(
+    {
+        Partition("a", 0): Place(3, Bounds(0, 10)),
+        Partition("a", 1): Place(None, Bounds(5, 9)),
+    }
+)
+RUNNING = {
+    "exit_code": None,
+    "lent": False,
+    "silent": False,
+    "pid": 7,
+    "state": "streaming",
+}
+
+
+def test_what_waits_is_counted_from_where_the_group_is() -> None:
+    assert ChainedState(Kept(), {}, GROUP).behind == 7 + 4
+
+
+def test_a_group_that_was_not_asked_is_told_of_by_its_worker() -> None:
+    unasked = GroupSight(asked=False)
+    assert unasked.behind is None
+    assert ChainedState(Kept(), {"lag_records": 12}, unasked).behind == 12
+
+
+@pytest.mark.parametrize(
+    ("stored", "gap"), [(None, False), (4, True), (5, False), (9, False), (10, True)]
+)
+def test_a_gap_is_an_offset_that_is_not_there(stored: int | None, gap: bool) -> None:
+    assert Place(stored, Bounds(5, 9)).gap is gap
+
+
+@pytest.mark.parametrize(
+    ("kept", "group", "expected"),
+    [
+        (Kept(), GroupSight(), ("new", 0)),
+        (Kept({"ops": 1}), GroupSight(), ("stopped", 0)),
+        (
+            Kept(problem=StateDamaged("torn")),
+            GroupSight(unreachable=Transient("away")),
+            ("failed", StateDamaged.exit_code),
+        ),
+        (
+            Kept(error={"final": True, "exit_code": 4}),
+            GroupSight(),
+            ("failed", PermissionLacking.exit_code),
+        ),
+        (Kept(), GroupSight(unreachable=Transient("away")), ("stopped", 5)),
+        (Kept(), GroupSight(lost=HistoryError("deleted")), ("stopped", 3)),
+    ],
+)
+def test_at_rest_the_worst_is_told(
+    kept: Kept, group: GroupSight, expected: tuple[str, int]
+) -> None:
+    assert ChainedState(kept, {}, group).state() == expected
+
+
+@pytest.mark.parametrize(("told", "said"), [({}, ["deleted"]), (RUNNING, [])])
+def test_who_runs_meets_a_gap_itself(told: dict[str, Any], said: list[str]) -> None:
+    seen = ChainedState(Kept(), told, GroupSight(lost=HistoryError("deleted")))
+    state, _ = seen.state()
+    assert list(seen.problems(state)) == said

@@ -1,0 +1,1 @@
+"""What an operator asks for: init, check, reset, rewind, slots, backfill requests."""

@@ -1,0 +1,106 @@
+"""What an operator asks to be backfilled by Spark, while nothing streams."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from walstream.admin import table_choice
+from walstream.admin.table_choice import Choice, Ground, choose
+from walstream.config import Config, PostgresSource
+from walstream.config.sink import RoutedSink
+from walstream.errors import ConfigError
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection
+from walstream.sources.postgres.backfill.publication_filter import Wanted
+from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.stored_record import Book
+from walstream.sources.postgres.backfill.table import look
+from walstream.spark import prerequisites
+from walstream.state.store import LmdbPositions
+
+
+def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
+    """Find the source that is meant; "": the only one."""
+    if name in config.sql_sources:
+        raise ConfigError(
+            f"{name!r} is a sql source: it is polled, and not backfilled",
+            hint=f"walstream positions rewind {name} --to KEY sends rows once more",
+        )
+    if name:
+        return name, config.postgres_source(name)
+    sources = config.postgres_sources
+    if not sources:
+        raise ConfigError(
+            "no postgres source is configured, and this is for those",
+            hint="walstream positions rewind SOURCE --to KEY sends rows of a polled"
+            " table once more",
+        )
+    if len(sources) != 1:
+        known = ", ".join(sources) or "none"
+        raise ConfigError(
+            "which source is meant?", hint=f"--source NAME, one of: {known}"
+        )
+    return next(iter(sources.items()))
+
+
+def check_strict(
+    config: Config, name: str, source: PostgresSource, *, beside: bool, replace: bool
+) -> None:
+    """Raise ConfigError for what the readers of a strict sink cannot take.
+
+    They keep one position, and know no Truncate. Beside a stream rows come in the order
+    of theirs; Spark reads chunks side by side.
+    """
+    for sink in source.sinks:
+        found = config.sinks[sink]
+        if not (isinstance(found, RoutedSink) and found.strict):
+            continue
+        if replace:
+            raise ConfigError(
+                f"--replace sends a Truncate to sinks.{sink}, which is strict",
+                hint="leave --replace out: rows that readers have come once more",
+            )
+        if not beside:
+            raise ConfigError(
+                f"sinks.{sink} is strict, and Spark sends rows in any order",
+                hint=f"start walstream run, and ask again while {name!r} streams",
+            )
+
+
+class WithSpark:
+    """Spark reads what this role may read, views and foreign tables too."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def table(self, table: TableFacts, *, named: bool) -> str:
+        """Refuse a wish that cannot come true: it would hold up every start."""
+        del named
+        look(self._connection, Wanted(table.schema, table.name))
+        return ""
+
+    def other(self, name: str) -> None:
+        schema, _, bare = name.partition(".")
+        look(self._connection, Wanted(schema, bare))
+
+
+def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Choice:
+    """Find what these names or patterns mean; raise where it cannot be read."""
+    for _, obstacle in prerequisites.on_this_machine(config):
+        raise obstacle
+    with table_choice.asking(source) as connection:
+        ground = Ground.of(connection, source)
+        return choose(ground, wanted, WithSpark(connection))
+
+
+def note(folder: Path, asked: Choice, *, anew: bool) -> None:
+    """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
+    with LmdbPositions(folder) as positions:
+        if positions.position() is None:
+            raise ConfigError(
+                f"source {folder.name!r} has no position: it does not stream",
+                hint='walstream run sends the rows first; after backfill = "only",'
+                " walstream positions reset lets it send them once more",
+            )
+        book = Book(positions)
+        record = book.record or Record(0, ())
+        book.store(record.wanting(asked.tables, anew=anew, others=asked.others))

@@ -1,0 +1,1 @@
+"""The findings of `walstream check`, by what they are about."""

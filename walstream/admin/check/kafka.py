@@ -1,0 +1,47 @@
+"""What `check` says of a chained source: what `run` would meet, and would wait for."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from walstream.config import KafkaSource
+from walstream.errors import Transient
+from walstream.finding import Finding, warning
+from walstream.kafka.advertised_listeners import BrokersElsewhere
+from walstream.kafka.topic_finding import listed
+from walstream.kafka.topic_record import document_name
+from walstream.sources.kafka.poison import SKIP, STOP
+from walstream.status.lookup import kafka
+
+
+def inspect(name: str, source: KafkaSource) -> Iterator[Finding]:
+    """Look at the upstream brokers, topics, and the group."""
+    subject = f"brokers {source.consumer.get('bootstrap.servers', '')}"
+    found = kafka.look(name, source)
+    if (error := found.unreachable) is not None:
+        code = "upstream-unreachable"
+        if isinstance(error, Transient):
+            why = "run would wait for them; records stay in their topics meanwhile"
+            yield Finding.waits(error, code, subject, why)
+        else:
+            if isinstance(error, BrokersElsewhere):
+                code = "brokers-elsewhere"
+            yield Finding.of(error, code, subject)
+        return
+    if (lost := found.lost) is not None:
+        yield Finding.of(lost, "upstream-gap", f"group {source.group}")
+    if found.missing:
+        yield warning(
+            "upstream-topic-missing",
+            listed(found.missing),
+            "does not exist upstream, or may not be seen",
+            "run would wait for it, and pass on the others",
+        )
+
+
+def topics(source: KafkaSource, sink: str, kept: Mapping[str, Any]) -> set[str]:
+    """Name the topics of a sink that are known: records alone name the others."""
+    prefix = document_name(sink, "")
+    found = {name.removeprefix(prefix) for name in kept if name.startswith(prefix)}
+    if source.on_poison not in {STOP, SKIP} and sink == source.sinks[0]:
+        found.add(source.on_poison)
+    return found

@@ -1,0 +1,323 @@
+"""Everything that can be known before `run`: configuration, folder, servers, topics.
+
+Asks in the order in which `run` would meet what it finds, changes nothing, and says
+with which exit code `run` would end.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from walstream.admin.check import backfill as backfill_checks
+from walstream.admin.check import config_file, state
+from walstream.admin.check import kafka as chained_checks
+from walstream.admin.check import sql as polled_checks
+from walstream.admin.check.sinks import SinkChecks
+from walstream.admin.check.sinks import Wanted as WantedTopics
+from walstream.admin.check.state import Known
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    Secrets,
+    SqlSource,
+)
+from walstream.config.secret import mask_value
+from walstream.errors import ConfigError, Repair, WalstreamError
+from walstream.finding import Finding, Severity, warning
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.checks import Inspection, Wanted, inspect
+from walstream.records.router import Unmapped
+from walstream.service import supported
+from walstream.sources.handlers import handler_problems
+from walstream.sources.postgres.publications import read_anew
+from walstream.sources.routers import NotFull, Routers
+from walstream.status.kept import Kept
+from walstream.status.lookup.sql import kept_of
+from walstream.status.running import Streaming, streaming
+
+_HANDLED: Final = "a handler that misses its column lets through what it should not"
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+# What the start table says of a folder that cannot be read is of no use.
+_OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
+_COMMAND: Final = re.compile(r"walstream [a-z -]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """One source; its sinks' findings are its own."""
+
+    name: str
+    server: str  # the connection string or URL, secrets masked
+    exit_code: int
+    findings: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `check` prints."""
+
+    exit_code: int  # that `run` would end with; 5: it would wait and try again
+    ok: bool  # `run` would start
+    sources: list[SourceReport]
+    findings: list[Finding]  # of configuration and state folder: of no single source
+    instance: str | None = None  # the process of a walstream that runs here now
+
+
+ADAPTER: Final = TypeAdapter(Report)
+
+
+def check(config: Config, more: Iterable[Finding] = ()) -> Report:
+    """Look at everything; never raises WalstreamError.
+
+    `more` is of the configuration, too: what a layer above found.
+    """
+    folder = Path(config.state)
+    whole = [
+        *map(_unsupported, supported.unsupported(config)),
+        *config_file.look_at_file(config.plain_secrets_in),
+        *state.look_at_folder(folder),
+        *more,
+        *(_risk(risk) for risk in supported.risks(config)),
+    ]
+    usable = not any(finding.code == "state-unwritable" for finding in whole)
+    ours = streaming(folder)
+    checker = _Checker(config, folder if usable else None, ours)
+    sources = [
+        checker.source(name, source)
+        for name, source in config.sources.items()
+        if not isinstance(source, PackageSource)
+    ]
+    finish = _Finish(config.secrets, config.command)
+    whole = finish.all(whole)
+    ended = _first_stop(whole)  # before any source begins
+    code = ended or max((source.exit_code for source in sources), default=0)
+    shown = [finish.source(one) for one in sources]
+    return Report(code, not code, shown, whole, state.user_of(folder))
+
+
+def refused(error: WalstreamError) -> Report:
+    """Report a configuration that cannot be read."""
+    finding = Finding.of(error, "configuration", "configuration")
+    findings = _Finish(Secrets(), lambda command: command).all([finding])
+    return Report(error.exit_code, ok=False, sources=[], findings=findings)
+
+
+def _unsupported(error: ConfigError) -> Finding:
+    return Finding.of(error, "unsupported", "configuration")
+
+
+def _risk(risk: supported.Risk) -> Finding:
+    return warning("risk", risk.key, risk.what, "said at each start")
+
+
+def _is_of_publication(finding: Finding) -> bool:
+    """Tell what `run` meets only after it looked at keys and topics."""
+    return finding.subject.startswith("publication ")
+
+
+def _stops_first(findings: list[Finding]) -> list[Finding]:
+    order = list(Severity)
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
+
+
+def _first_stop(findings: Iterable[Finding]) -> int:
+    """Give the exit code of the first that stops `run`; 0: none does."""
+    stops = (found for found in findings if found.severity is Severity.STOP)
+    return next((found.exit_code for found in stops), 0)
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Goes through sources; what two of them share is asked once."""
+
+    config: Config
+    folder: Path | None  # None: nothing can be kept there
+    ours: Streaming
+    sinks: SinkChecks = field(default_factory=SinkChecks)
+
+    def source(
+        self, name: str, source: PostgresSource | SqlSource | KafkaSource
+    ) -> SourceReport:
+        """Look at a source of any kind."""
+        if isinstance(source, SqlSource):
+            shown, found = mask_value("url", source.url), self._polled(name, source)
+        elif isinstance(source, KafkaSource):
+            shown = source.consumer.get("bootstrap.servers", "")
+            found = self._chained(name, source)
+        else:
+            shown, found = mask_value("dsn", source.dsn), self._streamed(name, source)
+        findings = _stops_first(found)
+        return SourceReport(name, shown, _first_stop(findings), findings)
+
+    def _polled(self, name: str, source: SqlSource) -> list[Finding]:
+        known, damage, kept = Known(), list[Finding](), Kept()
+        if self.folder is not None:
+            known, damage = state.look_at_source(self.folder / name, "")
+            kept = kept_of(source, self.folder / name)
+        if kept.problem is not None and not damage:
+            subject = f"state folder of source {name}"
+            damage = [Finding.of(kept.problem, "state-damaged", subject)]
+        routers = Routers(self.config, name)
+        topics, unroutable = polled_checks.topics(routers, name, source)
+        found = [
+            *damage,
+            *unroutable,
+            *polled_checks.inspect(self.config, source, kept),
+        ]
+        for sink, config in routers.configs.items():
+            wanted = WantedTopics(topics[sink], known.topics, polled=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
+    def _chained(self, name: str, source: KafkaSource) -> list[Finding]:
+        known, damage = Known(), list[Finding]()
+        if self.folder is not None:
+            known, damage = state.look_at_source(self.folder / name, "")
+        found = [*damage, *chained_checks.inspect(name, source)]
+        for sink, config in Routers(self.config, name).configs.items():
+            topics = chained_checks.topics(source, sink, known.topics)
+            wanted = WantedTopics(topics, known.topics, chained=True)
+            found += self.sinks.look(sink, config, wanted)
+        return found
+
+    def _streamed(self, name: str, source: PostgresSource) -> list[Finding]:
+        known, damage = Known(), list[Finding]()
+        if self.folder is not None:
+            known, damage = state.look_at_source(self.folder / name, source.slot)
+        inspection = inspect(self._wanted(name, source, known))
+        server = [
+            finding
+            for finding in inspection.findings
+            if not (damage and finding.code in _OF_START_TABLE)
+        ]
+        routers = Routers(self.config, name)
+        tables = inspection.captured.values()
+        keys, topics, sinks = [*_partition_keys(routers, tables)], [], []
+        for sink, config in routers.configs.items():
+            named, unroutable = _topics(routers, sink, tables)
+            topics += unroutable
+            if config.on_too_large != "stop":
+                named.add(config.on_too_large)
+            wanted = WantedTopics(
+                named,
+                known.topics,
+                all_known=inspection.server is not None,
+                oldest_commit=_oldest_commit(known, inspection),
+            )
+            sinks += self.sinks.look(sink, config, wanted)
+        keys += [
+            Finding.of(error, "handlers", f"sink {sink}", _HANDLED)
+            for sink, error in handler_problems(routers, tables)
+        ]
+        early = [one for one in server if not _is_of_publication(one)]
+        late = [one for one in server if _is_of_publication(one)]
+        filled = self._backfill(source, known, inspection)
+        return [*damage, *early, *filled, *keys, *topics, *late, *sinks]
+
+    def _backfill(
+        self, source: PostgresSource, known: Known, inspection: Inspection
+    ) -> Iterator[Finding]:
+        captured = inspection.captured if inspection.server is not None else {}
+        pending = known.backfill is not None and bool(known.backfill.tables)
+        begins = known.stored.position is None and known.backfill is None
+        return backfill_checks.inspect(
+            self.config, source, captured, begins=begins, pending=pending
+        )
+
+    def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
+        siblings = (
+            other.slot
+            for key, other in self.config.sources.items()
+            if isinstance(other, PostgresSource) and key != name
+        )
+        return Wanted(
+            name,
+            source,
+            known.stored,
+            known.publications,
+            name in self.ours.workers,
+            read_anew=frozenset(read_anew(known.backfill, known.beside)),
+            sibling_slots=frozenset(siblings),
+        )
+
+
+def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
+    """Give a time before which no change waits; None: nothing waits, or not known."""
+    position, server = known.stored.position, inspection.server
+    if position is None or server is None:
+        return None
+    waits = position.resume + _PAGE_HEADER < server.flush_lsn
+    return known.current_at if waits else None
+
+
+def _partition_keys(
+    routers: Routers, tables: Iterable[TableFacts]
+) -> Iterator[Finding]:
+    for table, problem in routers.problems(tables):
+        subject = f"table {table.full_name}"
+        if isinstance(problem, NotFull):
+            yield Finding.of(problem, "strict", subject)
+            continue
+        yield Finding.of(
+            problem,
+            "partition-key",
+            subject,
+            "a record without its whole key would go to another partition than the"
+            " rest of its row's records",
+        )
+
+
+def _topics(
+    routers: Routers, sink: str, tables: Iterable[TableFacts]
+) -> tuple[set[str], list[Finding]]:
+    """Name the topics of the tables, and the tables that can have none."""
+    topics, findings = routers.beside(sink), []
+    for table in tables:
+        try:
+            topic = routers[sink].topic(table.schema, table.name)
+        except ConfigError as error:
+            subject = f"table {table.full_name}"
+            code = "strict" if isinstance(error, Unmapped) else "topic-name"
+            findings.append(Finding.of(error, code, subject))
+        else:
+            topics |= {topic} if topic is not None else set()
+    return topics, findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Finish:
+    """Makes findings what is shown: commands complete, no secret anywhere."""
+
+    secrets: Secrets
+    command: Callable[[str], str]
+
+    def source(self, report: SourceReport) -> SourceReport:
+        return replace(report, findings=self.all(report.findings))
+
+    def all(self, findings: Iterable[Finding]) -> list[Finding]:
+        return [self._one(finding) for finding in findings]
+
+    def _one(self, finding: Finding) -> Finding:
+        scrub = self.secrets.scrub
+        repair = finding.repair
+        then = repair.then
+        if _COMMAND.fullmatch(then):
+            then = self.command(then)
+        lines = repair.command.splitlines()
+        return replace(
+            finding,
+            subject=scrub(finding.subject),
+            what=scrub(finding.what),
+            why=scrub(finding.why),
+            repair=Repair(
+                sql=scrub(repair.sql),
+                command=scrub("\n".join(map(self.command, lines))),
+                then=scrub(then),
+            ),
+        )

@@ -1,0 +1,59 @@
+"""What `check` says of a source's sinks; brokers are asked once, for all sources."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from walstream.config import KafkaSink
+from walstream.config.tls import confined
+from walstream.finding import Finding
+from walstream.kafka import checks
+from walstream.kafka.checks import WantedSink
+from walstream.kafka.cluster import Cluster
+from walstream.kafka.producer_config import client_properties
+from walstream.kafka.topic_record import document_name
+from walstream.sources.sinks import creation
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is known of the records that would go to a sink."""
+
+    topics: Collection[str]
+    kept: Mapping[str, Any]  # what is known of topics, by their documents' names
+    all_known: bool = True  # False: which tables there are cannot be told
+    oldest_commit: float | None = None  # of what waits; unix seconds, about
+    polled: bool = False  # they are rows of a sql source
+    chained: bool = False  # they are records of a kafka source
+
+
+class SinkChecks:
+    """Looks at sinks; remembers their brokers."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, Cluster] = {}
+
+    def look(self, name: str, sink: KafkaSink, wanted: Wanted) -> list[Finding]:
+        """Look at the brokers and the topics; never raises WalstreamError."""
+        prefix = document_name(name, "")
+        kept = {
+            topic.removeprefix(prefix): document
+            for topic, document in wanted.kept.items()
+            if topic.startswith(prefix)
+        }
+        topics = {*wanted.topics, *(() if wanted.all_known else kept)}
+        if name not in self._clusters:
+            self._clusters[name] = Cluster(
+                client_properties(sink.producer), confined(name, sink)
+            )
+        asked = WantedSink(
+            name,
+            sink.producer,
+            creation(sink),
+            sorted(topics),
+            kept,
+            oldest_commit=wanted.oldest_commit,
+            polled=wanted.polled,
+            chained=wanted.chained,
+        )
+        return checks.inspect(asked, self._clusters[name])

@@ -1,0 +1,148 @@
+"""What an operator should know of the state folder, and what it knows of a source.
+
+Reads beside a running instance, and changes nothing: a folder that is missing is made
+by `run`, not by whoever looks.
+"""
+
+import errno
+import os
+import shlex
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from walstream.errors import PermissionLacking, Repair, StateDamaged, WalstreamError
+from walstream.finding import Finding, note, warning
+from walstream.postgres.start_table import Stored
+from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.incremental import progress
+from walstream.sources.postgres.incremental.progress import Wishes
+from walstream.sources.postgres.stored_state import stored_of
+from walstream.state import folder_errors
+from walstream.state.lock import holder
+from walstream.state.store import LmdbPositions
+
+_LITTLE_SPACE: Final = 64 << 20
+_OTHERS: Final = stat.S_IRWXO
+_FILES: Final = ("lock", "data.mdb", "lock.mdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a source's folder holds; empty before the first start."""
+
+    stored: Stored = Stored()  # noqa: RUF009 - frozen
+    publications: Mapping[str, Any] | None = None
+    topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
+    backfill: Record | None = None  # what is left of one
+    beside: Wishes | None = None  # what is to be read beside the stream
+    current_at: float | None = None  # what waits was committed after that, mostly
+
+
+def user_of(folder: Path) -> str | None:
+    """Name the process that uses a folder; None: nobody, or it cannot be told."""
+    try:
+        return holder(folder)
+    except (OSError, PermissionLacking):
+        return None
+
+
+def look_at_folder(folder: Path) -> Iterator[Finding]:
+    """Judge the folder of all sources: rights, room, and who is there."""
+    subject = f"state folder {folder}"
+    if pid := user_of(folder):
+        yield note(
+            "state-in-use",
+            subject,
+            f"walstream is running here, process {pid}",
+            "what is said below is beside it; another run in this folder would be"
+            " refused",
+        )
+    if problem := _unwritable(folder):
+        yield Finding.of(problem, "state-unwritable", subject)
+        return
+    yield from _room(folder, subject)
+    if folder.exists() and folder.stat().st_mode & _OTHERS:
+        yield warning(
+            "state-open",
+            subject,
+            "other users may read it",
+            "it tells tables, topics and keys, and who may write there can damage it",
+            Repair(command=f"chmod o= {shlex.quote(str(folder))}"),
+        )
+
+
+def _unwritable(folder: Path) -> WalstreamError | None:
+    """Find what would keep `run` from writing there."""
+    here = folder_errors.existing(folder)
+    number = 0
+    if not here.is_dir():
+        number = errno.ENOTDIR
+    elif not os.access(here, os.W_OK | os.X_OK):
+        number = errno.EACCES
+    elif os.statvfs(here).f_flag & os.ST_RDONLY:
+        number = errno.EROFS
+    if number:
+        return folder_errors.refusal(folder, OSError(number, os.strerror(number)))
+    for name in _FILES:
+        file = folder / name
+        if file.exists() and not os.access(file, os.R_OK | os.W_OK):
+            what = f"{name}: {os.strerror(errno.EACCES)}"
+            return folder_errors.refusal(folder, OSError(errno.EACCES, what))
+    return None
+
+
+def _room(folder: Path, subject: str) -> Iterator[Finding]:
+    free = folder_errors.free(folder)
+    if free < folder_errors.NEEDED:
+        yield Finding.of(folder_errors.no_room(folder), "state-disk", subject)
+    elif free < _LITTLE_SPACE:
+        yield warning(
+            "state-disk",
+            subject,
+            f"its disk has {free >> 20} MiB free",
+            "without room no position is stored and nothing is confirmed:"
+            " PostgreSQL keeps all WAL meanwhile",
+            Repair(then=f"make room: {_LITTLE_SPACE >> 20} MiB and more"),
+        )
+
+
+def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
+    """Read what a source's folder holds; where it cannot be believed, say so.
+
+    `slot` is the one that the source names.
+    """
+    findings: list[Finding] = []
+    known = Known()
+    subject = f"state folder {folder}"
+    try:
+        if folder.exists() and (problem := _unwritable(folder)):
+            raise problem
+        with LmdbPositions.beside(folder) as positions:
+            if positions is not None:
+                positions.check_format()
+                known = _read(positions, slot)
+    except StateDamaged as error:
+        findings.append(Finding.of(error, "state-damaged", subject))
+    except WalstreamError as error:
+        findings.append(Finding.of(error, "state-unwritable", subject))
+    return known, findings
+
+
+def _read(positions: LmdbPositions, slot: str) -> Known:
+    """Read every document: each checksum counts."""
+    documents = {name: positions.read(name) for name in positions.names("")}
+    topics = {n: found for n, found in documents.items() if n.startswith("topics/")}
+    figures = documents.get("figures") or {}
+    return Known(
+        stored=stored_of(positions, slot),
+        publications=documents.get("publications"),
+        topics=topics,
+        backfill=stored_record.record_of(documents),
+        beside=progress.wishes_of(documents),
+        # a short run may not have heard how far the server was
+        current_at=figures.get("current_at") or figures.get("at"),
+    )

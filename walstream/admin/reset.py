@@ -1,0 +1,209 @@
+"""Forgetting a source: its position and its slot, so that the next run begins anew."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from walstream.config import Config, PostgresSource
+from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
+from walstream.kafka import topic_record
+from walstream.lsn import show
+from walstream.postgres import publication
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
+from walstream.postgres.slot_inventory import released
+from walstream.postgres.start_table import Stored, check_ours, decide
+from walstream.sources.postgres.detached import slot_copy
+from walstream.sources.postgres.detached.record import notes_of
+from walstream.sources.postgres.detached.slot_copy import Home
+from walstream.sources.postgres.stored_state import stored_of
+from walstream.state import lmdb_check
+from walstream.state.control import lent
+from walstream.state.lock import FolderLock
+from walstream.state.store import LmdbPositions, discard
+
+_ANEW: Final = "anew"  # a folder in the source's: what will stand in its state's place
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What can still be believed of a source's state."""
+
+    stored: Stored = Stored()  # noqa: RUF009 - frozen
+    slot: str | None = None  # that it is about
+    epoch: int | None = None  # None: lost with the state
+    away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
+    topics: Mapping[str, Any] = field(default_factory=dict)  # their documents
+
+    def other_slot(self, source: PostgresSource) -> str | None:
+        """Name the slot that the state is about, where the source names another.
+
+        Then neither is dropped: one may be another's, the other still of use.
+        """
+        return self.slot if self.slot not in {None, source.slot} else None
+
+
+def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
+    """Drop the slot, forget the position; give what was done, in a sentence.
+
+    `consent` is asked with what will be lost, before anything is stopped: a running
+    instance lends the source, and begins anew. Where the server's history changed, or
+    that cannot be told, the source's epoch grows: its consumers have to agree.
+    """
+    source = config.postgres_source(name)
+    folder = Path(config.state) / name
+    at, other = _look(folder, source)
+    with session(source.dsn) as connection:
+        server = servers.look(connection)  # is it there at all?
+        if other is None:
+            _check_ours(connection, source, server)
+        stays = _staying(connection, source)
+    left = other and _left(config, name, source, other)
+    lost = "changes from there to the next start will not be in Kafka"
+    dropped = f", and slot {source.slot!r} is dropped"
+    ending = f". {left}" if left else ""
+    if not consent(
+        f"Source {name!r} ({at}) forgets its position{'' if left else dropped}:"
+        f" {lost}{ending or '.'}"
+    ):
+        return "nothing was changed"
+    with lent(config, name) as running:
+        _reset(folder, name, source, other)
+    begins = ", and begins anew" if running else "; the next run begins anew"
+    return f"source {name!r} is reset{begins}{ending}{stays}"
+
+
+def _staying(connection: Connection, source: PostgresSource) -> str:
+    """Name the publications: whoever gives the source up drops them, too."""
+    both = source.publication, publication.insert_only(source.publication)
+    names = list(publication.find(connection, both))
+    if not names:
+        return ""
+    stays = "publications stay" if len(names) > 1 else "publication stays"
+    return f"\nIts {stays}: {', '.join(names)}"
+
+
+def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
+    """Say where a source is, before anything is stopped, and name another slot."""
+    try:
+        with LmdbPositions.beside(folder) as positions:
+            known = _known(positions, source) if positions else _Known()
+    except StateDamaged:
+        return "its state is damaged", None
+    position = known.stored.position
+    at = show(position.resume) if position else "no position"
+    return at, known.other_slot(source)
+
+
+def _left(config: Config, name: str, source: PostgresSource, other: str) -> str:
+    drop = config.command(f"walstream slots drop {other} --source {name}")
+    return (
+        f"It was at slot {other!r}, and now names {source.slot!r}: neither slot is"
+        f" dropped. If nobody needs the old one: {drop}"
+    )
+
+
+def _check_ours(connection: Connection, source: PostgresSource, server: Server) -> None:
+    if (slot := slots.find(connection, source.slot)) is not None:
+        check_ours(slot, server)
+
+
+def _reset(folder: Path, name: str, source: PostgresSource, other: str | None) -> None:
+    """Do it under one lock: no worker begins on what is about to go."""
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        known = _believed(folder, source)
+        if known.other_slot(source) != other:
+            raise Transient(
+                f"the state of source {name!r} changed meanwhile: nothing was done",
+                hint="reset it again",
+            )
+        with session(source.dsn) as connection:
+            _replace(folder, name, source, known, connection)
+    finally:
+        lock.release()
+
+
+def _replace(
+    folder: Path,
+    name: str,
+    source: PostgresSource,
+    known: _Known,
+    connection: Connection,
+) -> None:
+    server = servers.look(connection)
+    drops = known.other_slot(source) is None
+    find = released if drops else slots.find
+    slot = find(connection, source.slot)
+    if slot is not None and drops:
+        check_ours(slot, server)
+    epoch = known.epoch
+    if epoch is None:
+        epoch = int(time.time())  # above any that was counted
+    elif _history_changed(name, known.stored, slot, server):
+        epoch += 1
+    anew = folder / _ANEW
+    discard(anew)  # what a crash left
+    with LmdbPositions(anew) as positions:
+        # older records stay in their partitions: a reader meets them with those to come
+        positions.write({"epoch": {"number": epoch}, **known.topics})
+    if drops:
+        slots.drop(connection, source.slot)
+        slot_copy.drop_all(Home(name, source.dsn, source.slot, folder), known.away)
+    # never without the epoch, and under the lock that an open of its own would need
+    (anew / "data.mdb").replace(folder / "data.mdb")
+    (folder / "lock.mdb").unlink(missing_ok=True)
+    shutil.rmtree(anew)
+
+
+def _history_changed(
+    name: str, stored: Stored, slot: Slot | None, server: Server
+) -> bool:
+    """Tell whether LSNs from before the reset mean nothing any more.
+
+    A slot that is gone leaves a gap in the same history.
+    """
+    if stored.position is not None and stored.position.timeline != server.timeline:
+        return True
+    try:
+        decide(name, stored, slot, server, adopt=True)
+    except SlotLost:
+        return False
+    except HistoryError:
+        return True
+    return False
+
+
+def _believed(folder: Path, source: PostgresSource) -> _Known:
+    """Read under the lock; a damaged state says nothing."""
+    try:
+        lmdb_check.check(folder / "data.mdb")
+        with LmdbPositions.beside(folder) as positions:
+            if positions is None:
+                return _Known(epoch=0)
+            positions.check_format()
+            return _known(positions, source)
+    except (StateDamaged, lmdb_check.Broken):
+        return _Known()
+
+
+def _known(positions: LmdbPositions, source: PostgresSource) -> _Known:
+    stored = stored_of(positions, source.slot)
+    position = stored.position
+    intent = positions.read("intent") or {}
+    return _Known(
+        stored,
+        slot=position.slot if position else intent.get("slot"),
+        epoch=(positions.read("epoch") or {}).get("number", 0),
+        away=frozenset(notes_of(positions)),
+        topics={
+            name: positions.read(name) for name in positions.names(topic_record.TOPICS)
+        },
+    )

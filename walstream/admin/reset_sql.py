@@ -1,0 +1,78 @@
+"""Forgetting how far a source was polled, so that its next run begins anew."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from walstream.config import Config, PolledTable, SqlSource
+from walstream.errors import StateDamaged
+from walstream.state.control import lent
+from walstream.state.lock import FolderLock
+from walstream.state.store import discard
+from walstream.status.kept import Kept
+from walstream.status.lookup.sql import kept_of
+
+_NAMED: Final = 5  # tables, of those that begin alike
+
+
+def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
+    """Forget every table's position; give what was done, in a sentence.
+
+    `consent` is asked with what that means, before anything is stopped: a running
+    instance lends the source, and begins anew.
+    """
+    source = config.sql_source(name)
+    folder = Path(config.state) / name
+    kept = kept_of(source, folder)
+    if kept.problem is not None and not isinstance(kept.problem, StateDamaged):
+        raise kept.problem
+    begins = " ".join(_beginnings(source))
+    if not consent(
+        f"Source {name!r} ({_at(kept)}) forgets the positions of all its tables, and"
+        f" the keys that were missing. {begins}"
+    ):
+        return "nothing was changed"
+    with lent(config, name) as running:
+        lock = FolderLock(folder)
+        lock.acquire()
+        try:
+            discard(folder)
+        finally:
+            lock.release()
+    ending = ", and begins anew" if running else "; the next run begins anew"
+    return f"source {name!r} is reset{ending}"
+
+
+def _at(kept: Kept) -> str:
+    if kept.problem is not None:
+        return "its state is damaged"
+    keys = [f"{name}: {told['key']}" for name, told in kept.tables.items()]
+    return _listed(keys, "; ") if keys else "no position"
+
+
+def _beginnings(source: SqlSource) -> Iterator[str]:
+    """Say where the tables begin then, those together that begin alike."""
+    alike: dict[str, list[str]] = {}
+    for name, rules in source.tables.items():
+        alike.setdefault(_beginning(rules), []).append(name)
+    for how, names in alike.items():
+        yield f"Then {_listed(names, ', ')} begin{'s' * (len(names) == 1)} {how}."
+
+
+def _beginning(rules: PolledTable) -> str:
+    match rules.start:
+        case "beginning":
+            return "with the first row: all that are there are sent again"
+        case "end":
+            return (
+                "with rows that come from then on: those that are there by then and"
+                " were not sent yet never are"
+            )
+        case _:
+            return f"after key {rules.start_after}"
+
+
+def _listed(names: list[str], between: str) -> str:
+    more = len(names) - _NAMED
+    others = f" and {more} more" if more > 0 else ""
+    return between.join(names[:_NAMED]) + others

@@ -1,0 +1,149 @@
+"""What arrived in Kafka, counted and folded, and whether it is what was written.
+
+A change counts once, however often it is repeated; rows are rebuilt per key from the
+records alone, with values that PostgreSQL did not send taken from the record before.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import orjson
+
+from walstream.formats.op import decode
+from walstream.kafka.topic_reader import Record
+from walstream.op import Kind, ReplicationOp
+from walstream.row import NotSent, Value
+
+Key = tuple[str | None, ...]
+RowValues = dict[str, Value]  # by column
+Rows = dict[Key, RowValues]
+
+_SOURCE_HEADER: Final = "walstream-source"
+
+
+class Change(NamedTuple):
+    table: str
+    operation: str  # Insert | Update | Delete
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One record, and the row before and after it as the topics tell."""
+
+    op: ReplicationOp
+    key: Key
+    before: RowValues | None
+    after: RowValues | None
+    committed_ms: int
+    latency_ms: float  # from the commit to the receipt
+    repeated: bool
+    first_of_producer: bool
+
+
+class Tally:
+    """Takes records in each partition's order."""
+
+    def __init__(self) -> None:
+        self.delivered: Counter[Change] = Counter()
+        self.repeated = 0
+        self.latencies: list[tuple[int, float]] = []  # commit and latency, ms
+        self._seen: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+        self._rows: defaultdict[str, Rows] = defaultdict(dict)
+
+    @property
+    def total(self) -> int:
+        return len(self.latencies)
+
+    def rows(self, table: str) -> Rows:
+        return self._rows[table]
+
+    def take(self, record: Record, received_ms: float) -> Arrival | None:
+        """Count and fold one; None for what is no row's (a tombstone, a Truncate)."""
+        if record.value is None or record.key is None:
+            return None
+        op = decode(record.value)
+        if op.kind is Kind.TRUNCATE:
+            return None
+        seen, name = self._seen[record.topic], (op.lsn, op.seq_id)
+        repeated = name in seen
+        key: Key = tuple(orjson.loads(record.key))
+        committed_ms = record.timestamp_ms or 0
+        latency_ms = max(received_ms - committed_ms, 0.0)
+        before = self._rows[op.table.full_name].get(key)
+        if repeated:
+            self.repeated += 1
+        else:
+            seen.add(name)
+            self.delivered[Change(op.table.full_name, op.kind.value, key)] += 1
+            self.latencies.append((committed_ms, latency_ms))
+            self._fold(op, key, before)
+        return Arrival(
+            op=op,
+            key=key,
+            before=before,
+            after=self._rows[op.table.full_name].get(key),
+            committed_ms=committed_ms,
+            latency_ms=latency_ms,
+            repeated=repeated,
+            first_of_producer=any(name == _SOURCE_HEADER for name, _ in record.headers),
+        )
+
+    def _fold(self, op: ReplicationOp, key: Key, before: RowValues | None) -> None:
+        rows = self._rows[op.table.full_name]
+        if op.new is None:
+            rows.pop(key, None)
+            return
+        earlier = before or {}
+        rows[key] = {
+            name: earlier.get(name, value) if isinstance(value, NotSent) else value
+            for name, value in zip(op.table.columns, op.new, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    written: int
+    delivered: int
+    missing: Counter[Change]  # committed, and in no record
+    unwritten: Counter[Change]  # in a record, and never committed
+    repeated: int
+    tables: int
+    rows: int
+    unequal: list[tuple[str, Key]]  # rows that the topics tell otherwise
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.unwritten or self.unequal)
+
+
+def judge(
+    written: Counter[Change], contents: Mapping[str, Rows], tally: Tally
+) -> Verdict:
+    """Compare the topics with what was written and with what the tables hold."""
+    unequal = [
+        (table, key)
+        for table, rows in contents.items()
+        for key in sorted(rows.keys() | tally.rows(table).keys(), key=str)
+        if rows.get(key) != tally.rows(table).get(key)
+    ]
+    return Verdict(
+        written=written.total(),
+        delivered=tally.delivered.total(),
+        missing=written - tally.delivered,
+        unwritten=tally.delivered - written,
+        repeated=tally.repeated,
+        tables=len(contents),
+        rows=sum(map(len, contents.values())),
+        unequal=unequal,
+    )
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """Nearest rank; 0 of nothing."""
+    ranked = sorted(values)
+    if not ranked:
+        return 0.0
+    return ranked[max(0, -int(-len(ranked) * percent // 100) - 1)]

@@ -1,0 +1,33 @@
+"""A record of any format -> one Change: what it says, and where it stands."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from walstream.cli.tail import parse
+from walstream.cli.tail.content import Content
+from walstream.kafka.topic_reader import Record
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    record: Record
+    content: Content
+
+    @property
+    def time(self) -> str | None:
+        """The record's time in RFC 3339; None where it has none that this can hold."""
+        if self.record.timestamp_ms is None:
+            return None
+        try:
+            time = _EPOCH + timedelta(milliseconds=self.record.timestamp_ms)
+        except OverflowError:
+            return None
+        return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+
+
+def read(record: Record) -> Change:
+    """Understand a record, whatever it holds; never raises."""
+    return Change(record, parse.read(record.value))

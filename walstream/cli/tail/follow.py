@@ -1,0 +1,156 @@
+"""Follows topics: from now or from the beginning, to their end or for as long as asked.
+
+Topics and partitions that come later are read from their beginning, since all in them
+came after the start; that a topic is gone is seen within seconds.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from walstream.cli.tail.filter import matching, require
+from walstream.errors import TopicLost, Transient
+from walstream.kafka.offsets import Bounds, Partition
+from walstream.kafka.topic_reader import Record
+
+_POLL_S: Final = 0.2  # how late an end may be noticed
+_LOOK_S: Final = 2.0  # how late a new topic may be
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which part of the topics is read."""
+
+    from_beginning: bool = False  # else from now
+    until_end: bool = False  # as it is at the start; else for ever
+
+    def __str__(self) -> str:
+        begin = "from the beginning" if self.from_beginning else "from now"
+        return f"{begin} until the end" if self.until_end else f"{begin}; Ctrl-C ends"
+
+
+class Reader(Protocol):
+    """What a TopicReader does for those who follow."""
+
+    def topics(self) -> Mapping[str, int]: ...
+
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, Bounds]: ...
+
+    def assign(self, offsets: Mapping[Partition, int]) -> None: ...
+
+    def add(self, offsets: Mapping[Partition, int]) -> None: ...
+
+    def drop(self, partitions: Collection[Partition]) -> None: ...
+
+    def poll(self, timeout_s: float) -> list[Record]: ...
+
+    def reached(self, bounds: Mapping[Partition, Bounds]) -> bool: ...
+
+
+class Follower:
+    def __init__(
+        self,
+        reader: Reader,
+        wanted: Sequence[str],
+        span: Span,
+        tell: Callable[[str], None],
+    ) -> None:
+        """`wanted` are names and patterns of topics; `tell` hears what is watched."""
+        self._reader = reader
+        self._wanted = wanted
+        self._span = span
+        self._tell = tell
+        self._topics: dict[str, int] = {}  # with the partitions that are read
+        self._bounds: dict[Partition, Bounds] = {}  # at the start
+
+    def begin(self, *, may_wait: bool = False) -> None:
+        """Find where to begin. `may_wait`: topics that are not there may come.
+
+        Raises ConfigError for a name that means no topic.
+        """
+        existing = self._reader.topics()
+        if not may_wait:
+            require(self._wanted, existing)
+        topics = matching(self._wanted, existing)
+        self._bounds = self._reader.bounds(sorted(topics))
+        first = self._span.from_beginning
+        self._reader.assign(
+            {
+                partition: bounds.first if first else bounds.end
+                for partition, bounds in self._bounds.items()
+            }
+        )
+        self._topics = {topic: existing[topic] for topic in topics}
+        partitions = _count(len(self._bounds), "partition")
+        self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
+
+    def batches(self, ended: Callable[[], bool]) -> Iterator[list[Record]]:
+        """Give records as they arrive, in each partition in its order."""
+        look_at = time.monotonic() + _LOOK_S
+        while not ended() and not self._reached():
+            if records := [one for one in self._poll() if self._is_wanted(one)]:
+                yield records
+            if time.monotonic() >= look_at:
+                self._look()
+                look_at = time.monotonic() + _LOOK_S
+
+    def _reached(self) -> bool:
+        return self._span.until_end and self._reader.reached(self._bounds)
+
+    def _is_wanted(self, record: Record) -> bool:
+        if not self._span.until_end:
+            return True
+        bounds = self._bounds[Partition(record.topic, record.partition)]
+        return record.offset < bounds.end
+
+    def _poll(self) -> list[Record]:
+        try:
+            return self._reader.poll(_POLL_S)
+        except TopicLost:
+            before = set(self._topics)
+            self._look()  # which says it better
+            if before == self._topics.keys():
+                raise
+            return []
+
+    def _look(self) -> None:
+        """See what came and what went."""
+        existing = self._reader.topics()
+        for topic, partitions in list(self._topics.items()):
+            if existing.get(topic, 0) < partitions:
+                self._lose(topic)
+        if not self._span.until_end:
+            self._find(existing)
+
+    def _lose(self, topic: str) -> None:
+        if self._span.until_end or topic in self._wanted:
+            raise TopicLost(f"topic {topic!r} was deleted while it was read")
+        partitions = self._topics.pop(topic)
+        self._reader.drop([Partition(topic, one) for one in range(partitions)])
+        self._tell(f"topic {topic} was deleted")
+
+    def _find(self, existing: Mapping[str, int]) -> None:
+        fresh = {
+            topic
+            for topic in matching(self._wanted, existing)
+            if existing[topic] > self._topics.get(topic, 0)
+        }
+        for topic in sorted(fresh):
+            try:
+                bounds = self._reader.bounds([topic])
+            except (TopicLost, Transient):
+                continue  # the next look asks again
+            known = self._topics.get(topic, 0)
+            added = {
+                partition: where.first
+                for partition, where in bounds.items()
+                if partition.number >= known
+            }
+            self._reader.add(added)
+            self._topics[topic] = known + len(added)
+            self._tell(f"topic {topic} has {_count(len(added), 'new partition')}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,182 @@
+"""A task's producer for one sink: every record it takes is reported delivered.
+
+A task that fails sends its chunk again from the start, so that nothing has to be held
+in order behind a failure: the first one fails the task.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from walstream.errors import Transient, WalstreamError
+from walstream.kafka.oauth_token import prepared
+from walstream.kafka.warmup import acquaint
+
+# of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
+# few large batches cost the broker less than many
+BULK: Final[Mapping[str, Any]] = {
+    "linger.ms": 100,
+    "queue.buffering.max.kbytes": 64 << 10,
+}
+_POLL_S: Final = 0.1
+
+Headers = list[tuple[str, str | bytes | None]]
+Report = Callable[[KafkaError | None, Message], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What a sink's producer is made of; picklable."""
+
+    sink: str
+    failure: Callable[[KafkaError, str], WalstreamError]
+    producer: Mapping[str, Any] = field(repr=False)  # complete
+    headers: tuple[tuple[str, bytes], ...] = ()  # of the first record of each partition
+    standing: tuple[tuple[str, bytes], ...] = ()  # of every record
+
+
+class Sender:
+    """A producer, and what it was told of its records."""
+
+    def __init__(
+        self, outgoing: Outgoing, check: Callable[[], None], transaction: str = ""
+    ) -> None:
+        """`check` may end a wait; with a `transaction` an older attempt is fenced."""
+        self._outgoing = outgoing
+        self._check = check
+        self._transaction = transaction
+        self._headers: Headers = [*outgoing.headers, *outgoing.standing]
+        self._standing: Headers = list(outgoing.standing)
+        self._delivered = 0
+        self._failed: WalstreamError | None = None
+        self._last: dict[int, Message] = {}  # by partition
+        self.sent = 0  # the caller counts: it may call `produce` itself
+        self.reports: dict[int, Report] = {}  # by partition, from its first record on
+        self._producer = self._open()
+        self.produce: Callable[..., None] = self._producer.produce
+        if self._standing:
+            self.produce = partial(self.produce, headers=self._standing)
+
+    def begin(self, check: Callable[[], None]) -> None:
+        """Begin again, after a `finish`: nothing is in flight."""
+        self._check = check
+        self._delivered = self.sent = 0
+        self._failed = None
+        self._last = {}
+
+    def _open(self) -> Producer:
+        properties = dict(self._outgoing.producer)
+        if self._transaction:
+            properties["transactional.id"] = self._transaction
+        logger = logging.getLogger("librdkafka")
+        try:
+            producer = Producer(
+                {**prepared(properties), "error_cb": lambda _error: None}, logger=logger
+            )
+            if self._transaction:
+                producer.init_transactions(60)
+                producer.begin_transaction()
+        except KafkaException as error:
+            raise self._outgoing.failure(
+                error.args[0], f"a producer of sink {self._outgoing.sink!r}"
+            ) from None
+        return producer
+
+    def acquaint(self, topic: str) -> None:
+        """Be ready to send soon: one with a transaction is."""
+        acquaint(self._producer, topic)
+
+    def send(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+        """Send one record, with headers if it is the first; wait for room."""
+        headers = self._standing
+        if partition not in self.reports:
+            self.reports[partition] = partial(self._report, partition)
+            headers = self._headers
+        report = self.reports[partition]
+        self._give((topic, value, key, partition, report), headers)
+
+    def send_aside(self, topic: str, value: bytes, key: bytes, partition: int) -> None:
+        """Send one record to another topic than the others'; it is counted here."""
+        self.sent += 1
+        self._give((topic, value, key, partition, self._report_aside), self._headers)
+
+    def _give(
+        self, record: tuple[str, bytes, bytes, int, Report], headers: Headers
+    ) -> None:
+        while True:
+            try:
+                topic, value, key, partition, report = record
+                self.produce(topic, value, key, partition, report, headers=headers)
+            except BufferError:
+                self._check()
+                self.serve(_POLL_S)
+            else:
+                return
+
+    def _report_aside(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._delivered += 1
+        elif self._failed is None:
+            self._failed = self._outgoing.failure(
+                error, f"delivering to {message.topic()!r}"
+            )
+
+    def _report(
+        self, partition: int, error: KafkaError | None, message: Message
+    ) -> None:
+        """Count one delivery. Called by the producer: must not raise."""
+        if error is None:
+            self._delivered += 1
+            self._last[partition] = message
+        elif self._failed is None:
+            where = f"{message.topic()!r} partition {partition}"
+            self._failed = self._outgoing.failure(error, f"delivering to {where}")
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The offset of the last record that was delivered, by partition."""
+        return {
+            partition: message.offset() or 0
+            for partition, message in self._last.items()
+        }
+
+    def serve(self, wait_s: float, *, flush: bool = False) -> None:
+        """Hear of deliveries; `flush`: with no more records to come."""
+        try:
+            # a flush does not wait for batches to fill
+            (self._producer.flush if flush else self._producer.poll)(wait_s)
+        except KafkaException as error:
+            if self._failed is None:
+                self._failed = self._outgoing.failure(
+                    error.args[0], "the producer gave up"
+                )
+        if self._failed is not None:
+            raise self._failed
+
+    def finish(self) -> None:
+        """Wait until every record is delivered; raise when one is not."""
+        while len(self._producer):
+            self._check()
+            self.serve(_POLL_S, flush=True)
+        self.serve(0)
+        if self._delivered != self.sent:
+            raise Transient(
+                f"sink {self._outgoing.sink!r}: {self.sent - self._delivered} of"
+                f" {self.sent} records were not reported delivered"
+            )
+        if self._transaction:
+            try:
+                self._producer.commit_transaction()
+            except KafkaException as error:
+                raise self._outgoing.failure(
+                    error.args[0], "committing a chunk"
+                ) from None
+
+    def abandon(self) -> None:
+        """Give up what is in flight."""
+        self._producer.purge()
+        self._producer.poll(0)

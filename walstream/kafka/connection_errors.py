@@ -1,0 +1,222 @@
+"""What a client of Kafka's says while brokers do not answer: the cause, and its cure.
+
+librdkafka repeats itself, and says several things of one trouble: that a connection was
+cut, that a login was refused, that all brokers are down. Each code is logged once an
+outage; the most telling one that was heard lately is the cause.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaError
+
+from walstream.kafka.certificate import Look
+from walstream.pipeline.outage import Outage
+from walstream.telemetry.fields import ERROR, HINT
+
+_STALE_S: Final = 60.0  # librdkafka says the same again within 30 s
+_NOISE: Final = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state .*\)$")
+_ADDRESS: Final = re.compile(r"^(?:sasl_)?ssl://(.+):(\d+)/(?:bootstrap|\d+): ")
+LOGIN: Final = (
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's local codes are spelt so
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+_TLS: Final = KafkaError._SSL  # noqa: SLF001 - likewise
+_NAME: Final = KafkaError._RESOLVE  # noqa: SLF001 - likewise
+_CUT: Final = KafkaError._TRANSPORT  # noqa: SLF001 - likewise
+_ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - likewise
+_GARBLED: Final = KafkaError._BAD_MSG  # noqa: SLF001 - likewise
+TELLING: Final = (*LOGIN, _TLS, _NAME, _GARBLED, _CUT)
+"""Codes that tell a cause, the most telling first."""
+_LACKS: Final = "Failed to acquire SASL OAUTHBEARER token"
+_UNVERIFIED: Final = "certificate verify failed"
+_OPENSSL: Final = "SSL routines"
+_log = structlog.get_logger()
+_SIZE: Final = re.compile(r"^(?:\w+://)?(\S+)/\S+: .*Invalid response size (-?\d+)")
+_LARGEST: Final = 100_000_000  # bytes of an answer of Kafka: librdkafka's own bound
+_LISTENER: Final = "see that security.protocol is that of the broker's listener"
+# what a code's words contain, and what then is to be done; "" fits all that is left
+_CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
+    **dict.fromkeys(
+        LOGIN,
+        (
+            ("nsupported", "correct sasl.mechanism: the broker takes another"),
+            *(
+                (said, "see that `oauth` makes tokens which the broker takes")
+                for said in ("OAUTHBEARER", "invalid_token")
+            ),
+            (
+                "",
+                (
+                    "correct sasl.username or sasl.password; ${file:...} is read anew"
+                    " by itself"
+                ),
+            ),
+        ),
+    ),
+    _TLS: (
+        (
+            _UNVERIFIED,
+            (
+                "correct ssl.ca.location, or renew the broker's certificate: it has"
+                " expired, or another name, or is of another authority"
+            ),
+        ),
+        (
+            "alert",
+            (
+                "set ssl.certificate.location and ssl.key.location, or renew the"
+                " certificate: the broker refuses the one of this client, or wants one"
+            ),
+        ),
+        (
+            "client SSL authentication",
+            "set ssl.certificate.location and ssl.key.location, or " + _LISTENER,
+        ),
+        ("", _LISTENER),
+    ),
+    _NAME: (
+        (
+            "",
+            (
+                "correct the host in bootstrap.servers, or the broker's"
+                " advertised.listeners, or this machine's DNS"
+            ),
+        ),
+    ),
+    _CUT: (
+        (
+            "Connection refused",
+            "start the broker, or correct bootstrap.servers: nothing listens there",
+        ),
+        ("PLAINTEXT", _LISTENER),
+        ("timed out", "see whether a firewall stands in between"),
+        ("", "see that the broker runs, and that this machine reaches it"),
+    ),
+    _ALL_DOWN: (("", f"start the brokers if they are down, or {_LISTENER}"),),
+}
+
+
+def unreached(error: KafkaError) -> str:
+    """Say why a connection failed, without librdkafka's own states."""
+    return _NOISE.sub("", error.str())
+
+
+def lacks_token(error: KafkaError) -> bool:
+    """Tell whether a client got no new token: no broker has refused anything yet."""
+    return error.code() in LOGIN and _LACKS in error.str()
+
+
+def outage(error: KafkaError) -> Outage:
+    """Say what keeps a client from its brokers, and what to do."""
+    text, code = unreached(error), _code(error)
+    if stranger := _stranger(error):
+        return stranger
+    for part, hint in _CURES.get(code, ()):
+        if part in text:
+            return Outage(text, hint, refused=code in {*LOGIN, _TLS})
+    return Outage(text, "walstream tries again by itself")
+
+
+def _stranger(error: KafkaError) -> Outage | None:
+    """Say that another program has the port; None: it is a broker, as far as is known.
+
+    librdkafka takes the first letters of what it says for a size, and wants more room.
+    """
+    found = _SIZE.match(error.str())
+    if found is None or 0 <= int(found[2]) <= _LARGEST:
+        return None
+    return Outage(
+        f"what {found[1]} said is no answer of Kafka",
+        f"correct bootstrap.servers: another program listens there; or {_LISTENER}",
+    )
+
+
+def _code(error: KafkaError) -> int:
+    """Tell what it is of; what TLS said is told as a connection that was cut, too.
+
+    An alert comes behind the handshake (TLS 1.3), and a handshake that failed may.
+    """
+    cut = error.code() == _CUT and _OPENSSL in error.str()
+    return _TLS if cut else error.code()
+
+
+class Hearing:
+    """One client's trouble, until it is over. `hear` is an error_cb."""
+
+    def __init__(
+        self,
+        look: Look,
+        say: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`say` is called when something was heard, from any thread."""
+        self._look = look
+        self._say = say
+        self._clock = clock
+        self._heard: dict[int, tuple[Outage, float]] = {}  # by code; and when
+        self._told: set[int] = set()
+        self._looking: threading.Thread | None = None
+
+    def hear(self, error: KafkaError) -> None:
+        """Take an error in; a certificate is looked at in another thread."""
+        address, code = _ADDRESS.match(error.str()), _code(error)
+        if code != _TLS or _UNVERIFIED not in error.str() or address is None:
+            self._keep(code, outage(error))
+        elif self._looking is None:
+            self._looking = threading.Thread(
+                target=self._look_at, args=(error, address), daemon=True
+            )
+            self._looking.start()
+
+    def _look_at(self, error: KafkaError, address: re.Match[str]) -> None:
+        found = self._look.at(address[1], int(address[2])) or outage(error)
+        self._looking = None
+        self._keep(_code(error), found)
+
+    def _keep(self, code: int, found: Outage) -> None:
+        self._heard[code] = found, self._clock()
+        self._say()
+
+    def __bool__(self) -> bool:
+        """Tell whether anything was heard since it was over."""
+        return bool(self._heard) or self._looking is not None
+
+    @property
+    def all_down(self) -> bool:
+        """Tell whether no broker is left."""
+        return _ALL_DOWN in self._heard
+
+    @property
+    def outage(self) -> Outage | None:
+        """The most telling cause that was heard lately; None: none was."""
+        heard, now = dict(self._heard), self._clock()
+        fresh = [code for code, (_, at) in heard.items() if now - at < _STALE_S]
+        code = min(fresh or heard, key=_telling, default=None)
+        return None if code is None else heard[code][0]
+
+    def log(self, event: str, **fields: object) -> None:
+        """Log each cause that was not; `event` is for the first of an outage."""
+        for code in sorted(dict(self._heard).keys() - self._told, key=_telling):
+            first = not self._told
+            self._told.add(code)
+            if code == _ALL_DOWN and not first:
+                continue  # that is no cause of its own
+            found = self._heard[code][0]
+            words = event if first else "Kafka says another reason"
+            _log.warning(words, **fields, **{ERROR: found.why, HINT: found.hint})
+
+    def end(self) -> None:
+        """Forget all of it: brokers answer."""
+        self._heard = {}
+        self._told = set()
+
+
+def _telling(code: int) -> int:
+    if code in TELLING:
+        return TELLING.index(code)
+    return len(TELLING) + (code == _ALL_DOWN)

@@ -1,0 +1,112 @@
+"""What a Kafka error means: try again, or an operator is needed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from walstream.errors import (
+    ConfigError,
+    LoginRefused,
+    PermissionLacking,
+    RecordRefused,
+    TopicLost,
+    TopicMissing,
+    Transient,
+    WalstreamError,
+)
+from walstream.kafka import tls_files
+from walstream.kafka.connection_errors import LOGIN, outage
+
+# Codes that the same record, or the same client, will meet again for ever.
+_REFUSED: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes",
+    KafkaError.INVALID_RECORD: "see what the topic demands of a record",
+    KafkaError.INVALID_TIMESTAMP: "raise message.timestamp.before.max.ms of the topic",
+    KafkaError.POLICY_VIOLATION: "see the broker's policy",
+}
+_GONE: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.INCONSISTENT_TOPIC_ID,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's local codes are spelt so
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - likewise
+}
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_UNFIT: Final = (
+    ("ssl.key.", "correct ssl.key.location; of an encrypted key, ssl.key.password"),
+    ("ssl.certificate.", "correct ssl.certificate.location"),
+    ("ssl.ca.", "correct ssl.ca.location"),
+    ("", "correct the property: librdkafka's CONFIGURATION.md lists all"),
+)
+_NAMED: Final = 3
+_MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS}
+
+
+def failure(error: KafkaError, doing: str) -> WalstreamError:
+    """Turn a Kafka error into one of ours: code, subject, the next command."""
+    text = f"{doing}: {error.str()} ({error.name()})"
+    code = error.code()
+    if code in _REFUSED:
+        return RecordRefused(text, hint=f"{_REFUSED[code]}, then: walstream run")
+    if code in _GONE:
+        return TopicLost(
+            text, hint="create the topic (or set create_topics), then: walstream run"
+        )
+    if code in LOGIN:
+        return LoginRefused(text, hint=f"{outage(error).hint}; then: walstream run")
+    if code in _DENIED:
+        return PermissionLacking(
+            text, hint="grant the right to the producer's user, then: walstream run"
+        )
+    return Transient(text, hint="walstream tries again by itself")
+
+
+def creation_error(name: str, error: KafkaException) -> WalstreamError:
+    """Say why a topic cannot be created."""
+    if error.args[0].code() in _MISCONFIGURED:
+        return ConfigError(
+            f"creating topic {name!r}: {error.args[0].str()}",
+            hint="correct topic_config, topic_partitions or topic_replication",
+        )
+    return failure(error.args[0], f"creating topic {name!r}")
+
+
+def topic_lost(name: str, what: str) -> WalstreamError:
+    """Make the error of a topic whose records are gone."""
+    return TopicLost(
+        f"topic {name!r} {what}: what was delivered to it before is gone",
+        hint="see that readers know; walstream run goes on with the new topic",
+    )
+
+
+def topics_missing(names: Sequence[str]) -> WalstreamError:
+    """Make the error of topics that are not there, and are not ours to create."""
+    if len(names) == 1:
+        what, them = f"topic {names[0]!r} does not exist", "it"
+    else:
+        said = ", ".join(map(repr, names[:_NAMED]))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        what, them = f"topics {said}{more} do not exist", "them"
+    return TopicMissing(
+        f"{what}, and create_topics is false",
+        hint=f"create {them}: walstream check prints the commands; or set"
+        " create_topics = true; then: walstream run",
+    )
+
+
+def unfit(
+    error: KafkaException, what: str, properties: Mapping[str, Any]
+) -> ConfigError:
+    """Make the error of properties with which librdkafka makes no client."""
+    text = error.args[0].str()
+    if (found := tls_files.flaw(properties, text)) is not None:
+        return ConfigError(f"{what}: {found.what}", hint=found.hint)
+    hint = next(hint for part, hint in _UNFIT if part in text)
+    return ConfigError(f"{what}: {text}", hint=hint)

@@ -1,0 +1,155 @@
+"""The last ops of topics: how far what readers can have seen goes.
+
+Read from each partition's end. What takes an offset and is no op (a transaction's
+marker, a tombstone, somebody else's record) needs a look further back, which is
+bounded, as is the time of it all.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from walstream.errors import WalstreamError
+from walstream.formats.op import decode
+from walstream.kafka.offsets import Bounds, Partition
+from walstream.kafka.topic_reader import Record, TopicReader
+from walstream.telemetry.json_types import ShownLsn
+
+_ANSWER_S: Final = 5.0  # for each question to the brokers
+_READ_S: Final = 5.0  # for all records
+_POLL_S: Final = 0.1
+_BACK: Final = (1, 16, 256)  # offsets before the end, tried one after the other
+_ORIGIN: Final = "walstream-source"
+
+
+@dataclass(frozen=True, slots=True)
+class LastOp:
+    """The op of the highest (lsn, seq_id) of those that stand last in partitions."""
+
+    lsn: ShownLsn
+    seq_id: int
+    topic: str
+    partition: int
+    offset: int
+    origin: str  # "system_identifier/database/epoch"; "": most records do not say
+
+    def may_be_of(self, origin: str) -> bool:
+        return self.origin in {"", origin}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEnd:
+    """What one topic ends with."""
+
+    topic: str
+    partitions: int | None  # null: there is no such topic
+    last: LastOp | None
+    problem: str = ""  # why that is not known
+
+
+def topic_ends(
+    properties: Mapping[str, Any], topics: Iterable[str], origin: str
+) -> list[TopicEnd]:
+    """Look at the ends of these topics; what says another origin comes last.
+
+    Raises a WalstreamError where no broker answers.
+    """
+    wanted = sorted(topics)
+    with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
+        existing = reader.topics()
+        bounds = reader.bounds(topic for topic in wanted if topic in existing)
+    found, unread = _read(properties, bounds)
+    return [
+        TopicEnd(
+            topic,
+            existing.get(topic),
+            _highest((op for op in found.values() if op.topic == topic), origin),
+            _problem(topic, existing, unread),
+        )
+        for topic in wanted
+    ]
+
+
+def highest(ends: Iterable[TopicEnd], origin: str) -> LastOp | None:
+    """Find the op that goes furthest, of those that may be of `origin`."""
+    ours = (end.last for end in ends if end.last and end.last.may_be_of(origin))
+    return max(ours, key=lambda op: (op.lsn, op.seq_id), default=None)
+
+
+def _problem(
+    topic: str, existing: Mapping[str, int], unread: Mapping[Partition, str]
+) -> str:
+    if topic not in existing:
+        return "there is no such topic"
+    problems = [what for partition, what in unread.items() if partition.topic == topic]
+    return problems[0] if problems else ""
+
+
+def _highest(ops: Iterable[LastOp], origin: str) -> LastOp | None:
+    return max(
+        ops, key=lambda op: (op.may_be_of(origin), op.lsn, op.seq_id), default=None
+    )
+
+
+def _read(
+    properties: Mapping[str, Any], bounds: Mapping[Partition, Bounds]
+) -> tuple[dict[Partition, LastOp], dict[Partition, str]]:
+    """Read the last op of each partition; say why where none was found."""
+    deadline = time.monotonic() + _READ_S
+    found: dict[Partition, LastOp] = {}
+    left = {one: where for one, where in bounds.items() if where.first < where.end}
+    for back in _BACK:
+        if not left:
+            break
+        starts = {
+            one: max(where.first, where.end - back) for one, where in left.items()
+        }
+        # a reader of its own: one that went back knows its old place for a while
+        with TopicReader(properties, timeout_s=_ANSWER_S) as reader:
+            reader.assign(starts)
+            problem = _read_on(reader, left, found, deadline)
+        if problem:
+            return found, dict.fromkeys(left.keys() - found.keys(), problem)
+        left = {
+            one: where
+            for one, where in left.items()
+            if one not in found and starts[one] > where.first
+        }
+    return found, dict.fromkeys(left, f"no op among the last {_BACK[-1]} offsets")
+
+
+def _read_on(
+    reader: TopicReader,
+    bounds: Mapping[Partition, Bounds],
+    found: dict[Partition, LastOp],
+    deadline: float,
+) -> str:
+    """Read to the ends; say what kept from it."""
+    while not reader.reached(bounds):
+        if time.monotonic() > deadline:
+            return f"its end could not be read within {_READ_S:.0f} s"
+        try:
+            records = reader.poll(_POLL_S)
+        except WalstreamError as error:
+            return str(error.args[0])
+        for record in records:
+            if (op := _op(record)) is not None:
+                found[Partition(record.topic, record.partition)] = op
+    return ""
+
+
+def _op(record: Record) -> LastOp | None:
+    try:
+        op = decode(record.value or b"")
+    except WalstreamError:
+        return None
+    origin = next((text for name, text in record.headers if name == _ORIGIN), b"")
+    return LastOp(
+        op.lsn,
+        op.seq_id,
+        record.topic,
+        record.partition,
+        record.offset,
+        (origin or b"").decode("utf-8", "replace"),
+    )

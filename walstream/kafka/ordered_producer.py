@@ -1,0 +1,338 @@
+"""The outbox: records into one producer, in order, each delivery accounted for.
+
+After the first failed delivery nothing more is produced: the producer is purged and
+closed, and the stream starts again from the position, so that no record is ever
+overtaken by one that came after it.
+"""
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from walstream.errors import WalstreamError
+from walstream.kafka.certificate import Look
+from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.errors import failure, unfit
+from walstream.kafka.oauth_token import prepared
+from walstream.kafka.warmup import acquaint
+from walstream.pipeline.counted import Counted
+from walstream.pipeline.outage import Outage
+from walstream.telemetry.fields import SINK
+from walstream.telemetry.meter import SinkMeter
+
+_LAST_WORDS_S: Final = 1.0
+_POLL_S: Final = 0.05
+_FLUSH_S: Final = 0.001
+Headers = list[tuple[str, str | bytes | None]]
+_log = structlog.get_logger()
+
+
+class _Trouble:
+    """Trouble that belongs to no record: each cause is said once, and its end."""
+
+    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._hearing = Hearing(Look(properties), self._say)
+        self.hear = self._hearing.hear
+
+    def _say(self) -> None:
+        event = "Kafka is in trouble: records wait"
+        self._hearing.log(event, **{SINK: self._sink})
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self._hearing)
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._hearing.outage
+
+    def end(self) -> None:
+        self._hearing.end()
+        _log.info("Kafka takes records again", **{SINK: self._sink})
+
+
+class _Alone:
+    """One large record: what follows waits until Kafka has it."""
+
+    def __init__(self, produce: Callable[[], bool]) -> None:
+        self._produce: Callable[[], bool] | None = produce
+        self.delivered = False
+
+    def attempt(self) -> bool:
+        """Produce it once; tell whether it is delivered."""
+        if self._produce is not None and self._produce():
+            self._produce = None  # holds the record, which the producer copied
+        return self.delivered
+
+
+class Outbox:
+    """One producer's life. A record that finds no room is held, and so is the next."""
+
+    def __init__(
+        self,
+        sink: str,
+        properties: Mapping[str, Any],
+        meter: SinkMeter | None = None,
+        *,
+        hurries: bool = False,
+    ) -> None:
+        """Count the records that Kafka takes in `meter`.
+
+        One that `hurries` sends what it has when no more comes, or none has room,
+        whatever linger.ms is.
+        """
+        self._trouble = _Trouble(sink, properties)
+        self._meter = meter or SinkMeter()
+        self._meter.counts_records = True
+        try:
+            self._producer = Producer(
+                {**prepared(properties), "error_cb": self._trouble.hear},
+                logger=logging.getLogger("librdkafka"),
+            )
+        except KafkaException as error:
+            raise unfit(error, f"sinks.{sink}.producer", properties) from error
+        self._produce = self._producer.produce
+        self._held: deque[Callable[[], bool]] = deque()
+        self._failure: WalstreamError | None = None
+        self._counted: Counted | None = None  # what the callback counts in
+        self._callback: Any = None
+        self._hurries = hurries
+        self._fresh = False
+        self._asked = False
+
+    def acquaint(self, topic: str) -> None:
+        """Be ready to send soon: before the first record of any topic comes."""
+        if not self._asked:
+            self._asked = True
+            acquaint(self._producer, topic)
+
+    @property
+    def in_flight(self) -> int:
+        """Records, and the producer's own requests, under way."""
+        return len(self._producer)
+
+    @property
+    def unreachable(self) -> bool:
+        """Tell whether Kafka was in trouble when it was last heard of."""
+        return self._trouble.is_on
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as it is known."""
+        return self._trouble.outage
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether the last record was taken, and none has failed."""
+        return not self._held and self._failure is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether anything was put since the last look, or is held."""
+        return self._fresh or bool(self._held)
+
+    def serve(self, *, busy: bool = False) -> bool:
+        """Hear of deliveries, send what is held; tell whether there is room.
+
+        While others are `busy` with the same stream, only what has no room hurries.
+        Raises what stops this producer for good.
+        """
+        quiet = not (busy or self.is_busy)
+        self._fresh = False
+        waits = self._held or (quiet and len(self._producer))
+        if waits and self._hurries and not self._trouble.is_on:
+            self._flush()
+        else:
+            self._poll(0)
+        if self._failure is not None:
+            raise self._failure
+        return self._send_held()
+
+    def _send_held(self) -> bool:
+        """Send what is held, up to what is refused; tell whether there is room."""
+        while self._held:
+            try:
+                if not self._held[0]():
+                    return False
+            except WalstreamError as error:
+                self.fail(error)
+            if self._failure is not None:
+                raise self._failure
+            self._held.popleft()
+        return True
+
+    def _poll(self, wait_s: float) -> None:
+        """Serve the callbacks. A producer that gives up raises through them."""
+        try:
+            self._producer.poll(wait_s)
+        except KafkaException as error:
+            self.fail(failure(error.args[0], "the producer gave up"))
+            self._hear_why()
+
+    def _flush(self) -> None:
+        """Send now what waits for others: none came, or there is no room for more."""
+        try:
+            self._producer.flush(_FLUSH_S)
+        except KafkaException as error:
+            self.fail(failure(error.args[0], "the producer gave up"))
+            self._hear_why()
+
+    def _hear_why(self) -> None:
+        """Take the last deliveries in: their errors tell the cause."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while len(self._producer) and time.monotonic() < deadline:
+            with contextlib.suppress(KafkaException):  # it says so again
+                self._producer.poll(_POLL_S)
+
+    def hold(self, attempt: Callable[[], bool]) -> None:
+        """Try this again at each `serve`, in turn, until it returns True."""
+        self._held.append(attempt)
+
+    def put(  # noqa: PLR0913, PLR0917 - a record without an object for each row
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp_ms: int,
+        transaction: Counted,
+        headers: Headers | None = None,
+    ) -> None:
+        """Produce one record, now or in its turn; count it in its transaction.
+
+        Behind one that failed it is counted, and stays so: it comes again.
+        """
+        if self._failure is not None:
+            transaction.undelivered += 1
+            return
+        if self._counted is not transaction:
+            self._counted = transaction
+            self._callback = partial(self._report, transaction)
+        callback = self._callback
+        self._fresh = True
+        transaction.undelivered += 1
+        if headers is None and not self._held:
+            try:
+                # by position: keywords cost a third of the call
+                self._produce(
+                    topic, value, key, partition, callback, None, timestamp_ms
+                )
+            except (BufferError, KafkaException):
+                pass  # the careful way tells which
+            else:
+                return
+        attempt = partial(
+            self._attempt, topic, value, key, partition, callback, timestamp_ms, headers
+        )
+        if self._held or not attempt():
+            self._held.append(attempt)
+
+    def put_alone(  # noqa: PLR0913, PLR0917 - likewise
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp_ms: int,
+        transaction: Counted,
+        headers: Headers | None = None,
+    ) -> None:
+        """Produce one large record at a later `serve`, when its caller let go of it.
+
+        Until it is delivered there is no room: its copies are not there twice.
+        """
+        transaction.undelivered += 1
+        if self._failure is not None:
+            return
+        self._fresh = True
+        alone: list[_Alone] = []
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            alone[0].delivered = True
+            self._report(transaction, error, message)
+
+        produce = partial(
+            self._attempt, topic, value, key, partition, report, timestamp_ms, headers
+        )
+        alone.append(_Alone(produce))
+        self._held.append(alone[0].attempt)
+
+    def _attempt(  # noqa: PLR0913, PLR0917 - as the producer takes them
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        callback: Callable[..., None],
+        timestamp_ms: int,
+        headers: Headers | None,
+    ) -> bool:
+        """Give one record to the producer; False when its queue is full."""
+        try:
+            self._produce(
+                topic,
+                value,
+                key,
+                partition,
+                callback,
+                timestamp=timestamp_ms,
+                headers=headers or [],
+            )
+        except BufferError:
+            return False
+        except KafkaException as error:
+            self.fail(failure(error.args[0], f"producing to {topic!r}"))
+        return True
+
+    def _report(
+        self, transaction: Counted, error: KafkaError | None, message: Message
+    ) -> None:
+        """Count one delivery. Called by the producer: must not raise."""
+        if error is None:
+            transaction.undelivered -= 1
+            self._meter.records += 1
+            if self._trouble.is_on:
+                self._trouble.end()
+        else:
+            where = f"{message.topic()!r} partition {message.partition()}"
+            if self._failure is None:
+                self._producer.purge()  # what is behind it is not to be taken
+            self.fail(failure(error, f"delivering to {where}"))
+
+    def answers(self) -> None:
+        """Hear that Kafka is not in trouble any more."""
+        self._trouble.end()
+
+    def fail(self, error: WalstreamError) -> None:
+        """Remember what stops this producer: a lasting cause before a passing one."""
+        if self._failure is None or (self._failure.retryable and not error.retryable):
+            self._failure = error
+
+    def close(self, wait_s: float) -> None:
+        """Wait so long for what is in flight, unless some failed; then give it up."""
+        deadline = time.monotonic() + wait_s
+        while self.lets_wait and time.monotonic() < deadline:
+            self._poll(_POLL_S)
+        self._producer.purge()
+        self._poll(0)
+        # nothing leads back here any more: the producer's threads end with this object
+        self._callback = None
+        self._held.clear()
+
+    @property
+    def lets_wait(self) -> bool:
+        """Tell whether something is in flight that may well arrive."""
+        going = self._failure is None and not self._trouble.is_on
+        return going and len(self._producer) > 0
+
+    def wait(self, wait_s: float) -> None:
+        """Hear of deliveries, at most so long."""
+        self._poll(wait_s)

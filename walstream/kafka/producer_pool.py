@@ -1,0 +1,99 @@
+"""A sink's producers: one, or for many topics several, each with its share of them.
+
+librdkafka looks a topic up among all that a producer has, one by one: with 1,000 that
+costs six times what the rest of a record costs. All records of a topic go through one
+producer, so that none is overtaken.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from walstream.errors import WalstreamError
+from walstream.kafka.ordered_producer import Outbox
+from walstream.pipeline.outage import Outage
+
+_POLL_S: Final = 0.05
+_TOPICS_EACH: Final = 200
+_MOST: Final = 16  # each has its threads, and a connection to every broker
+
+
+def parts_for(topics: int) -> int:
+    """Tell how many producers serve that many topics."""
+    return max(1, min(_MOST, -(-topics // _TOPICS_EACH)))
+
+
+class Outboxes:
+    """As many as `parts`; a topic stays with the one that it got at first."""
+
+    def __init__(self, parts: int, make: Callable[[], Outbox]) -> None:
+        """Make all of them."""
+        self._all = [make() for _ in range(parts)]
+        self._of: dict[str, Outbox] = {}  # by topic
+
+    def acquaint(self, topic: str) -> None:
+        """Let each be ready to send before its first record comes; waits for none."""
+        for one in self._all:
+            one.acquaint(topic)
+
+    def of(self, topic: str) -> Outbox:
+        """Give the outbox of a topic's records."""
+        found = self._of.get(topic)
+        if found is None:
+            found = self._of[topic] = self._all[len(self._of) % len(self._all)]
+        return found
+
+    def serve(self) -> bool:
+        """Hear of deliveries, send what is held; tell whether all have room.
+
+        Raises what stops one of these producers for good.
+        """
+        room = True
+        busy = any([one.is_busy for one in self._all])  # noqa: C419 - compiled
+        for one in self._all:
+            if not one.serve(busy=busy):
+                room = False
+        return room
+
+    @property
+    def in_flight(self) -> int:
+        """Records, and the producers' own requests, under way."""
+        return sum([one.in_flight for one in self._all])
+
+    @property
+    def unreachable(self) -> bool:
+        """Tell whether Kafka was in trouble when one of them last heard of it."""
+        return any([one.unreachable for one in self._all])  # noqa: C419 - compiled
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as one of them knows."""
+        for one in self._all:
+            if (found := one.outage) is not None:
+                return found
+        return None
+
+    def answers(self) -> None:
+        """Hear that Kafka is not in trouble any more."""
+        for one in self._all:
+            if one.unreachable:
+                one.answers()
+
+    def fail(self, error: WalstreamError) -> None:
+        """Remember what stops these producers."""
+        self._all[0].fail(error)
+
+    def wait(self, wait_s: float) -> None:
+        """Wait so long for what is in flight in any of them."""
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            waited_for = [one for one in self._all if one.lets_wait]
+            if not waited_for:
+                break
+            for one in waited_for:
+                one.wait(_POLL_S / len(waited_for))
+
+    def close(self) -> None:
+        """Give up what is in flight."""
+        for one in self._all:
+            one.close(0.0)

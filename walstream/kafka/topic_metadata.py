@@ -1,0 +1,119 @@
+"""What topics are that are read: their partitions, and which topic it is."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka.admin import AdminClient
+
+from walstream.config.tls import Confined
+from walstream.errors import LoginRefused, PermissionLacking, Transient
+from walstream.kafka.advertised_listeners import Whereabouts
+from walstream.kafka.certificate import Look
+from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.errors import failure, unfit
+from walstream.kafka.oauth_token import prepared
+from walstream.kafka.producer_config import client_properties
+from walstream.pipeline.outage import Outage
+
+_TIMEOUT_S: Final = 10.0
+_MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
+NO_IDENTITY: Final = str(Uuid(0, 0))  # of a broker that gives topics none
+_LOGIN: Final = KafkaError._AUTHENTICATION  # noqa: SLF001 - librdkafka's own code
+
+
+class Described(NamedTuple):
+    partitions: int
+    identity: str  # the broker's id of this very topic
+
+
+class Describer:
+    """Asks about topics with a consumer's properties."""
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        confined: Confined | None = None,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._given = client_properties(given)
+        self._whereabouts = Whereabouts(self._given, confined)
+        self._servers = str(given.get("bootstrap.servers", ""))
+        self._timeout_s = timeout_s
+        self._refused: KafkaError | None = None
+        self._hearing = Hearing(Look(given))
+        self._admin: AdminClient | None = None
+
+    def look_around(self) -> None:
+        """See where the brokers are, before any client of theirs is made."""
+        try:
+            self._whereabouts.look(self._timeout_s)
+        except Transient as error:
+            raise self._away(Outage(str(error.args[0]), error.hint)) from error
+
+    def _connected(self) -> AdminClient:
+        if self._admin is None:
+            hearing: Any = {**self._given, "error_cb": self._hear}
+            try:
+                self._admin = AdminClient(
+                    prepared(hearing), logger=logging.getLogger("librdkafka")
+                )
+            except KafkaException as error:
+                raise unfit(error, "consumer properties", self._given) from error
+        return self._admin
+
+    def look(
+        self, names: Iterable[str], timeout_s: float | None = None
+    ) -> dict[str, Described]:
+        """Describe those of these topics that are there."""
+        timeout_s = timeout_s or self._timeout_s
+        self.look_around()
+        asked = self._connected().describe_topics(
+            TopicCollection(sorted(names)), request_timeout=timeout_s
+        )
+        found = {}
+        for name, answer in asked.items():
+            try:
+                topic = answer.result(timeout_s + 1)
+            except KafkaException as error:
+                if error.args[0].code() != _MISSING:
+                    raise self._failure(error.args[0], name) from error
+            except TimeoutError as error:
+                raise self._unanswered() from error
+            else:
+                found[name] = Described(len(topic.partitions), str(topic.topic_id))
+        return found
+
+    def _failure(self, error: KafkaError, name: str) -> Exception:
+        self._connected().poll(0)
+        found = failure(self._refused or error, f"looking at topic {name!r}")
+        if isinstance(found, LoginRefused):
+            return found
+        if isinstance(found, PermissionLacking):
+            found.hint = (
+                "allow DESCRIBE and READ on the topics, and READ on the group, to the"
+                " consumer's user; then: walstream run"
+            )
+            return found
+        return self._unanswered()
+
+    def _unanswered(self) -> Transient:
+        if (outage := self._hearing.outage) is not None:
+            return self._away(outage)
+        return Transient(
+            f"upstream Kafka at {self._servers} does not answer",
+            hint="see that the brokers run, and that this machine reaches them",
+        )
+
+    def _away(self, outage: Outage) -> Transient:
+        return Transient(
+            f"upstream Kafka at {self._servers} does not answer: {outage.why}",
+            hint=outage.hint,
+        )
+
+    def _hear(self, error: KafkaError) -> None:
+        self._hearing.hear(error)
+        if error.code() == _LOGIN:
+            self._refused = error

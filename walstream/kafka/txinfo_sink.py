@@ -1,0 +1,116 @@
+"""A Kafka sink that also says how many rows of which table each transaction has.
+
+The counts are known at its commit only: they go behind its records to a topic of their
+own, or into each of them, which then wait here for the commit. What a sink has no topic
+for is not counted, and neither is a Truncate, which has no rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from walstream.formats.placeholder import weight
+from walstream.formats.txinfo import RowCounts
+from walstream.kafka.sink import KafkaSink
+from walstream.kafka.target import Target
+from walstream.op import Kind, ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.records.encoding import Aim
+from walstream.records.key import KeyForm
+from walstream.records.router import Route
+
+_TABLE: Final = Table("", "txinfo", ("txinfo",))  # no table of any database
+_HELD_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Informs:
+    """Where a sink says it."""
+
+    topic: str = ""  # "": in the records themselves
+    max_rows: int = 10_000  # of a transaction whose records say it
+
+
+class InformingSink(KafkaSink):
+    """Hears by `Transaction.at_end` that a transaction is whole."""
+
+    def __init__(self, informs: Informs, *arguments: Any, **named: Any) -> None:
+        """All but `informs` is what a KafkaSink takes."""
+        super().__init__(*arguments, **named)
+        self._informs = informs
+        self._whose: Transaction | None = None
+        self._counts = RowCounts()
+        self._held: list[ReplicationOp] | None = None  # None: they are sent at once
+        self._held_bytes = 0
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Count an op of the stream; send it, or keep it until the commit."""
+        if op.snapshot:
+            return super().send(op, transaction)
+        if transaction is not self._whose:
+            self._begin(transaction)
+        rows = self._rows(op)
+        if not rows:
+            return super().send(op, transaction)  # dropped, as a rule: it need not wait
+        self._counts.add(op.table, rows)
+        if self._held is None:
+            return super().send(op, transaction)
+        self._held.append(op)
+        self._held_bytes += weight(op.old) + weight(op.new)
+        if self._counts.rows > self._informs.max_rows or self._held_bytes > _HELD_BYTES:
+            return self._let_go(transaction, b"")
+        return True
+
+    def _begin(self, transaction: Transaction) -> None:
+        self._whose = transaction
+        self._counts = RowCounts()
+        self._held = None if self._informs.topic else []
+        self._held_bytes = 0
+        transaction.at_end += (self._end,)
+
+    def _rows(self, op: ReplicationOp) -> int:
+        """Tell how many records it becomes that are of a row."""
+        if op.table not in self._targets:
+            self._aim(op.table)
+        if op.kind is Kind.TRUNCATE or self._targets.get(op.table) is None:
+            return 0
+        return 2 if op.key_changed and self._rules.split_key_updates else 1
+
+    def _let_go(self, transaction: Transaction, info: bytes) -> bool:
+        """Send what was kept, with what is said of all of it."""
+        held, self._held = self._held or (), None
+        room = True
+        for op in held:
+            room = super().send(replace(op, info=info) if info else op, transaction)
+        return room
+
+    def _end(self, transaction: Transaction) -> None:
+        self._whose = None
+        if self._held is not None:
+            self._let_go(transaction, self._counts.render())
+        elif self._informs.topic and self._counts.rows:
+            info = ReplicationOp(
+                Kind.INSERT,
+                _TABLE,
+                transaction.lsn,
+                0,
+                new=[self._counts.record(transaction.lsn).decode()],
+                commit_time=transaction.commit_time,
+            )
+            super().send(info, transaction)
+
+    def _aim(self, table: Table) -> Target | None:
+        if table is not _TABLE:
+            return super()._aim(table)
+        topic = self._informs.topic
+        key = KeyForm(lambda op: b"%d" % op.lsn, b"")
+        aim = Aim(Route(topic, key), _whole_record, truncates=False)
+        known = self._topics.known.get(topic)
+        outbox = self._outbox_of(topic)
+        made = Target(aim, known, outbox)
+        self._targets[table] = made
+        return made
+
+
+def _whole_record(op: ReplicationOp) -> bytes:
+    (text,) = op.new or ("",)
+    return str(text).encode()

@@ -1,0 +1,1 @@
+"""The loop from payload to delivery to confirmation, and its parts."""

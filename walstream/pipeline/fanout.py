@@ -1,0 +1,282 @@
+"""The lanes of one stream: a sink each, with a ledger of its own.
+
+Every op goes into every lane, and the slowest lane decides the position. A lane whose
+sink fails for good, or lags too long, leaves where others stay: until somebody else
+goes on from where it was, it holds the position. One may come where a transaction
+ended.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from walstream.errors import WalstreamError
+from walstream.lsn import Lsn
+from walstream.op import LargeOp, ReplicationOp, Table
+from walstream.pipeline.lag import Laggards, Sight
+from walstream.pipeline.ledger import Ledger, Shares, Transaction
+from walstream.pipeline.ports import Membership, Sink
+from walstream.pipeline.reattach import JoiningSink
+from walstream.records.large_op import plain, takes_large
+from walstream.telemetry.meter import Meter, SinkMeter, TableMeter
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+class Lane:
+    """One sink, and what of it is under way."""
+
+    __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
+
+    def __init__(self, sink: Sink, resume: Lsn, meter: SinkMeter) -> None:
+        self.sink = sink
+        self.meter = meter
+        self.ledger = Ledger(resume, self._delivered)
+        self.transaction: Transaction | None = None  # the open one
+        self.full = False  # had no room at some time since the last look
+        self.roomy = False  # had room at some time since then
+
+    def _delivered(self, transaction: Transaction) -> None:
+        # rows let in beside the stream are none of it: they count no ops
+        if transaction.ops and transaction.table is not None:
+            self.meter.deliver(
+                transaction.ops,
+                transaction.commit_time,
+                transaction.began,
+                transaction.table,
+            )
+
+    def sight(self) -> Sight:
+        """Tell how it was since the last look."""
+        resume = self.ledger.advance()
+        sight = Sight(resume, self.ledger.idle, self.full, self.roomy)
+        self.full = self.roomy = False
+        return sight
+
+
+class Lanes:
+    """All lanes of one stream; called by its loop alone, but for what is marked."""
+
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        resume: Lsn,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._meter = Meter()
+        self._lanes = [
+            Lane(sink, resume, self._meter.sink(sink.name)) for sink in sinks
+        ]
+        self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
+        self._membership: Membership | None = None
+        self._laggards = Laggards[Lane](0.0)
+        self._clock = clock
+        self._next_look = 0.0
+
+    def measure(self, meter: Meter) -> None:
+        """Count there what each sink takes and fails; before anything is sent."""
+        self._meter = meter
+        for lane in self._lanes:
+            lane.meter = meter.sink(lane.sink.name)
+
+    def share(self, membership: Membership, detach_after_s: float) -> None:
+        """Let sinks leave and come, as `membership` sees to."""
+        self._membership = membership
+        self._laggards = Laggards[Lane](detach_after_s)
+
+    @property
+    def sinks(self) -> list[Sink]:
+        """Those that are sent to; from any thread."""
+        return [lane.sink for lane in self._lanes]
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether every sink of the source is sent to, from one place on."""
+        joining = any(isinstance(lane.sink, JoiningSink) for lane in self._lanes)
+        return self._membership is None or (self._membership.whole and not joining)
+
+    # what the ledgers say
+
+    @property
+    def undelivered(self) -> int:
+        return sum(lane.ledger.undelivered for lane in self._lanes)
+
+    @property
+    def delivered_ops(self) -> int:
+        """Numbers of transactions that every lane delivered; from any thread."""
+        return min(lane.ledger.delivered_ops for lane in self._lanes)
+
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the oldest under way was committed, microseconds; from any thread."""
+        times = (lane.ledger.oldest_commit_time for lane in tuple(self._lanes))
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in flight, no transaction open. True only after `advance`."""
+        return all(lane.ledger.idle for lane in self._lanes)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(lane.sink.in_flight for lane in self._lanes)
+
+    def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
+        """Open the next transaction in every lane."""
+        began = time.perf_counter()
+        for lane in self._lanes:
+            lane.transaction = transaction = lane.ledger.begin(lsn, commit_time)
+            transaction.began = began
+        return Shares([lane.transaction for lane in self._lanes if lane.transaction])
+
+    def commit(
+        self, end_lsn: Lsn, ops: int = 0, table: TableMeter | None = None
+    ) -> None:
+        """Close the open transaction, whose last row is of `table`."""
+        for lane in self._lanes:
+            if lane.transaction is not None:
+                lane.transaction.table = table
+            try:
+                lane.ledger.commit(end_lsn, ops)  # a sink may send a last record
+            except WalstreamError as error:
+                self._fail(lane, error)
+            lane.transaction = None
+
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take the server's word that nothing for us lies below `wal_end`."""
+        for lane in self._lanes:
+            lane.ledger.keepalive(wal_end)
+
+    def advance(self) -> Lsn:
+        """Give the position: all below is delivered, or somebody else's to deliver."""
+        resume = min([lane.ledger.advance() for lane in self._lanes])
+        for held in self._leaving.values():
+            resume = min(resume, held)
+        return resume
+
+    @property
+    def leaving(self) -> bool:
+        """Tell whether the position waits for a sink that is on its way out.
+
+        The others may have been sent more.
+        """
+        return bool(self._leaving)
+
+    # what the sinks do
+
+    def ready(self) -> bool:
+        """Ask every sink for room: asking serves its delivery reports."""
+        room = True
+        for lane in self._lanes:
+            try:
+                has_room = lane.sink.ready()
+            except WalstreamError as error:
+                self._fail(lane, error)
+                continue
+            if has_room:
+                lane.roomy = True
+            else:
+                lane.full = True
+                room = False
+            if isinstance(lane.sink, JoiningSink) and lane.sink.joined:
+                lane.sink = lane.sink.sink
+        return room
+
+    def knows(self, table: Table) -> bool:
+        """Tell whether every sink knows where a table's ops go."""
+        # a list: each sink is asked, whatever another says
+        return all([lane.sink.knows(table) for lane in self._lanes])  # noqa: C419
+
+    def send(self, op: ReplicationOp) -> bool:
+        """Hand an op of the open transaction to every sink; False: no more for now."""
+        room = True
+        for lane in self._lanes:
+            try:
+                # there while a transaction is open, which is not asked for each row
+                if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
+                    room = False
+            except WalstreamError as error:
+                self._fail(lane, error)
+        return room
+
+    def send_large(self, op: LargeOp) -> bool:
+        """Hand over an op with stand-ins: to who knows none, with the texts."""
+        room = True
+        for lane in self._lanes:
+            given = op if takes_large(lane.sink) else plain(op)
+            try:
+                if not lane.sink.send(given, lane.transaction):  # type: ignore[arg-type]
+                    room = False
+            except WalstreamError as error:
+                self._fail(lane, error)
+        return room
+
+    def put(self, op: ReplicationOp) -> bool:
+        """Hand over a row that is none of the stream's: who refuses it stays."""
+        room = True
+        for lane in self._lanes:
+            if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
+                room = False
+        return room
+
+    # who leaves, who comes
+
+    def look(self, place: Lsn | None, ops: int) -> None:
+        """Forget who has left, let go who is late, let in who comes.
+
+        `place` is where a transaction ended, None while one is open; `ops` were read.
+        """
+        membership = self._membership
+        if membership is None:
+            return
+        for left in [one for one in self._leaving if membership.gone(one)]:
+            del self._leaving[left]
+        now = self._clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY_S
+        settled = _settled(self._lanes)
+        late = self._laggards.look(now, {lane: lane.sight() for lane in settled})
+        for lane, late_s in late.items():
+            if len(_settled(self._lanes)) > 1:
+                self._leave(lane, f"it is {late_s:.0f} s behind the others")
+        for lane in self._lanes:
+            if place is not None and isinstance(lane.sink, JoiningSink):
+                lane.sink.reach(place)
+        if place is not None and (sink := membership.arriving(place)) is not None:
+            lane = Lane(sink, place, self._meter.sink(sink.name))
+            lane.ledger.delivered_ops = ops
+            self._lanes = [*self._lanes, lane]
+
+    def _fail(self, lane: Lane, error: WalstreamError) -> None:
+        """Go on without it, where that can be; the list of lanes is another then."""
+        lane.meter.errors += 1
+        others = [one for one in self._lanes if one is not lane]
+        if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):
+            self._lanes = others
+            return
+        if self._membership is None or error.retryable or not _settled(others):
+            raise error
+        self._leave(lane, str(error.args[0]))
+
+    def _leave(self, lane: Lane, why: str) -> None:
+        if self._membership is None:
+            return
+        self._lanes = [one for one in self._lanes if one is not lane]
+        resume = lane.ledger.advance()
+        self._leaving[lane.sink] = resume
+        self._membership.release(lane.sink, resume, why)
+
+    def close(self) -> None:
+        """Let nobody come any more: who is coming stays where it is."""
+        self._lanes = [
+            lane
+            for lane in self._lanes
+            if not (isinstance(lane.sink, JoiningSink) and lane.sink.give_up(None))
+        ]
+        self._membership = None
+
+
+def _settled(lanes: Sequence[Lane]) -> list[Lane]:
+    """Give those that nobody else sends to, now or later."""
+    return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

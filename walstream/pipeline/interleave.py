@@ -1,0 +1,98 @@
+"""Rows that come in between two transactions of the stream, as one of their own.
+
+In the ledger they stand behind the transaction that ended, so that the position stays
+below until they are delivered. The stream goes on when all of them are sent.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from walstream.errors import HistoryError
+from walstream.lsn import Lsn
+from walstream.op import EPOCH_S, ReplicationOp
+from walstream.pipeline.fanout import Lanes
+from walstream.pipeline.ledger import Shares
+from walstream.pipeline.ports import Beside
+
+
+class Inset:
+    """What one pipeline lets in; without `beside`, nothing."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        beside: Beside | None,
+        admits: Callable[[Lsn], bool] = lambda _lsn: True,
+    ) -> None:
+        """`admits` tells whether sinks may be given what was committed by then."""
+        self._lanes = lanes
+        self._beside = beside
+        self._admits = admits
+        self._ops: deque[ReplicationOp] = deque()
+        self._transaction: Shares | None = None
+        self._place: Lsn = 0
+        self._due = False
+        self.moved = False  # was anything let in in this turn?
+        self.note: Callable[[ReplicationOp], None] | None = None  # of the ops to come
+
+    @property
+    def open(self) -> bool:
+        """Tell whether anybody gives rows."""
+        return self._beside is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether rows are left that found no room."""
+        return self._transaction is not None
+
+    def begin_turn(self, *, closed: bool) -> None:
+        """Let in once more, unless it is closed: nothing new begins in a drain."""
+        self._due = not closed
+        self.moved = False
+
+    def let_in(self, place: Lsn) -> bool:
+        """Send what may go in where a transaction ended; False: no more for now.
+
+        Once a turn: more would hold up the stream.
+        """
+        beside = self._beside
+        if beside is None or not self._due:
+            return True
+        self._due = False
+        if self._transaction is None:
+            self._ops.extend(beside.rows(place, self._lanes.knows))
+            self.note = beside.note
+            if not self._ops:
+                return True
+            now = int((time.time() - EPOCH_S) * 1_000_000)
+            self._transaction = self._lanes.begin(place - 1, now)
+            self._place = place
+        if not self._admits(self._place - 1):
+            return False
+        self.moved = True
+        return self._send(beside, self._transaction)
+
+    def _send(self, beside: Beside, transaction: Shares) -> bool:
+        room = True
+        try:
+            while self._ops and room:
+                room = self._lanes.put(self._ops.popleft())
+        except HistoryError as error:
+            self.abandon()
+            beside.refused(error)
+            return False
+        if not self._ops:
+            self._close()
+            beside.sent(transaction)
+        return room
+
+    def abandon(self) -> None:
+        """Send no more of it: whoever gave it counts it as not sent."""
+        if self._transaction is not None:
+            self._ops.clear()
+            self._close()
+
+    def _close(self) -> None:
+        self._lanes.commit(self._place)  # no ops of the stream
+        self._transaction = None

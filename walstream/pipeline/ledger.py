@@ -1,0 +1,140 @@
+"""Which LSN may be confirmed to PostgreSQL: pure, no clock, no I/O.
+
+Records of a transaction go to several partitions and are delivered in any order across
+them, so each transaction counts its own, and the front of the queue decides. Nothing
+but the end of a transaction delivered whole, or a keepalive seen while nothing is in
+flight and no transaction is open, ever moves the position.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from walstream.lsn import Lsn
+from walstream.pipeline.counted import Counted
+from walstream.telemetry.meter import TableMeter
+
+
+class Transaction(Counted):
+    """What is still under way of one transaction."""
+
+    __slots__ = ("at_end", "began", "commit_time", "end_lsn", "lsn", "ops", "table")
+
+    def __init__(self, lsn: Lsn, commit_time: int = 0) -> None:
+        super().__init__()
+        self.lsn = lsn
+        self.commit_time = commit_time  # microseconds since 2000-01-01 UTC
+        self.end_lsn: Lsn | None = None  # set by its commit
+        self.ops = 0  # set by its commit
+        self.table: TableMeter | None = None  # of its last row; set by its commit
+        self.began = 0.0  # by the clock of who measures it
+        # called at its commit, while records may still be added
+        self.at_end: tuple[Callable[[Transaction], None], ...] = ()
+
+
+class Shares:
+    """One transaction as several ledgers have it: delivered when all say so."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[Transaction]) -> None:
+        self._parts = parts
+
+    @property
+    def lsn(self) -> Lsn:
+        return self._parts[0].lsn
+
+    @property
+    def end_lsn(self) -> Lsn | None:
+        """Where it ends; None while it is open somewhere, or was left open."""
+        ends = [part.end_lsn for part in self._parts]
+        return None if None in ends else ends[0]
+
+    @property
+    def undelivered(self) -> int:
+        return sum(part.undelivered for part in self._parts)
+
+
+class Ledger:
+    """Transactions in commit order, and the position up to which all is delivered."""
+
+    def __init__(
+        self, resume: Lsn, hear: Callable[[Transaction], None] | None = None
+    ) -> None:
+        """`hear` is told of each transaction that is delivered whole."""
+        self._resume = resume
+        self._hear = hear
+        self._queue: deque[Transaction] = deque()
+        self.delivered_ops = 0  # of transactions delivered whole
+
+    @property
+    def in_transaction(self) -> bool:
+        """Tell whether a transaction is open: begun, its commit not yet read."""
+        return bool(self._queue) and self._queue[-1].end_lsn is None
+
+    @property
+    def undelivered(self) -> int:
+        """Records that would come again if walstream ended now."""
+        return sum(transaction.undelivered for transaction in self._queue)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing in flight, no transaction open. True only after `advance`."""
+        return not self._queue
+
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the first of those under way was committed; from any thread."""
+        try:
+            return self._queue[0].commit_time
+        except IndexError:
+            return None
+
+    def begin(self, lsn: Lsn, commit_time: int = 0) -> Transaction:
+        """Open the next transaction, of commit LSN `lsn`."""
+        transaction = Transaction(lsn, commit_time)
+        self._queue.append(transaction)
+        return transaction
+
+    def commit(self, end_lsn: Lsn, ops: int = 0) -> None:
+        """Close the open transaction: no more records will be added to it."""
+        transaction = self._queue[-1]
+        for hear in transaction.at_end:
+            hear(transaction)
+        transaction.end_lsn = end_lsn
+        transaction.ops = ops
+        if not transaction.undelivered and len(self._queue) > 1:
+            self._join_last()
+
+    def _join_last(self) -> None:
+        """Count the last one, of which nothing is under way, with the one before it.
+
+        While Kafka is away a stream may go on for hours with ops that go nowhere.
+        """
+        last = self._queue.pop()
+        before = self._queue[-1]
+        before.end_lsn = last.end_lsn
+        before.ops += last.ops
+        before.table = last.table or before.table
+
+    def keepalive(self, wal_end: Lsn) -> None:
+        """Take the server's word that nothing for us lies below `wal_end`.
+
+        Counts only while nothing is in flight and no transaction is open.
+        """
+        self.advance()
+        if not self._queue and wal_end > self._resume:
+            self._resume = wal_end
+
+    def advance(self) -> Lsn:
+        """Drop what is delivered whole; return the position to resume from."""
+        queue = self._queue
+        while queue:
+            front = queue[0]
+            if front.undelivered or front.end_lsn is None:
+                break
+            self._resume = front.end_lsn
+            self.delivered_ops += front.ops
+            queue.popleft()
+            if self._hear is not None:
+                self._hear(front)
+        return self._resume

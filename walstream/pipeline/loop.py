@@ -1,0 +1,353 @@
+"""The one loop: pull, assemble, route, encode, send, deliver, confirm.
+
+One thread serves receiving, producing, feedback and timers; nothing in it waits for a
+server. Order per transaction: delivered by every sink, then stored with fsync, then
+confirmed to PostgreSQL.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Final, cast
+
+from walstream.errors import WalstreamError
+from walstream.lsn import NEVER, Lsn
+from walstream.op import Kind, LargeOp, ReplicationOp
+from walstream.pipeline.assembler import Assembler
+from walstream.pipeline.checkpoint import Confirming, Keeping
+from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.fanout import Lanes
+from walstream.pipeline.interleave import Inset
+from walstream.pipeline.ledger import Shares
+from walstream.pipeline.pacing import Pace
+from walstream.pipeline.pgoutput import (
+    Begin,
+    Commit,
+    Relation,
+    RowMessage,
+    Truncate,
+    Type,
+    decode,
+)
+from walstream.pipeline.pgoutput import large_value as large_frames
+from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
+from walstream.pipeline.ports import Beside, Companion, Membership, Sink, Source
+from walstream.pipeline.shutdown import Stop, Waker
+from walstream.records import large_op
+from walstream.telemetry.meter import Meter
+
+_FRAMES_PER_TURN: Final = 500
+_WAL_DATA: Final = ord("w")
+_HEADER_SIZE: Final = 25  # 'w', start, end, clock
+_INSERT: Final = ord("I")
+_UPDATE: Final = ord("U")
+_DELETE: Final = ord("D")
+_KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
+_U64: Final = Struct("!Q").unpack_from
+_ROOM_S: Final = 0.01  # between two looks for room
+
+
+class Pipeline:
+    """One source's stream into its sinks, from one position on."""
+
+    def __init__(
+        self,
+        source: Source,
+        sinks: Sequence[Sink],
+        companion: Companion,
+        writer: PositionWriter,
+        confirming: Confirming,
+    ) -> None:
+        self._source = source
+        self._companion = companion
+        self._keeping = Keeping(writer, confirming, source)
+        resume = confirming.position.resume
+        self._lanes = Lanes(sinks, resume)
+        self._pace = Pace(source)
+        self._assembler = Assembler(resume)
+        self._transaction: Shares | None = None
+        self._frames: list[bytes] = []  # read together
+        self._done = 0  # how many of them were processed
+        self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
+        self._inset = Inset(self._lanes, None)
+        self._beside: Callable[[], Beside] | None = None  # while nothing is let in
+        self._place = resume  # up to where all was read, while no transaction is open
+        self._ops_read = 0  # of transactions read to their end
+        self._last_commit: Lsn = 0
+        self._xid = 0  # of the open transaction
+        self._until = NEVER
+        self._began = 0.0  # the open transaction, perf_counter
+        self.turned_at = time.monotonic()  # when the loop last went round
+        self.reached = False  # the LSN that `run` was to go up to
+
+    @property
+    def undelivered(self) -> int:
+        """Records that will come again if the pipeline ends now."""
+        return self._lanes.undelivered
+
+    @property
+    def confirmed(self) -> Lsn:
+        """The position that is stored, and confirmed but for what is retained."""
+        return self._keeping.confirmed
+
+    @property
+    def ops_read(self) -> int:
+        """Numbers given since the start, those of the open transaction included."""
+        return self._ops_read + (self._assembler.count if self._transaction else 0)
+
+    @property
+    def ops_delivered(self) -> int:
+        """Numbers of transactions that every sink delivered whole."""
+        return self._lanes.delivered_ops
+
+    @property
+    def leaving(self) -> bool:
+        """Tell whether some sinks may have been sent more than the position says."""
+        return self._lanes.leaving
+
+    @property
+    def oldest_commit_time(self) -> int | None:
+        """When the oldest transaction under way was committed; None: none is."""
+        return self._lanes.oldest_commit_time
+
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """Those that are sent to now; from any thread."""
+        return self._lanes.sinks
+
+    def let_in(self, beside: Callable[[], Beside]) -> None:
+        """Let rows in between transactions; before `run`.
+
+        Only while every sink takes them: else it is asked for anew when all are back.
+        """
+        self._beside = beside
+
+    def measure(self, meter: Meter) -> None:
+        """Count there; before `run`."""
+        self._assembler.measure(meter.tables)
+        self._lanes.measure(meter)
+
+    def share(self, membership: Membership, detach_after_s: float) -> None:
+        """Let sinks leave and come; before `run`."""
+        self._lanes.share(membership, detach_after_s)
+
+    def end_at(self, until: Lsn) -> None:
+        """End as `run` says of its `until`; from any thread."""
+        self._until = until
+
+    def run(self, stop: Stop, until: Lsn = NEVER) -> bool:
+        """Stream until `stop`, then drain; False: its deadline came first.
+
+        A drain reads the open transaction to its end, delivers, stores and confirms.
+        `until` ends it too, and then `reached` is set: every transaction with a commit
+        LSN below it was delivered, and none from it on was sent.
+        """
+        if until != NEVER:
+            self._until = until
+        self._keeping.begin()
+        while not (stop.requested or self.reached):
+            self._turn(stop.waker)
+        self._inset.abandon()
+        self._lanes.close()
+        while self._transaction is not None and not stop.expired:
+            self._turn(stop.waker, until_commit=True)
+        return self._transaction is None and self._drain(stop)
+
+    def _drain(self, stop: Stop) -> bool:
+        while not stop.expired:
+            self.turned_at = time.monotonic()
+            self._lanes.ready()
+            self._keeping.hurry()
+            self._advance()
+            if self._lanes.idle and self.confirmed >= self._lanes.advance():
+                return True
+            self._companion.tick(paused=True)
+            self._source.still_paused()
+            self._source.keep_alive()
+            self._rest(stop.waker, readable=False)
+        return False
+
+    def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
+        self.turned_at = time.monotonic()
+        room = self._lanes.ready()
+        if not until_commit:
+            self._look_at_lanes()
+        worked = room and self._work(until_commit=until_commit)
+        self._advance()
+        self._companion.tick(paused=not room)
+        self._source.keep_alive()
+        left = self._done < len(self._frames)
+        reading = room and not (left or self._ops or self._inset.waiting)
+        if not reading:
+            self._source.still_paused()
+        if worked:
+            self._pace.go_on(() if self._inset.moved else self._frames)
+        else:
+            self._rest(waker, readable=reading, room=room)
+
+    def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
+        due_s = self._keeping.due_s(self._lanes.advance())
+        self._pace.rest(
+            waker,
+            readable=readable,
+            in_flight=self._lanes.in_flight,
+            # what gives a sink room again wakes nobody
+            due_s=due_s if room else min(due_s, _ROOM_S),
+        )
+
+    def _look_at_lanes(self) -> None:
+        """Let sinks leave and come, and rows in while none is away."""
+        ended = None if self._transaction or self._inset.waiting else self._place
+        self._lanes.look(ended, self._ops_read)
+        if self._beside is not None and self._lanes.whole != self._inset.open:
+            self._inset.abandon()
+            beside = self._beside() if self._lanes.whole else None
+            self._inset = Inset(self._lanes, beside, self._keeping.admits)
+
+    def _work(self, *, until_commit: bool) -> bool:
+        """Process what is there, as far as the sinks have room; tell if any was."""
+        if not self._flush_ops():
+            return False
+        inset = self._inset
+        inset.begin_turn(closed=until_commit)
+        if self._transaction is None and not inset.let_in(self._place):
+            return inset.moved
+        worked = inset.moved
+        if self._done >= len(self._frames):
+            self._done = 0
+            self._frames = list(self._source.read(_FRAMES_PER_TURN))
+        frames = self._frames
+        while self._done < len(frames):
+            frame = frames[self._done]
+            if frame[0] == _WAL_DATA and _is_row(frame[_HEADER_SIZE]):
+                self._done += 1
+                if len(frame) == HEAD_SIZE:
+                    op = self._large_row(frame)
+                else:
+                    row = cast("RowMessage", decode(frame[_HEADER_SIZE:]))
+                    op = self._assembler.row(row, _U64(frame, 1)[0])
+                if not self._send(op):
+                    return True
+            elif self._process(frame):
+                self._done += 1
+                if (self._ops and not self._flush_ops()) or (
+                    self._transaction is None
+                    and (until_commit or not inset.let_in(self._place))
+                ):
+                    return True
+            else:
+                return worked
+            worked = True
+        return worked
+
+    def _large_row(self, frame: bytes) -> ReplicationOp:
+        row = large_frames.read(frame)
+        return large_op.made(self._assembler.row(row, _U64(frame, 1)[0]))
+
+    def _process(self, frame: bytes) -> bool:
+        """Take one CopyData frame that is no row; False: not now, again the same."""
+        if frame[0] != _WAL_DATA:
+            self._keepalive(frame)
+            return True
+        message = decode(frame[_HEADER_SIZE:])
+        match message:
+            case Begin():
+                if message.final_lsn >= self._until:
+                    self.reached = True
+                    return False
+                if not self._keeping.admits(message.final_lsn):
+                    return False
+                self._assembler.begin(message)
+                self._began = time.perf_counter()
+                begun = message.final_lsn, message.commit_time
+                self._transaction = self._lanes.begin(*begun)
+                self._keeping.note(*begun)
+                self._xid = message.xid
+            case Commit():
+                self._commit(message)
+            case Relation():
+                place = self._assembler.place
+                keys = self._companion.keys(message, self._xid, place)
+                if keys is None:
+                    return False
+                self._assembler.describe(message, keys)
+            case Truncate():
+                self._ops.extend(self._assembler.truncate(message, _U64(frame, 1)[0]))
+            case Type():
+                self._assembler.name_type(message)
+            case _:
+                pass  # Origin and logical messages carry no op
+        return True
+
+    def _commit(self, message: Commit) -> None:
+        """Close the open transaction."""
+        if self._transaction is None:
+            raise _outside("a commit")
+        count = self._assembler.count
+        self._ops_read += count
+        table = self._assembler.meter
+        if count:
+            table.seconds.observe(time.perf_counter() - self._began)
+        self._lanes.commit(message.end_lsn, count, table)
+        self._last_commit = self._place = message.end_lsn
+        self._transaction = None
+
+    def _keepalive(self, frame: bytes) -> None:
+        wal_end, _, reply = _KEEPALIVE(frame)
+        if self._transaction is None:
+            self._lanes.keepalive(wal_end)
+            self.reached = wal_end >= self._until
+            self._place = max(self._place, wal_end)
+        if reply:
+            self._source.keep_alive(now=True)
+
+    def _send(self, op: ReplicationOp) -> bool:
+        """Hand an op to every sink; False: no more for now."""
+        if self._transaction is None:
+            raise _outside(f"a row of {op.table.full_name!r}")
+        if (
+            op.absent
+            # a row filter makes an insert of an update that it lets in
+            and (op.key_changed or op.kind is Kind.INSERT)
+            and not self._companion.complete(op)
+        ):
+            self._ops.append(op)
+            return False
+        if type(op) is LargeOp:
+            return self._send_large(op)
+        if self._inset.note is not None:
+            self._inset.note(op)
+        return self._lanes.send(op)
+
+    def _send_large(self, op: LargeOp) -> bool:
+        if self._inset.note is not None:
+            # where values are missing, the others may be wanted
+            self._inset.note(large_op.plain(op) if op.absent else op)
+        return self._lanes.send_large(op)
+
+    def _flush_ops(self) -> bool:
+        """Send ops that had to wait; False: some still have to."""
+        while self._ops:
+            op = self._ops.popleft()
+            waiting = len(self._ops)
+            if not self._send(op):
+                if len(self._ops) > waiting:
+                    self._ops.rotate(1)  # it waits on, in front
+                return False
+        return True
+
+    def _advance(self) -> None:
+        """Store how far all is delivered, confirm what is stored."""
+        self._keeping.advance(self._lanes.advance(), self._last_commit)
+
+
+def _is_row(tag: int) -> bool:
+    return tag == _INSERT or tag == _UPDATE or tag == _DELETE  # noqa: PLR1714 - no set
+
+
+def _outside(what: str) -> WalstreamError:
+    return WalstreamError(
+        f"{what} came outside of a transaction",
+        hint="nothing was confirmed; report this with the server's version",
+    )

@@ -1,0 +1,101 @@
+"""What old rows carry: of a table, and of the leaves of a partition root.
+
+An UPDATE or DELETE logs the old row as the replica identity of the *leaf* says, and
+pgoutput sends it as the root's, marked as the root's identity says. The leaf's own
+Relation message comes behind the root's, before the leaf's first row and again after
+each change: so the stream itself tells what the old rows carry, as of each row.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from walstream.errors import RESET, HistoryError, Repair
+from walstream.lsn import Lsn, show
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.records.key import THEN_RESET, identify_full
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A table, or a root's leaf, whose old rows lack what keys are made of."""
+
+    schema: str
+    name: str
+    lacking: tuple[str, ...]
+
+
+class Leaves:
+    """The leaves of partition roots, as one connection described them last."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, dict[int, Relation]] = {}  # by root, then by leaf
+
+    def meet(self, root: int, leaf: Relation) -> None:
+        """Hear that rows of this root come from this leaf."""
+        self._of.setdefault(root, {})[leaf.oid] = leaf
+
+    def whole(self, oid: int) -> bool:
+        """Tell whether an old row that is marked whole is: a null in it is one."""
+        leaves = self._of.get(oid, {}).values()
+        return all(leaf.replica_identity == "f" for leaf in leaves)
+
+    def fuller(self, oid: int) -> bool:
+        """Tell whether an old row may carry more than its root's key."""
+        leaves = self._of.get(oid, {}).values()
+        return any(leaf.replica_identity == "f" for leaf in leaves)
+
+    def blind(
+        self, relation: Relation, needed: Sequence[str], key: Collection[str]
+    ) -> Iterator[Blind]:
+        """Name who logs old rows without all that is needed.
+
+        `key` is the relation's own, which a root's message may not mark.
+        """
+        for one in (relation, *self._of.get(relation.oid, {}).values()):
+            carried = {column.name for column in one.columns if column.is_key}
+            if one is relation:
+                carried.update(key)
+            lacking = tuple(name for name in needed if name not in carried)
+            # without any identity there are no updates: PostgreSQL refuses them
+            if carried and lacking:
+                yield Blind(one.namespace, one.name, lacking)
+
+
+def unidentified(
+    op: str, table: Relation, blind: Sequence[Blind], column: str | None
+) -> HistoryError:
+    """Make the error of an op whose old row lacks a column of its key.
+
+    `column` was not sent; None: no old row was, and whether the key changed is open.
+    """
+    found = blind or (Blind(table.namespace, table.name, (column or "",)),)
+    lacking = sorted({name for one in found for name in one.lacking})
+    whose = ", ".join(f"{one.schema}.{one.name}" for one in found)
+    what = (
+        f"column {column!r} of its key was not sent"
+        if column is not None
+        else f"whether it changed {lacking} was not sent"
+    )
+    return HistoryError(
+        f"table '{table.namespace}.{table.name}', {op}: {what}, since the REPLICA"
+        f" IDENTITY of {whose} does not hold {lacking}",
+        hint="run the SQL; what was written before it cannot be told any more, so then"
+        " begin anew, with a backfill",
+        repair=Repair(
+            sql="\n".join(identify_full(one.schema, one.name) for one in found),
+            then=THEN_RESET,
+        ),
+    )
+
+
+def unknown_key(table: Relation, lsn: Lsn) -> HistoryError:
+    """Make the error of a table whose primary key of then nobody knows."""
+    columns = ", ".join(column.name for column in table.columns)
+    return HistoryError(
+        f"table '{table.namespace}.{table.name}', a row at {show(lsn)}: its primary key"
+        " was renamed or replaced more than once since walstream last looked, and under"
+        " REPLICA IDENTITY FULL the stream does not tell it",
+        hint=f"the row's columns are {columns}: name the key's columns so again until"
+        " walstream has passed; or begin anew, with a backfill",
+        repair=RESET,
+    )

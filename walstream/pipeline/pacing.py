@@ -1,0 +1,72 @@
+"""The pace of one stream's loop: when it rests, for how long, and what wakes it."""
+
+import select
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from walstream.pipeline.shutdown import Waker
+
+IDLE_S: Final = 0.5
+_IN_FLIGHT_S: Final = 0.001
+_STUCK_S: Final = 0.05  # between two looks at a Kafka that delivers nothing
+_STUCK_AFTER_S: Final = 0.5
+_FEW: Final = 100  # frames: less than that is less than a turn costs
+_LITTLE: Final = 16 << 10  # bytes: more than that in few frames is a busy socket
+_GATHER_S: Final = 0.0005  # in which a busy server fills no socket's buffer
+
+
+class Readable(Protocol):
+    """What the loop reads from."""
+
+    def fileno(self) -> int: ...
+
+
+class Pace:
+    """Told of each turn whether it did anything."""
+
+    def __init__(self, source: Readable) -> None:
+        self._source = source
+        self._worked = False  # in the last turn
+        self._in_flight = 0
+        self._progress_at = 0.0
+
+    def go_on(self, frames: Sequence[bytes]) -> None:
+        """End a turn that took these frames, and has more to do.
+
+        A server sends each frame by itself. Who answers each at once does a whole turn
+        for it, and takes the CPU from the server: so where few came twice in a row,
+        they may gather first. The first ones after a silence never wait.
+        """
+        if self._worked and 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE:
+            time.sleep(_GATHER_S)
+        self._worked = True
+
+    def rest(
+        self, waker: Waker, *, readable: bool, in_flight: int, due_s: float
+    ) -> None:
+        """End a turn that found nothing to do: sleep until there may be something.
+
+        The first in a row goes round once more: sinks send at once what they have,
+        when they see that nothing else came.
+        """
+        if self._worked:
+            self._worked = False
+            return
+        timeout_s = self._look_s(in_flight) if in_flight else min(IDLE_S, due_s)
+        waiting = select.poll()  # not select: it ends at descriptor 1023
+        waiting.register(waker, select.POLLIN)
+        if readable:
+            waiting.register(self._source, select.POLLIN)
+        for descriptor, _ in waiting.poll(timeout_s * 1000):
+            if descriptor == waker.fileno():
+                waker.rest()
+
+    def _look_s(self, in_flight: int) -> float:
+        """Look often while deliveries come in, seldom while Kafka is stuck."""
+        now = time.monotonic()
+        if in_flight != self._in_flight:
+            self._in_flight = in_flight
+            self._progress_at = now
+        stuck = now - self._progress_at > _STUCK_AFTER_S
+        return _STUCK_S if stuck else _IN_FLIGHT_S

@@ -1,0 +1,115 @@
+"""A sink that comes back to its source's stream: it is held until its other one ended.
+
+What is sent meanwhile is kept. Then everything that the other one did not deliver goes
+out, in order; the rest is dropped. Nothing is delivered twice, and nobody waits, unless
+more is kept than fits.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from walstream.errors import WalstreamError
+from walstream.formats.placeholder import weight
+from walstream.lsn import Lsn
+from walstream.op import ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ports import Sink
+from walstream.records.large_op import takes_large
+
+_MOST_HELD: Final = 20_000  # ops
+_MOST_CHARACTERS: Final = 64 << 20  # of their values
+
+
+class JoiningSink:
+    """Stands for a sink until that may be sent to."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        ended: Callable[[], Lsn | None],
+        given_up: Callable[[WalstreamError | None], bool],
+    ) -> None:
+        """Ask `ended` for the LSN below which the other one delivered all.
+
+        It raises what keeps that from happening. `given_up` hears why the sink will not
+        join; False: it is too late, nobody else sends to it any more.
+        """
+        self.sink = sink
+        self._ended = ended
+        self._given_up = given_up
+        self._held: deque[tuple[ReplicationOp, Transaction]] = deque()
+        self._characters = 0
+        self._place: Lsn | None = None  # what `ended` gave
+        self._passed = False  # is the stream there by now?
+        self.joined = False  # nothing is held or dropped any more: send to `sink`
+
+    @property
+    def name(self) -> str:
+        return self.sink.name
+
+    @property
+    def takes_large(self) -> bool:
+        return takes_large(self.sink)
+
+    @property
+    def in_flight(self) -> int:
+        return self.sink.in_flight + len(self._held)
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._held) < _MOST_HELD and self._characters < _MOST_CHARACTERS
+
+    def ready(self) -> bool:
+        """Join when the other one has ended; False: too much is held."""
+        has_room = self.sink.ready()
+        if self._place is None:
+            self._place = self._ended()
+        if self._place is None:
+            return self._has_room
+        while self._held and has_room:
+            op, transaction = self._held[0]
+            if transaction.lsn >= self._place:
+                has_room = self.sink.send(op, transaction)
+                self._passed = True
+            if transaction.end_lsn and not self._holds_more(transaction):
+                for hear in transaction.at_end:  # its commit was read before
+                    hear(transaction)
+            transaction.undelivered -= 1  # as held: what failed until here stays
+            self._held.popleft()
+        self.joined = self._passed and not self._held
+        return has_room and not self._held
+
+    def _holds_more(self, transaction: Transaction) -> bool:
+        """Tell whether another op of it stands behind the first."""
+        return len(self._held) > 1 and self._held[1][1] is transaction
+
+    def reach(self, place: Lsn) -> None:
+        """Hear that the stream is there: it may be behind where the other one ended."""
+        self._passed = self._passed or (
+            self._place is not None and place >= self._place
+        )
+
+    def knows(self, table: Table) -> bool:
+        return self.sink.knows(table)
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        """Keep it, which counts as under way; or drop it, when it was delivered."""
+        if self._place is not None and transaction.lsn < self._place:
+            return True
+        transaction.undelivered += 1
+        self._held.append((op, transaction))
+        self._characters += weight(op.old) + weight(op.new)
+        return self._has_room
+
+    def give_up(self, error: WalstreamError | None) -> bool:
+        """Send nothing of it: the other one goes on. False: it will not, it ended."""
+        if self._place is not None or not self._given_up(error):
+            return False
+        self.close()
+        return True
+
+    def close(self) -> None:
+        """Give up what is held and in flight."""
+        self._held.clear()
+        self.sink.close()

@@ -1,0 +1,176 @@
+"""Under which key and name a partition root's rows go out, as of each place: pure.
+
+pgoutput describes a root together with a leaf, when it has not described that leaf
+since it was changed. A root's new REPLICA IDENTITY, name or schema changes no leaf: the
+stream says nothing of it until some leaf is described, and that depends on where a
+connection began. So what was told is kept, and counts in every replay, whatever that
+one says.
+"""
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from walstream.lsn import Lsn
+from walstream.pipeline.pgoutput.messages import Relation
+
+Place = tuple[Lsn, int]
+"""A transaction's commit LSN, and how many numbers it has taken."""
+
+ROOTS: Final = "roots/"
+"""Before an oid: the document of a partition root's keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootKey:
+    """A root's replica identity, and its name, which decides the topic."""
+
+    columns: frozenset[str]  # empty under FULL: then it is the primary key
+    full: bool = False
+    schema: str = ""
+    table: str = ""  # empty: kept by a walstream that kept no names
+
+    @classmethod
+    def described(cls, relation: Relation) -> Self:
+        """Give what the stream says."""
+        full = relation.replica_identity == "f"
+        marked = (one.name for one in relation.columns if one.is_key)
+        columns = frozenset(() if full else marked)
+        return cls(columns, full, relation.namespace, relation.name)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def names(self) -> bool:
+        """Tell whether the name was kept."""
+        return bool(self.table)
+
+    def fits(self, columns: Sequence[str]) -> bool:
+        """Tell whether rows of these columns can have it."""
+        return self.columns <= set(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """From where on it counts."""
+
+    lsn: Lsn
+    seq_id: int
+    columns: tuple[str, ...]
+    full: bool
+    schema: str = ""
+    table: str = ""
+    later: bool = False  # there was an earlier one, which is forgotten
+
+    @property
+    def place(self) -> Place:
+        return self.lsn, self.seq_id
+
+    @property
+    def key(self) -> RootKey:
+        return RootKey(frozenset(self.columns), self.full, self.schema, self.table)
+
+
+class RootKeys:
+    """What is known of one root, oldest first."""
+
+    def __init__(self, known: Iterable[_Since] = ()) -> None:
+        self._known = list(known)
+
+    def at(self, place: Place) -> RootKey | None:
+        """Find what counts there; None: what the stream says does."""
+        at = self._index(place)
+        return self._known[at].key if at >= 0 else None
+
+    def _index(self, place: Place) -> int:
+        return bisect.bisect_right(self._known, place, key=lambda one: one.place) - 1
+
+    @property
+    def known(self) -> bool:
+        """Tell whether it was ever described."""
+        return bool(self._known)
+
+    def lacks(self, key: RootKey) -> bool:
+        """Tell whether what the catalog says is not what counts from now on."""
+        return bool(self._known) and self._usable(key) != self.newest
+
+    @property
+    def newest(self) -> RootKey:
+        return self._known[-1].key
+
+    def _usable(self, key: RootKey) -> RootKey:
+        """Take the name alone of a root without an identity.
+
+        pgoutput may mark an index that is not valid yet.
+        """
+        if key.full or key.columns:
+            return key
+        return replace(key, columns=self.newest.columns, full=self.newest.full)
+
+    def agrees(self, relation: Relation, place: Place) -> bool:
+        """Tell whether a description says there what is known."""
+        return self.at(place) == RootKey.described(relation)
+
+    def describe(self, relation: Relation, place: Place, unsent: Lsn) -> bool:
+        """Take a description; tell whether that is a change.
+
+        Below `unsent` rows may have gone out before, under what counts there: then what
+        the stream says counts from there on, unless a later one is known already.
+        """
+        key, now = RootKey.described(relation), self.at(place)
+        if key == now:
+            return False
+        columns = [column.name for column in relation.columns]
+        if now is None or place[0] >= unsent or not now.fits(columns):
+            self._insert(place, key)
+            return True
+        if self._index((unsent, 0)) != self._index(place):
+            return False
+        self._insert((unsent, 0), key)
+        return True
+
+    def look(self, key: RootKey, lsn: Lsn) -> bool:
+        """Take what the catalog says, beyond all that was sent; tell of a change."""
+        if not self.lacks(key):
+            return False
+        self._insert(max((lsn, 0), self._known[-1].place), self._usable(key))
+        return True
+
+    def _insert(self, place: Place, key: RootKey) -> None:
+        columns = tuple(sorted(key.columns))
+        fresh = _Since(*place, columns, key.full, key.schema, key.table)
+        at = self._index(place)
+        if at >= 0 and self._known[at].place == place:
+            self._known[at] = replace(fresh, later=self._known[at].later)
+        else:
+            self._known.insert(at + 1, fresh)
+
+    def forget_below(self, oldest: Lsn) -> None:
+        """Drop what no replay can need: none begins below `oldest`."""
+        at = self._index((oldest, 0))
+        if at > 0:
+            self._known = self._known[at:]
+            self._known[0] = replace(self._known[0], later=True)
+
+    @property
+    def known_from(self) -> Lsn:
+        """From which LSN on `at` is right; 0: from the first on."""
+        if not self._known or not self._known[0].later:
+            return 0
+        return self._known[0].lsn + bool(self._known[0].seq_id)
+
+    def boundaries(self) -> Iterable[Lsn]:
+        """List from which transactions on another one counts."""
+        return (one.lsn + bool(one.seq_id) for one in self._known)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(one) for one in self._known]
+
+    @classmethod
+    def from_json(cls, known: Iterable[dict[str, Any]]) -> Self:
+        return cls(
+            replace(_Since(**one), columns=tuple(one["columns"])) for one in known
+        )

@@ -1,0 +1,1 @@
+"""Sinks that wrap another sink, or stand in for one."""

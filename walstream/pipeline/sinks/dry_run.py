@@ -1,0 +1,113 @@
+"""The sinks `log` and `discard`: route and encode as the Kafka sink does, send nothing.
+
+So a configuration can be tried without a broker: whatever a table, a handler or a
+format would be refused for there is refused here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from walstream.lsn import show
+from walstream.op import Kind, ReplicationOp, Table, halves
+from walstream.pipeline.ledger import Transaction
+from walstream.records.encoding import MAX_TABLES, Aim, Aims, SinkRules
+from walstream.records.router import Router
+from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
+from walstream.telemetry.tally import Tally
+
+_log = structlog.get_logger()
+
+
+class DrySink:
+    """Takes every op at once; has nothing in flight."""
+
+    waiting = False
+    outage = None
+    handler_waits = False  # it has none
+    in_flight = 0
+
+    def __init__(
+        self, rules: SinkRules, router: Router, *, says: bool, values: bool = False
+    ) -> None:
+        """With `says` it logs a line an op; with `values` its record, too."""
+        self._rules = rules
+        self._router = router
+        self._aims = Aims(rules, router)
+        self._says = says
+        self._values = values
+        self._aimed: dict[Table, Aim | None] = {}
+
+    @property
+    def name(self) -> str:
+        return self._rules.name
+
+    @property
+    def tally(self) -> Tally:
+        return self._aims.tally
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        return {}
+
+    def ready(self) -> bool:
+        return True
+
+    def knows(self, table: Table) -> bool:
+        self._router.topic(table.schema, table.name)
+        return True
+
+    def send(self, op: ReplicationOp, _: Transaction) -> bool:
+        aim = self._aim(op.table)
+        if aim is None:
+            self._aims.drop(op.table)
+            return True
+        aim.meter.ops += 1
+        if op.kind is Kind.TRUNCATE:
+            if self._aims.sends_truncate(op, aim):
+                self._say(op, aim, aim.route.key.table_key, aim.encode(op))
+        elif op.key_changed and self._rules.split_key_updates:
+            aim.meter.ops += 1  # of two numbers
+            for half in halves(op):
+                self._say(half, aim, aim.route.key.render(half), aim.encode(half))
+        else:
+            self._say(op, aim, aim.route.key.render(op), aim.encode(op))
+        return True
+
+    def _aim(self, table: Table) -> Aim | None:
+        try:
+            return self._aimed[table]
+        except KeyError:
+            if len(self._aimed) >= MAX_TABLES:
+                self._aimed.clear()
+            self._aimed[table] = aim = self._aims.of(table)
+            return aim
+
+    def put(self, key: bytes, value: bytes, op: ReplicationOp, _: Transaction) -> None:
+        """Take a record that a handler made of an op."""
+        aim = self._aim(op.table)
+        if aim is None:
+            self._aims.drop(op.table)
+        else:
+            self._say(op, aim, key, value)
+
+    def _say(self, op: ReplicationOp, aim: Aim, key: bytes, value: bytes) -> None:
+        if not self._says:
+            return
+        said: dict[str, Any] = {
+            SINK: self.name,
+            TABLE: op.table.full_name,
+            "kind": op.kind.value.lower(),
+            LSN: show(op.lsn),
+            "seq_id": op.seq_id,
+            TOPIC: aim.route.topic,
+            "bytes": len(value),
+        }
+        if self._values:
+            said["key"] = key.decode(errors="replace")
+            said["value"] = value.decode(errors="replace")
+        _log.info("op", **said)
+
+    def close(self) -> None:
+        self._aims.tell()

@@ -1,0 +1,74 @@
+"""What stands in front of another sink, and passes on what it does not change."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from walstream.op import ReplicationOp, Table
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.outage import Outage
+from walstream.pipeline.ports import NamedSink
+from walstream.records.large_op import takes_large
+from walstream.telemetry.tally import Tally
+
+
+class FrontSink:
+    """Is what the other one is."""
+
+    def __init__(self, sink: NamedSink) -> None:
+        self._sink = sink
+
+    @property
+    def name(self) -> str:
+        return self._sink.name
+
+    @property
+    def takes_large(self) -> bool:
+        return takes_large(self._sink)
+
+    @property
+    def tally(self) -> Tally:
+        return self._sink.tally
+
+    @property
+    def topics(self) -> Mapping[str, Any]:
+        return self._sink.topics
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for its target."""
+        return self._sink.waiting
+
+    @property
+    def handler_waits(self) -> bool:
+        """Tell whether one of its handlers cannot go on."""
+        return self._sink.handler_waits
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._sink.outage
+
+    @property
+    def in_flight(self) -> int:
+        return self._sink.in_flight
+
+    def knows(self, table: Table) -> bool:
+        return self._sink.knows(table)
+
+    def ready(self) -> bool:
+        return self._sink.ready()
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        return self._sink.send(op, transaction)
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        """Send a finished record."""
+        self._sink.put(key, value, op, transaction)
+
+    def close(self) -> None:
+        self._sink.close()

@@ -1,0 +1,210 @@
+"""A sink behind handlers: what leaves them is what it is given.
+
+Ops are handled in batches, in order. A handler that cannot go on now has its whole
+batch come again later, of which nothing was sent; what comes after it waits, and so
+does the loop's reading.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+
+import structlog
+
+from walstream.errors import HistoryError, Transient
+from walstream.formats.placeholder import weight
+from walstream.lsn import show
+from walstream.op import ReplicationOp
+from walstream.pipeline.backoff import Backoff
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ports import NamedSink
+from walstream.pipeline.sinks.forwarding import FrontSink
+from walstream.records.handlers import Out, Record
+from walstream.records.handlers.chain import Chain, Unhandled
+from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
+
+_SAY_AGAIN_S: Final = 60.0
+_TURN_S: Final = 0.1  # the server has to hear of us meanwhile
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How many ops go through the handlers at once."""
+
+    rows: int = 500
+    size: int = 16 << 20  # characters of their values: more wait for no others
+    interval_s: float = 0.0  # how long the first may wait for others; 0: for its turn
+    stopping: Callable[[], bool] = lambda: False  # then none waits for others
+
+
+class _Waiting(NamedTuple):
+    op: ReplicationOp
+    transaction: Transaction
+    size: int
+
+
+class HandledSink(FrontSink):
+    """Stands in front of another sink."""
+
+    takes_large = False  # a handler gets whole texts
+
+    def __init__(
+        self,
+        sink: NamedSink,
+        chain: Chain,
+        batching: Batching | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(sink)
+        self._chain = chain
+        self._batching = batching or Batching()
+        self._clock = clock
+        self._batch: deque[_Waiting] = deque()
+        self._size = 0  # of all of it
+        self._handled: list[list[Out] | Unhandled] = []  # of the first of them
+        self._failing: ReplicationOp | None = None  # the one that was sent last
+        self._since = 0.0  # when the first of them came
+        self._again_at = 0.0  # when what a handler could not take is tried again
+        self._backoff = Backoff()
+        self._said: tuple[str, float] = ("", 0.0)
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for its target, or one of its handlers."""
+        return self._sink.waiting or self._again_at > 0
+
+    @property
+    def handler_waits(self) -> bool:
+        return self._again_at > 0
+
+    @property
+    def in_flight(self) -> int:
+        return self._sink.in_flight + len(self._batch)
+
+    def ready(self) -> bool:
+        if not self._sink.ready():
+            return False
+        if self._batch and self._due():
+            self._handle(self._clock() + _TURN_S)
+        return self._has_room
+
+    @property
+    def _has_room(self) -> bool:
+        return not (self._again_at or self._is_full)
+
+    @property
+    def _is_full(self) -> bool:
+        batching = self._batching
+        return len(self._batch) >= batching.rows or self._size >= batching.size
+
+    def _due(self) -> bool:
+        now = self._clock()
+        if self._again_at:
+            return now >= self._again_at
+        batching = self._batching
+        return (
+            self._is_full
+            or now - self._since >= batching.interval_s
+            or batching.stopping()
+        )
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        if not self._batch:
+            self._since = self._clock()
+        transaction.undelivered += 1
+        size = weight(op.old) + weight(op.new)
+        self._batch.append(_Waiting(op, transaction, size))
+        self._size += size
+        if op.snapshot and not self._again_at:
+            # at once: who lets rows in beside the stream hears here what refuses one
+            try:
+                self._handle()
+            except HistoryError:
+                if self._failing is op:
+                    raise
+                return False  # of another, which `ready` meets again
+        return self._has_room
+
+    def _handle(self, until: float = math.inf) -> None:
+        """Handle all that waits, or as much as can be; send it when all is handled.
+
+        The loop has other things to do: what is left at `until` is for its next turn.
+        """
+        handled = self._handled
+        try:
+            for waiting in islice(self._batch, len(handled), None):
+                try:
+                    handled.append(list(self._chain.handle(waiting.op)))
+                except Unhandled as error:
+                    handled.append(error)
+                if self._clock() >= until and len(handled) < len(self._batch):
+                    return
+        except Transient as error:
+            handled.clear()
+            self._wait(error)
+            return
+        if self._again_at:
+            _log.info("handlers go on", **{SINK: self.name})
+        self._again_at = 0.0
+        self._backoff.reset()
+        self._handled = []
+        for outs in handled:
+            self._pass_on(self._batch[0], outs)
+
+    def _pass_on(self, waiting: _Waiting, outs: list[Out] | Unhandled) -> None:
+        """Send what became of one; what is refused waits on, unless it is a row's."""
+        self._failing = waiting.op
+        try:
+            if isinstance(outs, Unhandled):
+                self._skip(waiting.op, outs)
+            else:
+                self._send(waiting, outs)
+        except HistoryError:
+            if waiting.op.snapshot:
+                self._forget(waiting)
+            raise
+        self._forget(waiting)
+
+    def _forget(self, waiting: _Waiting) -> None:
+        waiting.transaction.undelivered -= 1
+        self._batch.popleft()
+        self._size -= waiting.size
+
+    def _wait(self, error: Transient) -> None:
+        now = self._clock()
+        self._again_at = now + self._backoff.next()
+        said, at = self._said
+        if said != str(error.args[0]) or now - at > _SAY_AGAIN_S:
+            self._said = (str(error.args[0]), now)
+            _log.warning(
+                "a handler cannot go on: its ops wait",
+                **{SINK: self.name, ERROR: str(error.args[0])},
+            )
+
+    def _skip(self, op: ReplicationOp, error: Unhandled) -> None:
+        self.tally.failed[op.table.full_name] += 1
+        _log.error(
+            "op is skipped: a handler does not take it",
+            **{
+                SINK: self.name,
+                TABLE: op.table.full_name,
+                LSN: show(op.lsn),
+                ERROR: str(error.args[0]),
+            },
+            seq_id=op.seq_id,
+        )
+
+    def _send(self, waiting: _Waiting, outs: list[Out]) -> None:
+        if not outs:
+            self.tally.skipped[waiting.op.table.full_name] += 1
+        for out in outs:
+            if isinstance(out, Record):
+                self._sink.put(out.key, out.value, waiting.op, waiting.transaction)
+            else:
+                self._sink.send(out, waiting.transaction)

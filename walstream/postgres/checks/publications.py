@@ -1,0 +1,161 @@
+"""What the publications leave out, and what may not be put into them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from walstream.errors import PermissionLacking, Repair
+from walstream.finding import Finding, note, warning
+from walstream.postgres import privileges, publication, quoting, replica_identity
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.checks.context import Seen, statements
+from walstream.postgres.publication import Plan, Publication
+from walstream.postgres.start_table import Step
+from walstream.telemetry.human import few, tables
+
+_EXPECTED: Final = (publication.ALL_OPERATIONS, publication.INSERT_OPERATIONS)
+
+_FILTERS: Final = """
+SELECT p.pubname::text, n.nspname || '.' || c.relname,
+  r.prqual IS NOT NULL, r.prattrs IS NOT NULL
+FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = ANY (%s) AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)
+ORDER BY 1, 2
+"""
+
+
+def look(seen: Seen) -> Iterator[Finding]:
+    """Look at our publications as they are, and as `tables` wants them."""
+    for name, expected in zip(seen.capture.names, _EXPECTED, strict=True):
+        if made := seen.found.get(name):
+            yield from _operations(seen, made, expected)
+            yield from _roots(seen, made)
+    yield from _nothing(seen)
+    yield from _filters(seen)
+    if seen.source.tables and seen.step is not None:
+        yield from _rights(seen)
+
+
+def _nothing(seen: Seen) -> Iterator[Finding]:
+    made = seen.found.get(seen.capture.name)
+    if seen.source.tables or made is None or not made.empty:
+        return
+    yield warning(
+        "publication-empty",
+        f"publication {made.name}",
+        publication.EMPTY,
+        "add the tables that you want; or say in `tables` what to capture",
+        Repair(sql=publication.filling(made.name, seen.facts)),
+    )
+
+
+def _operations(seen: Seen, made: Publication, expected: str) -> Iterator[Finding]:
+    missing = [name for name in expected.split(", ") if name not in made.operations]
+    if not missing:
+        return
+    # or the application's updates would fail from then on
+    culprits = {
+        one.full_name: one
+        for table in seen.facts.values()
+        if made.holds(table) and table.persistence == "p"
+        for one in replica_identity.culprits(table, seen.facts).values()
+    }
+    alter = (
+        f"ALTER PUBLICATION {quoting.name(made.name)}"
+        f" SET (publish = {quoting.text(expected)});"
+    )
+    cures = sorted(replica_identity.cure(one) for one in culprits.values())
+    yield warning(
+        "publication-operations",
+        f"publication {made.name}",
+        f"does not publish {', '.join(missing)}",
+        "these changes are not in the stream, and Kafka misses them for good",
+        Repair(sql="\n".join([*cures, alter])),
+    )
+
+
+def _roots(seen: Seen, made: Publication) -> Iterator[Finding]:
+    roots = [
+        table.full_name
+        for table in seen.captured.values()
+        if table.kind == "p" and made.holds(table)
+    ]
+    if made.via_root or not roots or seen.wanted.publications is not None:
+        return
+    yield note(
+        "publication-root",
+        f"publication {made.name}",
+        f"publishes the partitions of {few(roots)}, not the tables themselves",
+        "each partition has a topic of its own; after the first start this cannot be"
+        " changed without a reset",
+        Repair(
+            sql=f"ALTER PUBLICATION {quoting.name(made.name)}"
+            " SET (publish_via_partition_root = true);"
+        ),
+    )
+
+
+def _filters(seen: Seen) -> Iterator[Finding]:
+    rows = seen.connection.execute(_FILTERS, (list(seen.found),)).fetchall()
+    for name, table, has_filter, has_columns in rows:
+        what = [
+            text
+            for text, there in (("a row filter", has_filter), ("columns", has_columns))
+            if there
+        ]
+        whole = [facts] if (facts := seen.facts.get(table)) else []
+        again = [
+            "BEGIN;",
+            publication.removal(name, whole),
+            publication.addition(name, whole),
+            "COMMIT;",
+        ]
+        yield warning(
+            "publication-filter",
+            f"table {table}",
+            f"publication {name!r} gives it {' and '.join(what)}",
+            "what is left out does not come to Kafka, and nobody can tell from there",
+            Repair(sql="\n".join(again) if whole else ""),
+        )
+
+
+def _rights(seen: Seen) -> Iterator[Finding]:
+    """Name tables that the role may not bring in: `run` goes on without them."""
+    may = privileges.look(seen.connection)
+    plan = publication.plan(seen.source.tables, seen.facts)
+    main, inserts = (seen.found.get(name) for name in seen.capture.names)
+    if main is None and privileges.missing_to_create(may, [], plan.identified):
+        return  # a stop, and said already with what cures both
+    if main is not None and not main.all_tables:
+        lacks = privileges.missing_to_extend(may, main, plan.identified)
+        if lacks is not None:
+            missing = [one for one in plan.identified if not main.holds(one)]
+            yield _not_added(lacks, missing)
+    yield from _insert_rights(seen, may, plan, inserts)
+
+
+def _insert_rights(
+    seen: Seen, may: privileges.Rights, plan: Plan, inserts: Publication | None
+) -> Iterator[Finding]:
+    lacks, missing = None, plan.insert_only
+    name = seen.capture.names[1]
+    if inserts is not None:
+        lacks = privileges.missing_to_extend(may, inserts, plan.insert_only)
+        missing = [one for one in plan.insert_only if not inserts.holds(one)]
+    elif seen.step is Step.CREATE and plan.insert_only:
+        create = publication.creation(
+            name, plan.insert_only, publication.INSERT_OPERATIONS
+        )
+        lacks = privileges.missing_to_create(may, [create], plan.insert_only)
+    if lacks is not None:
+        yield _not_added(lacks, missing)
+
+
+def _not_added(error: PermissionLacking, wanted: list[TableFacts]) -> Finding:
+    return warning(
+        "publication-right",
+        tables([table.full_name for table in wanted]),
+        str(error.args[0]),
+        "run goes on without what it may not publish",
+        statements(error.repair.sql.splitlines()),
+    )

@@ -1,0 +1,123 @@
+"""WAL that slots hold: ours, and those of others on the same server."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from walstream.errors import Repair
+from walstream.finding import Finding, note, warning
+from walstream.postgres import preflight, slot_inventory, spill
+from walstream.postgres.checks.context import Seen
+from walstream.postgres.slot_inventory import SlotFacts
+from walstream.telemetry.human import size
+
+_MIB: Final = 1 << 20
+_NEAR: Final = 5  # less than a fifth of the limit is left
+_FILLS: Final = "the server's disk fills with WAL until PostgreSQL stops"
+
+
+def look(seen: Seen) -> Iterator[Finding]:
+    """Look at every slot of the server."""
+    alarm = seen.source.alarm_retained_wal
+    limit = _limit(seen)
+    for slot in slot_inventory.every(seen.connection):
+        if slot.name == seen.source.slot:
+            yield from of_ours(slot, alarm)
+            yield from of_danger(slot, limit)
+        elif slot.name not in seen.wanted.sibling_slots:
+            yield from of_another(slot, alarm)
+    if seen.source.alarm_spill and not spill.visible(seen.connection):
+        yield _unseen(seen)
+
+
+def _unseen(seen: Seen) -> Finding:
+    """Say that files of large transactions may fill the disk unseen."""
+    row = seen.connection.execute("SELECT quote_ident(current_user)").fetchone()
+    role = row[0] if row else "walstream"
+    return note(
+        "spill-unseen",
+        f"slot {seen.source.slot}",
+        f"role {role} may not see its files of large transactions",
+        "they can fill the disk, and `alarm_spill` is silent without that right",
+        Repair(sql=f"GRANT EXECUTE ON FUNCTION pg_ls_replslotdir(text) TO {role};"),
+    )
+
+
+def _limit(seen: Seen) -> int:
+    row = seen.connection.execute(
+        "SELECT setting::bigint FROM pg_settings WHERE name = 'max_slot_wal_keep_size'"
+    ).fetchone()
+    return row[0] * _MIB if row else -1
+
+
+def of_ours(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
+    """Say when our slot holds more than it should."""
+    if slot.held_bytes <= alarm:
+        return
+    if slot.reader is None:
+        why = f"nobody reads the slot: {_FILLS}"
+        repair = Repair(command="walstream run")
+    else:
+        why = f"who reads it does not keep up, or waits for Kafka: {_FILLS}"
+        repair = Repair(command="walstream status", then="see what it waits for")
+    yield warning(
+        "retained-wal",
+        f"slot {slot.name}",
+        f"holds {size(slot.held_bytes)} of WAL, more than `alarm_retained_wal`"
+        f" ({size(alarm)})",
+        why,
+        repair,
+    )
+
+
+def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
+    """Say when our slot is about to be lost to max_slot_wal_keep_size."""
+    if slot.invalidation or limit < 0 or slot.safe_wal_size is None:
+        return
+    if slot.wal_status != "unreserved" and slot.safe_wal_size * _NEAR > limit:
+        return
+    left = size(max(0, slot.safe_wal_size))
+    wanted = -(-2 * max(limit, slot.held_bytes) // _MIB)
+    yield warning(
+        "slot-in-danger",
+        f"slot {slot.name}",
+        f"is lost after {left} more of WAL: max_slot_wal_keep_size is {size(limit)}",
+        "a lost slot is a gap: the changes that were not read are not in Kafka",
+        Repair(
+            sql=f"ALTER SYSTEM SET max_slot_wal_keep_size = '{wanted}MB';\n"
+            "SELECT pg_reload_conf();",
+            then="let walstream read what the slot holds",
+        ),
+    )
+
+
+def of_another(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
+    """Say when another's slot is a danger to the server, and so to us."""
+    subject = f"slot {slot.name}"
+    if slot.invalidation:
+        yield warning(
+            "lost-slot",
+            subject,
+            f"cannot be read any more: {slot.invalidation}",
+            "it takes one of the server's slots, and is of no use to anybody",
+            preflight.drop(slot.name),
+        )
+    elif slot.held_bytes > alarm and slot.reader is None:
+        yield warning(
+            "idle-slot",
+            subject,
+            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, and nobody reads it",
+            f"{_FILLS}, our stream with it",
+            # its reader may only be down: no command that ends it for good
+            Repair(
+                then="start its reader; or, if nobody needs it any more:"
+                f" walstream slots drop {slot.name}"
+            ),
+        )
+    elif slot.held_bytes > alarm:
+        yield note(
+            "slow-slot",
+            subject,
+            f"({slot.what}) holds {size(slot.held_bytes)} of WAL, though it is read",
+            _FILLS,
+            Repair(then="see why its reader does not keep up"),
+        )

@@ -1,0 +1,179 @@
+"""What a connection that failed means: libpq keeps its SQLSTATE to itself.
+
+Only the server's words tell. In a language that is not known here a refusal is taken
+for one that passes, and tried again.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from walstream.errors import (
+    NO_REPAIR,
+    CertificateRefused,
+    ConfigError,
+    LoginRefused,
+    PermissionLacking,
+    Repair,
+    Transient,
+    WalstreamError,
+)
+from walstream.postgres import quoting
+
+_AGAIN: Final = "walstream tries again by itself"
+DIRECTLY: Final = (
+    "write PostgreSQL's own host and port in the dsn: a pooler (PgBouncer, RDS Proxy,"
+    " Supavisor) stands in between"
+)
+"""What to do about a pooler."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    part: str  # of the server's words
+    kind: type[WalstreamError]
+    hint: str
+    sql: str = ""  # {role} and {database} are the quoted ones of the connection
+
+
+_REFUSALS: Final = (
+    _Refusal("too many connections", Transient, _AGAIN),
+    _Refusal("not currently accepting", Transient, _AGAIN),
+    _Refusal("max_wal_senders", Transient, "raise max_wal_senders, or end a replica"),
+    _Refusal(
+        "password authentication failed", LoginRefused, "correct user or password"
+    ),
+    _Refusal("no password supplied", LoginRefused, "add the password to the dsn"),
+    _Refusal(
+        "certificate authentication failed",
+        LoginRefused,
+        "write as user whom sslcert names, or map that name in pg_ident.conf",
+    ),
+    _Refusal("authentication failed", LoginRefused, "correct the role or pg_hba.conf"),
+    _Refusal("pg_hba.conf", LoginRefused, "allow this host in pg_hba.conf"),
+    _Refusal(
+        "permission denied to start WAL sender",
+        PermissionLacking,
+        "let the dsn's role replicate",
+        "ALTER ROLE {role} REPLICATION;",
+    ),
+    _Refusal(
+        "must be superuser or replication role",
+        PermissionLacking,
+        "let the dsn's role replicate",
+        "ALTER ROLE {role} REPLICATION;",
+    ),
+    _Refusal(
+        "permission denied for database",
+        PermissionLacking,
+        "let the dsn's role connect to this database",
+        "GRANT CONNECT ON DATABASE {database} TO {role};",
+    ),
+    _Refusal(
+        "is not permitted to log in",
+        LoginRefused,
+        "let the dsn's role log in",
+        "ALTER ROLE {role} LOGIN;",
+    ),
+    _Refusal(
+        'FATAL:  role "',
+        LoginRefused,
+        "create the role, or correct the dsn",
+        "CREATE ROLE {role} LOGIN REPLICATION;",
+    ),
+    _Refusal(
+        'FATAL:  database "', ConfigError, "create the database, or correct the dsn"
+    ),
+    _Refusal("unsupported startup parameter", ConfigError, DIRECTLY),  # PgBouncer
+    _Refusal("RDS Proxy currently", ConfigError, DIRECTLY),
+    _Refusal("invalid connection option", ConfigError, "correct the dsn"),
+    _Refusal("server does not support SSL", ConfigError, "switch TLS on in the server"),
+    _Refusal(
+        "certificate verify failed",
+        CertificateRefused,
+        "renew the server's certificate if it has expired, or correct sslrootcert if"
+        " it is of another authority",
+    ),
+    _Refusal(
+        "requires a valid client certificate",
+        CertificateRefused,
+        "set sslcert and sslkey, of an authority in the server's ssl_ca_file",
+    ),
+    *(
+        _Refusal(
+            f"alert {said}",
+            CertificateRefused,
+            "renew sslcert if it has expired, or take one of an authority in the"
+            " server's ssl_ca_file: the server refuses this one",
+        )
+        for said in ("unknown ca", "bad certificate", "certificate")
+    ),
+    _Refusal("root certificate file", CertificateRefused, "correct sslrootcert"),
+    _Refusal(
+        "has group or world access",
+        CertificateRefused,
+        "take the key from others: chmod 0600 FILE",
+    ),
+    _Refusal(
+        "private key file",
+        CertificateRefused,
+        "correct sslkey; of an encrypted key, sslpassword",
+    ),
+    _Refusal("certificate file", CertificateRefused, "correct sslcert"),
+    _Refusal(
+        "certificate present, but not private key", CertificateRefused, "set sslkey"
+    ),
+    _Refusal(
+        "does not match host name", CertificateRefused, "correct the dsn's host name"
+    ),
+)
+_ADVICE: Final = re.compile(r"\.? Either provide the file.* verification\.?")  # libpq's
+_HBA: Final = re.compile(
+    r'pg_hba\.conf.* for host "(?P<host>[^"]*)", user "(?P<user>.*)",'
+    r' database "(?P<database>.*)", (?P<how>no|SSL|GSS) encryption'
+)
+_HBA_TYPES: Final = {"no": "host", "SSL": "hostssl", "GSS": "hostgssenc"}
+
+
+def refused(
+    doing: str, text: str, role: str = "", database: str = ""
+) -> WalstreamError:
+    """Tell what it means; what is not known may pass, and is tried again."""
+    text = _ADVICE.sub("", text)
+    if "does not exist" in text or "database system" not in text:
+        for refusal in _REFUSALS:
+            if refusal.part in text:
+                return refusal.kind(
+                    f"{doing}: {text}",
+                    hint=refusal.hint,
+                    repair=_repair(refusal, text, role, database),
+                )
+    return Transient(f"{doing}: {text}", hint=_AGAIN)
+
+
+def _repair(refusal: _Refusal, text: str, role: str, database: str) -> Repair:
+    if refusal.kind is Transient:
+        return NO_REPAIR
+    if line := hba_line(text):
+        return Repair(
+            then=f"add to pg_hba.conf, above what refuses it, and reload: {line}"
+        )
+    if not refusal.sql:
+        return Repair(then=refusal.hint)
+    if not role:
+        return NO_REPAIR
+    names = {"role": quoting.name(role), "database": quoting.name(database)}
+    return Repair(sql=refusal.sql.format(**names))
+
+
+def hba_line(text: str) -> str:
+    """Write the line of pg_hba.conf that would let this connection in."""
+    found = _HBA.search(text)
+    if found is None:
+        return ""
+    user, database = found["user"], found["database"]
+    whom = f'"{database}" "{user}"'
+    if (host := found["host"]) == "[local]":
+        return f"local {whom} scram-sha-256"
+    bits = 128 if ":" in host else 32
+    return f"{_HBA_TYPES[found['how']]} {whom} {host}/{bits} scram-sha-256"

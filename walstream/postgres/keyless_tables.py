@@ -1,0 +1,52 @@
+"""Tables of which rows went out under no key, until they have one: kept.
+
+Later changes of such a row come under its key, where readers by key do not find it. So
+when a table that was streamed without a key is described with one, it is to be read
+anew. PostgreSQL publishes no update or delete of a table without a replica identity:
+that its key was away shows in inserts alone.
+"""
+
+from typing import Any, Final
+
+from walstream.pipeline.ports import Positions
+
+_PREFIX: Final = "keyless/"  # and the table's oid
+_LACKS: Final = "lacks"  # its rows have no key
+_HAS: Final = "has"  # it has one again, and nobody has been told
+
+
+class Keyless:
+    """Those of one source, by oid; a change is stored before it counts."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._states: dict[int, str] = {}
+        for name, document in positions.tree(_PREFIX[:-1]).items():
+            self._states[int(name.removeprefix(_PREFIX))] = document["key"]
+
+    def knows(self, oid: int, *, keyed: bool) -> bool:
+        """Tell whether there is nothing to keep of a table that is described so."""
+        lacks = self._states.get(oid) == _LACKS
+        return lacks is not keyed
+
+    def meet(self, oid: int, *, keyed: bool) -> None:
+        """Hear how a table is described, before rows of it go out."""
+        if not self.knows(oid, keyed=keyed):
+            self._keep(oid, _HAS if keyed else _LACKS)
+
+    def regained(self) -> list[int]:
+        """List those that have a key again."""
+        return [oid for oid, state in list(self._states.items()) if state == _HAS]
+
+    def told(self, oid: int) -> None:
+        """Forget a table, unless its key went once more."""
+        if self._states.get(oid) == _HAS:
+            self._keep(oid, None)
+
+    def _keep(self, oid: int, state: str | None) -> None:
+        document: dict[str, Any] | None = {"key": state} if state else None
+        self._positions.write({f"{_PREFIX}{oid}": document})
+        if state:
+            self._states[oid] = state
+        else:
+            self._states.pop(oid, None)

@@ -1,0 +1,103 @@
+"""Whether the server has room for our slot and its stream, and who has taken ours.
+
+What is missing may come back by itself: walstream waits, and says what would help.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from walstream.errors import Repair, Transient, WalstreamError
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import Connection
+from walstream.postgres.slot import Slot
+from walstream.telemetry.human import few
+
+_SPARE: Final = 4  # more than the one that is missing: each needs a restart
+
+# A slot whose WAL is gone is of no use to anybody.
+_SLOTS: Final = """
+SELECT current_setting('max_replication_slots')::int, count(*),
+  coalesce(array_agg(slot_name::text ORDER BY slot_name)
+    FILTER (WHERE wal_status = 'lost' AND NOT active), '{}'),
+  coalesce(array_agg(slot_name::text ORDER BY slot_name)
+    FILTER (WHERE wal_status IS DISTINCT FROM 'lost' AND NOT active), '{}')
+FROM pg_replication_slots
+"""
+# The function, not the view: everybody may see how many there are.
+_SENDERS: Final = """
+SELECT current_setting('max_wal_senders')::int, count(*) FROM pg_stat_get_wal_senders()
+"""
+
+
+def lacking(
+    connection: Connection, *, slot: bool
+) -> Iterator[tuple[str, WalstreamError]]:
+    """Say what is missing for a stream, and before it for a new slot."""
+    if slot:
+        yield from _slots(connection)
+    yield from _senders(connection)
+
+
+def _slots(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
+    row = connection.execute(_SLOTS).fetchone() or (1, 0, [], [])
+    most, taken, lost, idle = row
+    if taken < most:
+        return
+    if lost:
+        repair = drop(lost[0])
+        hint = f"slot {lost[0]!r} is of no use any more: its WAL is gone"
+    else:
+        repair = _raise("max_replication_slots", most)
+        hint = "each slot is in use"
+        if idle:
+            hint = (
+                f"nobody reads {few(idle)} now: if nobody will, walstream slots drop"
+                f" {idle[0]}"
+            )
+    yield (
+        "free-slot",
+        Transient(
+            f"all {most} replication slots of the server are taken",
+            hint=hint,
+            repair=repair,
+        ),
+    )
+
+
+def _senders(connection: Connection) -> Iterator[tuple[str, WalstreamError]]:
+    most, taken = connection.execute(_SENDERS).fetchone() or (1, 0)
+    if taken >= most:
+        yield (
+            "free-sender",
+            Transient(
+                f"all {most} WAL senders of the server are busy",
+                hint="each stream and each replica needs one",
+                repair=_raise("max_wal_senders", most),
+            ),
+        )
+
+
+def drop(slot: str) -> Repair:
+    """Drop a slot of the source's server."""
+    return Repair(command=f"walstream slots drop {slot} --source {{source}}")
+
+
+def _raise(setting: str, now: int) -> Repair:
+    return Repair(
+        sql=f"ALTER SYSTEM SET {setting} = {now + _SPARE};", then="restart PostgreSQL"
+    )
+
+
+def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
+    """Say who holds the slot, which has to be let go first."""
+    who = slots.holder(connection, slot.active_pid or 0)
+    run = "walstream run --adopt-slot" if adopt else "walstream run"
+    return Transient(
+        f"slot {slot.name!r} is in use by {who}",
+        hint="stop that one; or end its session",
+        repair=Repair(
+            sql=f"SELECT pg_terminate_backend({slot.active_pid});",
+            # an instance that waits for the slot holds the state folder
+            then=f"or, unless walstream runs: {run} --take-over, which ends it too",
+        ),
+    )

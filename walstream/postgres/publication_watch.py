@@ -1,0 +1,309 @@
+"""The watch over the publications: what was examined last, and what became of it.
+
+What is remembered is only ever replaced by what was compared with it, so that a change
+is noticed at some look before it can be forgotten, whoever was away meanwhile.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from walstream.errors import RESET, PublicationLost, Repair, Transient
+from walstream.postgres import catalog, publication
+from walstream.postgres.connection import Connection, publication_lost
+from walstream.postgres.continuity import Sighting, compare
+from walstream.postgres.missing_rows import Mending
+from walstream.postgres.publication import Publication
+from walstream.postgres.publication_catalog import see
+from walstream.postgres.publication_memory import Altered, Memory
+from walstream.postgres.warning_once import Teller
+from walstream.records.router import matches
+from walstream.telemetry.fields import TABLE
+from walstream.telemetry.human import few
+
+DOUBTFUL: Final = "was rewritten, or UNLOGGED for a while: which cannot be told"
+DOUBT: Final = "if it was UNLOGGED, rows are missing: have it read anew"
+_TAKEN_OUT: Final = "was taken out of the publication"
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at the publications found."""
+
+    memory: Memory  # as it is to be remembered
+    taken_out: list[str] = field(default_factory=list)  # on purpose; `schema.table`
+    missed: dict[str, str] = field(default_factory=dict)  # by table, and why
+    doubtful: list[str] = field(default_factory=list)  # was it UNLOGGED, or rewritten?
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is remembered of the publications that are read."""
+
+    name: str  # of the main one
+    patterns: Sequence[str]
+    keep: Callable[[Mapping[str, Any]], None]  # stores what is remembered
+    # hears of tables that came in since: their old rows were not streamed
+    grown: Callable[[Sequence[str]], None]
+    mending: Mending
+    teller: Teller
+    memory: Memory = field(default_factory=Memory)
+    document: dict[str, Any] = field(default_factory=dict)  # the same, as it is stored
+    at_first: bool = False  # nothing was streamed yet: no table is new since
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.memory.sightings)
+
+    def begin(self, connection: Connection, found: Mapping[str, Publication]) -> None:
+        """Remember what is there: nothing was read before."""
+        self._take(Memory(see(connection, found)))
+
+    def recall(self, document: Mapping[str, Any] | None) -> None:
+        """Take up what was stored; without it nobody knows what was missed."""
+        if document is None:
+            raise PublicationLost(
+                "the state folder does not say which publications are read",
+                hint="whether one was lost meanwhile cannot be told",
+                repair=RESET,
+            )
+        self._take(Memory.of(document))
+
+    def _take(self, memory: Memory) -> None:
+        self.memory = memory
+        self.document = memory.document(self.name)
+
+    def check(self, connection: Connection, *, starting: bool = False) -> None:
+        """Raise PublicationLost where rows may be missing, and nobody reads them anew.
+
+        `starting`: what was asked to be read anew is read after this look.
+        """
+        look = self.examine(connection)
+        for table in look.taken_out:
+            self.teller.warn(table, f"table {_TAKEN_OUT}")
+        for table in look.doubtful:
+            self.teller.forget(table)  # each time may be the one
+            self.teller.warn(
+                table,
+                f"table {DOUBTFUL}",
+                hint=DOUBT,
+                repair=Repair(command=self.mending.command([table])),
+            )
+        asked = self.mending.asked() if starting else ()
+        missed = {name: why for name, why in look.missed.items() if name not in asked}
+        self._mend(connection, missed)
+        self.remember(connection, look.memory)
+
+    def examine(self, connection: Connection) -> Look:
+        """Compare with what is remembered; raise for what nothing can be read of."""
+        self._settle(connection)
+        now = see(connection, publication.find(connection, self.names))
+        found = compare(self.memory.sightings, now, self.memory.left)
+        if found.lost:
+            raise publication_lost(found.lost)
+        look = Look(Memory(now, _still_there(connection, found.left)))
+        for table in publication.names_of(connection, found.gone):
+            # `tables` would have it in again: then it was not meant
+            if any(matches(pattern, table) for pattern in self.patterns):
+                look.missed[table] = f"was taken out of publication {self.name!r}"
+            else:
+                look.taken_out.append(table)
+        for why in sorted(set(found.missed.values())):
+            oids = [oid for oid, reason in found.missed.items() if reason == why]
+            named = self._named(connection, now, oids)
+            look.missed.update(dict.fromkeys(named, why))
+        look.doubtful.extend(self._named(connection, now, found.doubtful))
+        return look
+
+    def _named(
+        self,
+        connection: Connection,
+        sightings: Mapping[str, Sighting],
+        oids: Iterable[int],
+    ) -> list[str]:
+        """Name tables as their rows go out."""
+        named: dict[str, None] = {}
+        oids = set(oids)
+        for seen in sightings.values():
+            mine = oids & (seen.ways.keys() | seen.unlogged)
+            if mine:
+                names = publication.names_of(connection, mine, leaves=not seen.via_root)
+                named.update(dict.fromkeys(names))
+        return list(named)
+
+    def _mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
+        """Have tables read anew; raise where the rule says stop."""
+        if not missed:
+            return
+        if refusal := self.mending.refusal(missed, catalog.tables(connection)):
+            raise refusal
+        if self.mending.ask is not None:
+            for why in sorted(set(missed.values())):
+                names = [name for name in missed if missed[name] == why]
+                _log.warning(
+                    "rows may be missing from the stream: read anew beside it",
+                    **{TABLE: few(names)},
+                    tables=len(names),
+                    reason=why,
+                )
+            self.mending.ask(sorted(missed))  # first: a crash only has it told again
+
+    def note(self, xid: str, after: Memory) -> None:
+        """Store what a transaction of our own makes of the publications.
+
+        Before it is committed: whoever starts after a crash knows it by its number.
+        """
+        memory = Memory(self.memory.sightings, self.memory.left, Altered(xid, after))
+        self._take(memory)
+        self.keep(self.document)
+
+    def _settle(self, connection: Connection) -> None:
+        """See what became of a change of our own that was cut short."""
+        altered = self.memory.altered
+        if altered is None:
+            return
+        committed = _committed(connection, altered.xid)
+        if committed is None:
+            # so long ago that the server forgot: it is seen by what is there
+            now = see(connection, publication.find(connection, self.names))
+            after = altered.after
+            committed = compare(after.sightings, now, after.left).harmless
+        before = Memory(self.memory.sightings, self.memory.left)
+        self.remember(connection, altered.after if committed else before, own=True)
+
+    def remember(
+        self, connection: Connection, memory: Memory, *, own: bool = False
+    ) -> None:
+        """Store what was examined; have read what came in.
+
+        `own`: the change was ours. Then what came back is read anew, too: it was out
+        while `tables` did not want it.
+        """
+        if memory == self.memory:
+            return
+        if not self.at_first:
+            # first: a crash in between only makes it be told again
+            self._have_read(connection, memory.sightings, own=own)
+        self._take(memory)
+        self.keep(self.document)
+
+    def _have_read(
+        self, connection: Connection, now: Mapping[str, Sighting], *, own: bool
+    ) -> None:
+        before = self.memory
+        found = compare(before.sightings, now, before.left)
+        if came := self._came(connection, now, found.came):
+            self.grown(came)
+        if own and (back := {oid for oid in found.missed if str(oid) in before.left}):
+            self._again(connection, self._named(connection, now, back), wanted=True)
+        if found.widened:
+            self._again(connection, self._named(connection, now, found.widened))
+
+    def _came(
+        self,
+        connection: Connection,
+        now: Mapping[str, Sighting],
+        fresh: Collection[int],
+    ) -> list[str]:
+        """Name tables that were in no publication, as their rows go out.
+
+        One without a row key cannot be read beside the stream: that is said.
+        """
+        inserts = publication.insert_only(self.name)
+        came: list[str] = []
+        for name, seen in now.items():
+            mine = seen.ways.keys() & set(fresh)
+            if not mine:
+                continue
+            tables = publication.names_of(connection, mine, leaves=not seen.via_root)
+            if name != inserts:
+                came += tables
+                continue
+            for table in tables:
+                self.teller.warn(
+                    f"{table}'s rows",
+                    "rows that were in a table without a row key are not sent",
+                    hint="stop walstream, then: walstream backfill",
+                )
+        return came
+
+    def regained(self, connection: Connection, oid: int) -> bool:
+        """Have a table read anew, of which rows went out while it had no key.
+
+        False: its key is away again.
+        """
+        seen = self.memory.sightings.values()
+        names = self._named(connection, self.memory.sightings, [oid])
+        leaves = [one.leaves.values() for one in seen if not one.via_root]
+        if any(oid in marks for of in leaves for marks in of):
+            names.extend(publication.names_of(connection, [oid]))
+        if self.mending.keyless(names, catalog.tables(connection)):
+            return False
+        for name in names:
+            self.teller.forget(name)
+        what = "the table has a key, and rows that were sent before have none"
+        self._again(connection, names, what=what)
+        return True
+
+    def _again(
+        self,
+        connection: Connection,
+        names: Sequence[str],
+        *,
+        wanted: bool = False,
+        what: str = "all changes of the table come from now on; Kafka lacks those"
+        " before",
+    ) -> None:
+        """Have tables read anew of which changes were not published so far.
+
+        Where the rule is to stop, these need none: that they were not was said then.
+        """
+        mending = self.mending
+        if mending.ask is None or not names:
+            return
+        keyless = mending.keyless(names, catalog.tables(connection))
+        if (mending.reread or wanted) and (keyed := set(names) - keyless):
+            mending.ask(sorted(keyed))
+            names = sorted(keyless)
+        for table in names:
+            self.teller.warn(
+                table,
+                what,
+                hint="have it read anew",
+                repair=Repair(command=mending.command([table])),
+            )
+
+
+def _still_there(connection: Connection, left: frozenset[str]) -> frozenset[str]:
+    """Forget tables that were dropped."""
+    if not left:
+        return left
+    wanted = {int(oid) for key in left for oid in key.split("/")}
+    rows = connection.execute(
+        "SELECT oid::bigint FROM pg_class WHERE oid = ANY (%s::oid[])", (list(wanted),)
+    ).fetchall()
+    there = {oid for (oid,) in rows}
+    return frozenset(
+        key for key in left if all(int(oid) in there for oid in key.split("/"))
+    )
+
+
+def _committed(connection: Connection, xid: str) -> bool | None:
+    """Tell whether a transaction was committed; None: it is too long ago."""
+    try:
+        row = connection.execute(
+            "SELECT pg_xact_status(%s::text::xid8)", (xid,)
+        ).fetchone()
+    except psycopg.errors.InvalidParameterValue:
+        return False  # this server, promoted meanwhile, has not come so far
+    status = row[0] if row else None
+    if status == "in progress":
+        raise Transient(
+            "a change of the publication by walstream is still being committed",
+            hint="walstream tries again",
+        )
+    return None if status is None else bool(status == "committed")

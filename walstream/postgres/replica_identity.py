@@ -1,0 +1,65 @@
+"""Which tables cannot say which row was updated or deleted, why, and what cures it."""
+
+from collections.abc import Mapping
+
+from walstream.postgres import quoting
+from walstream.postgres.catalog import TableFacts
+
+
+def culprits(
+    table: TableFacts, facts: Mapping[str, TableFacts]
+) -> dict[str, TableFacts]:
+    """Give the table, and those of its leaves, that have no usable identity."""
+    return {
+        one.full_name: one
+        for one in (table, *leaves(table, facts))
+        if not (one.full or one.identity)
+    }
+
+
+def leaves(table: TableFacts, facts: Mapping[str, TableFacts]) -> list[TableFacts]:
+    """Give the partitions that hold the rows of a partition root."""
+    if table.kind != "p":
+        return []
+    return [
+        one for one in facts.values() if one.root == table.full_name and one.kind == "r"
+    ]
+
+
+def partial(
+    table: TableFacts, facts: Mapping[str, TableFacts]
+) -> dict[str, TableFacts]:
+    """Give the leaves whose old rows do not hold what a root's rows are known by.
+
+    Those without any identity are not among them: their rows cannot be updated.
+    """
+    needed = set(table.primary_key if table.full else table.identity)
+    return {
+        one.full_name: one
+        for one in leaves(table, facts)
+        if not one.full and one.identity and not needed <= set(one.identity)
+    }
+
+
+def reason(table: TableFacts) -> str:
+    """Say why a table has none."""
+    if table.replica_identity == "n":
+        return "REPLICA IDENTITY NOTHING"
+    if table.replica_identity == "i":
+        return "the index of its replica identity is gone"
+    if table.primary_key:
+        return "its primary key is deferrable"
+    return "it has no primary key"
+
+
+def cure(table: TableFacts) -> str:
+    """Write what gives it one: its primary key, or else the whole row."""
+    usable = table.primary_key and table.key_immediate
+    return identify(table, "DEFAULT" if usable else "FULL")
+
+
+def identify(table: TableFacts, how: str) -> str:
+    """Write what sets a table's replica identity."""
+    return (
+        f"ALTER TABLE {quoting.name(table.schema, table.name)} REPLICA IDENTITY {how};"
+    )

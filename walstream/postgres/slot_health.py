@@ -1,0 +1,107 @@
+"""When a slot costs more disk than an operator wants: it is said, and not too often."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from walstream.postgres.health import Health
+from walstream.telemetry.fields import HINT, SLOT
+
+_MIB: Final = 1 << 20
+_ALARM_AGAIN_S: Final = 600.0
+_TAKE_OUT: Final = (
+    "name the standbys in synchronous_standby_names, instead of '*' or this"
+    " application_name, and reload; or set allow_synchronous = true in the source"
+)
+_OLDEST: Final = (
+    "SELECT pid, usename, xact_start FROM pg_stat_activity"
+    " WHERE backend_xid IS NOT NULL ORDER BY xact_start"
+)
+_log = structlog.get_logger()
+
+
+def alarm_text(slot: str, held: int, limit: int) -> str:
+    """Say that a slot holds more WAL (bytes) than an operator wants; "": not so."""
+    if held <= limit:
+        return ""
+    return (
+        f"slot {slot!r} holds {held / _MIB:.1f} MiB of WAL, more than"
+        f" alarm_retained_wal ({limit / _MIB:.1f} MiB)"
+    )
+
+
+def spill_text(slot: str, health: Health | None, limit: int) -> str:
+    """Say that more of large transactions is on disk than an operator wants.
+
+    "": it is not, or nobody may see it, or no limit (0) is set.
+    """
+    spilled = (health.spilled if health else None) or 0
+    if not limit or spilled <= limit:
+        return ""
+    return (
+        f"the server wrote {spilled / _MIB:.1f} MiB of large transactions into files of"
+        f" slot {slot!r}, more than alarm_spill ({limit / _MIB:.1f} MiB): end those"
+        " that pg_stat_activity shows as long open, or raise logical_decoding_work_mem"
+    )
+
+
+class _Bell:
+    """Says what lasts once, again every ten minutes, and when it is over."""
+
+    def __init__(self, clock: Callable[[], float], hint: str, over: str) -> None:
+        self._clock = clock
+        self._hint = hint
+        self._over = over
+        self._said_at: float | None = None
+
+    def see(self, slot: str, text: str) -> None:
+        """Take in what is to be said of a slot; "": nothing."""
+        now = self._clock()
+        if not text:
+            if self._said_at is not None:
+                _log.info(self._over, **{SLOT: slot})
+            self._said_at = None
+        elif self._said_at is None or now - self._said_at >= _ALARM_AGAIN_S:
+            self._said_at = now
+            _log.error(text, **{SLOT: slot, HINT: self._hint})
+
+
+class Alarm:
+    """Says when a slot costs more than an operator wants, and when that is over."""
+
+    def __init__(
+        self,
+        slot: str,
+        limit: int,
+        clock: Callable[[], float],
+        *,
+        spill_limit: int = 0,
+        may_be_synchronous: bool = False,
+    ) -> None:
+        """One that `may_be_synchronous` says nothing of commits that wait for it."""
+        self.slot = slot
+        self._may_be_synchronous = may_be_synchronous
+        self._limit = limit  # bytes of WAL
+        self._spill_limit = spill_limit  # bytes of large transactions; 0: none
+        self.text = ""  # of held WAL; "" while all is well
+        self._wal = _Bell(
+            clock,
+            "walstream status says what it waits for",
+            "retained WAL is below the alarm again",
+        )
+        self._spill = _Bell(
+            clock, _OLDEST, "large transactions on disk are below the alarm again"
+        )
+        self._waiting = _Bell(
+            clock, _TAKE_OUT, "commits do not wait for Kafka any more"
+        )
+
+    def see(self, health: Health | None) -> None:
+        """Compare; log once, and again every ten minutes while it lasts."""
+        waiting = health.synchronous if health else ""
+        self._waiting.see(self.slot, "" if self._may_be_synchronous else waiting)
+        held = health.retained_wal if health else 0
+        self.text = alarm_text(self.slot, held, self._limit)
+        self._wal.see(self.slot, self.text)
+        self._spill.see(self.slot, spill_text(self.slot, health, self._spill_limit))

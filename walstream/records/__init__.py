@@ -1,0 +1,1 @@
+"""From an op to a record: topic, key, partition, encoding."""

@@ -1,0 +1,113 @@
+"""How a sink turns ops into records, whatever it writes them to.
+
+What is the same for all ops of a table is made once, with the table.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from walstream.errors import HistoryError
+from walstream.formats import encoder_of, texts_of
+from walstream.formats.context import Context
+from walstream.formats.strict import Encode, whole_rows
+from walstream.lsn import show
+from walstream.op import ReplicationOp, Table
+from walstream.records.router import Route, Router
+from walstream.telemetry.fields import SINK, TABLE
+from walstream.telemetry.meter import SinkMeter, TableMeter
+from walstream.telemetry.tally import Tally
+
+MAX_TABLES: Final = 65_536
+FROZEN_AFTER_MS: Final = 30_000  # half of a server's default wal_sender_timeout
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRules:
+    """What a sink was told."""
+
+    name: str
+    format: str
+    partitioner: str
+    on_truncate: str  # send | skip | stop
+    split_key_updates: bool
+    source_header: bytes  # system_identifier/database/epoch
+    context: Context
+    strict: bool = False  # an old row that is not whole is an error
+    parking: str = ""  # the topic of what is too large for its own; "": that stops
+    tombstones: bool = False  # a null value follows each Delete
+    meter: SinkMeter = field(default_factory=SinkMeter)
+    # a process that stood still for longer may have lost its slot to another one
+    frozen_after_ms: int = FROZEN_AFTER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Where the ops of one table go, and how they are written."""
+
+    route: Route
+    encode: Encode
+    truncates: bool  # has the format a form for a Truncate?
+    others: frozenset[int] = frozenset()  # columns that are no JSON texts in it
+    meter: TableMeter = field(default_factory=lambda: TableMeter(""))
+
+
+class Aims:
+    """Routes tables, and counts what goes nowhere."""
+
+    def __init__(self, rules: SinkRules, router: Router) -> None:
+        self._rules = rules
+        self._router = router
+        self._make_encoder = encoder_of(rules.format)
+        self.tally = Tally()
+
+    def of(self, table: Table) -> Aim | None:
+        """Aim at what takes a table's ops; None: nothing does."""
+        context = self._rules.context
+        route = self._router.route(table, context.origin)
+        if route is None:
+            return None
+        encoder = self._make_encoder(table, context)
+        encode = whole_rows(encoder.encode) if self._rules.strict else encoder.encode
+        meter = self._rules.meter.tables.of(table.full_name)
+        others = frozenset(range(len(table.columns))).difference(texts_of(encoder))
+        return Aim(route, encode, encoder.truncates, others, meter)
+
+    def sends_truncate(self, op: ReplicationOp, aim: Aim) -> bool:
+        """Tell whether a Truncate goes on; raise HistoryError where it stops the sink.
+
+        A backfill's is no change of the source's: a table's rows come anew.
+        """
+        rule = "send" if op.snapshot else self._rules.on_truncate
+        if rule == "stop":
+            raise HistoryError(
+                f"table {op.table.full_name!r} was truncated at {show(op.lsn)}, and"
+                " on_truncate is 'stop'",
+                hint="set on_truncate to send or skip, then: walstream run",
+            )
+        if rule == "send" and not aim.truncates:
+            what = f"a TRUNCATE has no form in {self._rules.format}: it is"
+            self.drop(op.table, what)
+            return False
+        return rule == "send"
+
+    def drop(self, table: Table, what: str = "table has no topic: its ops are") -> None:
+        """Count an op that goes nowhere; say so once for each table."""
+        dropped = self.tally.dropped
+        dropped[table.full_name] += 1
+        if dropped[table.full_name] == 1:
+            _log.warning(
+                f"{what} dropped and counted",
+                **{TABLE: table.full_name, SINK: self._rules.name},
+            )
+
+    def tell(self) -> None:
+        """Say how many were dropped, when all is over."""
+        for table, count in self.tally.dropped.items():
+            _log.info(
+                "ops were dropped",
+                **{TABLE: table, SINK: self._rules.name},
+                count=count,
+            )

@@ -1,0 +1,76 @@
+"""What stands between a source's ops and a sink's format: drop, rename, mask, filter.
+
+One module a handler, one registry; a handler is made for one table, as an encoder is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from walstream import plugins
+from walstream.op import ReplicationOp, Table
+from walstream.records.handlers.columns import DropColumns, RenameColumns
+from walstream.records.handlers.filter import Filter
+from walstream.records.handlers.mask import Mask
+
+__all__ = [
+    "HANDLERS",
+    "Handler",
+    "MakeHandler",
+    "Out",
+    "Passthrough",
+    "Record",
+    "handler_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finished record: no other handler sees it. Its topic is its op's."""
+
+    key: bytes
+    value: bytes
+
+
+Out = ReplicationOp | Record
+
+
+class Handler(Protocol):
+    """Handles the ops of one table; made of that, and of what the sink says.
+
+    A Transient error has the same op come again later; any other skips it.
+    """
+
+    def handle(self, op: ReplicationOp) -> Iterable[Out]:
+        """Give what goes on in its place; nothing: it is skipped."""
+
+
+MakeHandler = Callable[[Table, Mapping[str, Any]], Handler]
+
+
+class Passthrough:
+    """Every op as it came."""
+
+    def __init__(self, table: Table, _: Mapping[str, Any]) -> None:
+        self.table = table
+
+    def handle(self, op: ReplicationOp) -> Iterator[Out]:
+        yield op
+
+
+HANDLERS: Final[dict[str, MakeHandler]] = {
+    "passthrough": Passthrough,
+    "drop_columns": DropColumns,
+    "rename_columns": RenameColumns,
+    "mask": Mask,
+    "filter": Filter,
+}
+
+
+def handler_of(kind: str) -> MakeHandler:
+    """Find a handler: one of these, or one that an installed package adds.
+
+    Raises ConfigError where that cannot be loaded.
+    """
+    made: MakeHandler = HANDLERS.get(kind) or plugins.load(plugins.HANDLERS, kind)
+    return made

@@ -1,0 +1,140 @@
+"""A sink's handlers, one behind the other; each made once for each table.
+
+Picklable before its first op: Spark's tasks make the same of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.op import ReplicationOp, Table
+from walstream.records.handlers import Handler, Out, Record, handler_of
+from walstream.records.router import matches
+
+_MAX_TABLES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One handler, as a sink names it."""
+
+    kind: str
+    tables: tuple[str, ...]  # patterns of schema.table
+    settings: Mapping[str, Any] = field(repr=False)  # a secret, for one
+
+
+class Unhandled(WalstreamError):
+    """A handler will never take this op: it is skipped."""
+
+
+class _Step:
+    """One handler, by table."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self._make = handler_of(spec.kind)
+        self._handlers: dict[Table, Handler | None] = {}
+
+    def of(self, table: Table) -> Handler | None:
+        """Find what handles a table; None: it is not for it. Raises ConfigError."""
+        try:
+            return self._handlers[table]
+        except KeyError:
+            pass
+        if len(self._handlers) >= _MAX_TABLES:
+            self._handlers.clear()
+        made = None
+        if any(matches(pattern, table.full_name) for pattern in self.spec.tables):
+            made = self._made(table)
+        self._handlers[table] = made
+        return made
+
+    def _made(self, table: Table) -> Handler:
+        spec = self.spec
+        try:
+            return self._make(table, spec.settings)
+        except WalstreamError:
+            raise
+        except Exception as error:
+            # a stranger's: its words may hold what the options hold
+            raise ConfigError(
+                f"handler {spec.kind!r} cannot be made for table {table.full_name!r}:"
+                f" {type(error).__name__}",
+                hint="correct its options, or the package that adds it",
+            ) from error
+
+
+class Chain:
+    """What becomes of an op."""
+
+    def __init__(self, specs: Iterable[Spec]) -> None:
+        """Raise ConfigError for a handler that cannot be loaded."""
+        self._steps = [_Step(spec) for spec in specs]
+
+    def handle(self, op: ReplicationOp) -> Sequence[Out]:
+        """Give what leaves the last handler, in order.
+
+        Raises Transient where the same should be tried again, Unhandled where not.
+        """
+        ops: list[Out] = [op]
+        for step in self._steps:
+            following: list[Out] = []
+            for one in ops:
+                if isinstance(one, Record):
+                    following.append(one)
+                    continue
+                handler = step.of(one.table)
+                if handler is None:
+                    following.append(one)
+                else:
+                    following += _handled(step.spec.kind, handler, one)
+            ops = following
+        return ops
+
+    def shape(self, table: Table) -> Table:
+        """Tell what becomes of a table; raise ConfigError for what it cannot have."""
+        for step in self._steps:
+            handler = step.of(table)
+            table = getattr(handler, "table", table)
+        return table
+
+    def idle(self, tables: Iterable[Table]) -> list[ConfigError]:
+        """Name columns of handlers that no table has: a typing error would leak."""
+        shapes = list(tables)
+        problems = []
+        for step in self._steps:
+            handlers = [step.of(table) for table in shapes]
+            met = {
+                name
+                for table, handler in zip(shapes, handlers, strict=True)
+                if handler is not None
+                for name in table.columns
+            }
+            named = [getattr(handler, "named", ()) for handler in handlers if handler]
+            missing = sorted(set().union(*named) - met) if named else []
+            if missing:
+                problems.append(
+                    ConfigError(
+                        f"handler {step.spec.kind!r} names columns that none of its"
+                        f" tables has: {missing}",
+                        hint="correct its columns, or its tables",
+                    )
+                )
+            shapes = [
+                getattr(handler, "table", table)
+                for table, handler in zip(shapes, handlers, strict=True)
+            ]
+        return problems
+
+
+def _handled(kind: str, handler: Handler, op: ReplicationOp) -> list[Out]:
+    try:
+        return list(handler.handle(op))
+    except Transient:
+        raise
+    except Exception as error:
+        # a stranger's words may hold a row's values
+        known = isinstance(error, WalstreamError)
+        what = str(error.args[0]) if known else type(error).__name__
+        raise Unhandled(f"handler {kind!r}: {what}") from error

@@ -1,0 +1,178 @@
+"""Table -> topic and key columns, or drop: pure.
+
+A mapping by `schema.table` comes first, then one by the bare table name, then the first
+pattern that matches, then the sink's template, then its fallback topic; a table with
+none of them is dropped and counted.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from walstream.errors import ConfigError, HistoryError
+from walstream.formats.context import Origin
+from walstream.op import Table
+from walstream.records.key import KEY_FORMS, KeyForm
+
+_MAX_TOPIC: Final = 249  # Kafka's limit
+_WILD: Final = frozenset("*?")
+_ILLEGAL: Final = re.compile(rb"[^a-zA-Z0-9._-]")
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Match plain text against a pattern of `*` and `?`, case-sensitively."""
+    return bool(_compile(pattern).fullmatch(text))
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    parts = {"*": ".*", "?": "."}
+    return re.compile(
+        "".join(parts.get(char, re.escape(char)) for char in pattern), re.DOTALL
+    )
+
+
+def topic_part(text: str) -> str:
+    """Spell a name with what a topic's name can hold: other bytes become `_xHH_`."""
+    return _ILLEGAL.sub(
+        lambda found: b"_x%02X_" % found.group()[0], text.encode()
+    ).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMapping:
+    """One entry of a sink's table -> topic map."""
+
+    topic: str
+    partition_key: tuple[str, ...] | None = None  # None: the row key
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Where a sink's tables go."""
+
+    mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
+    template: str  # with {source}, {schema}, {table}; "" = only mapped tables
+    fallback: str  # "" = drop and count
+    key: str = "json"  # of KEY_FORMS
+    strict: bool = False  # every table must be mapped
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the ops of one table go, and how their key is made of a row."""
+
+    topic: str
+    key: KeyForm
+
+
+class IllegalTopic(ConfigError):
+    """A table's topic would have a name that Kafka does not allow."""
+
+
+class Unmapped(ConfigError):
+    """A table without a mapping, where each has to have one."""
+
+
+class Router:
+    """Routes the tables of one source for one sink."""
+
+    def __init__(self, source: str, rules: Rules) -> None:
+        self._source = source
+        self._rules = rules
+        self._patterns = [
+            (_compile(key), "." in key, mapping)
+            for key, mapping in rules.mappings.items()
+            if not _WILD.isdisjoint(key)
+        ]
+        self._owners: dict[str, tuple[str, str]] = {}  # of template topics
+
+    def mapping(self, schema: str, name: str) -> TopicMapping | None:
+        """Find a table's entry in the map: its full name, its bare name, a pattern.
+
+        Patterns are tried in their order; one without a dot is of bare names.
+        """
+        mappings = self._rules.mappings
+        full_name = f"{schema}.{name}"
+        found = mappings.get(full_name) or mappings.get(name)
+        if found is None:
+            for pattern, is_full, mapping in self._patterns:
+                if pattern.fullmatch(full_name if is_full else name):
+                    return mapping
+        return found
+
+    def partition_keys(self, topic: str) -> dict[str, tuple[str, ...]]:
+        """Give the partition keys of a topic's tables, by table or pattern."""
+        return {
+            table: mapping.partition_key
+            for table, mapping in self._rules.mappings.items()
+            if mapping.topic == topic and mapping.partition_key is not None
+        }
+
+    def topic(self, schema: str, name: str) -> str | None:
+        """Name a table's topic; None: nothing takes it.
+
+        Raises ConfigError when two tables would meet in one topic by their spelling,
+        or when a name is longer than Kafka allows; Unmapped where it has to be mapped.
+        """
+        if mapping := self.mapping(schema, name):
+            return mapping.topic
+        if self._rules.strict:
+            full_name = f"{schema}.{name}"
+            raise Unmapped(
+                f"table {full_name!r} is published and has no mapping, and strict is"
+                " true",
+                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or take it"
+                " out of the publication",
+            )
+        if not self._rules.template:
+            return self._rules.fallback or None
+        topic = self._rules.template.format(
+            source=self._source, schema=topic_part(schema), table=topic_part(name)
+        )
+        plain = self._rules.template.format(
+            source=self._source, schema=schema, table=name
+        )
+        self._check_template_topic(topic, plain, f"{schema}.{name}")
+        return topic
+
+    def _check_template_topic(self, topic: str, plain: str, full_name: str) -> None:
+        """Compare with whose topic it is; `plain` is its name as if all were legal."""
+        if len(topic) > _MAX_TOPIC or topic in (".", ".."):
+            raise IllegalTopic(
+                f"table {full_name!r} would go to the topic {topic!r}, which Kafka"
+                f" does not allow (1 to {_MAX_TOPIC} characters, not . or ..)",
+                hint=f"name one in [sinks.NAME.topics.{full_name!r}]",
+            )
+        other, owner = self._owners.setdefault(topic, (plain, full_name))
+        if other != plain:
+            raise ConfigError(
+                f"tables {owner!r} and {full_name!r} would meet in the topic {topic!r}",
+                hint="name a topic for one of them in"
+                f" [sinks.NAME.topics.{full_name!r}]",
+            )
+
+    def route(self, table: Table, origin: Origin) -> Route | None:
+        """Find a table's topic and key; None: drop.
+
+        Raises HistoryError when a column of its partition key is not in the table.
+        """
+        topic = self.topic(table.schema, table.name)
+        if topic is None:
+            return None
+        mapping = self.mapping(table.schema, table.name)
+        indexes = table.key
+        if mapping and mapping.partition_key is not None:
+            indexes = _indexes(table, mapping.partition_key)
+        return Route(topic, KEY_FORMS[self._rules.key](table, indexes, origin))
+
+
+def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
+    columns = table.source_columns or table.columns
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise HistoryError(
+            f"partition_key of table {table.full_name!r}: it has no column {missing}",
+            hint="correct partition_key in the sink's topics, then: walstream run",
+        )
+    return tuple(sorted({columns.index(name) for name in names}))

@@ -1,0 +1,1 @@
+"""A running instance: supervisor, worker processes, control socket, HTTP."""

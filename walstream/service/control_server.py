@@ -1,0 +1,218 @@
+"""The supervisor's end of the control socket: `control` says what is asked there."""
+
+import contextlib
+import json
+import selectors
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol, TypedDict
+
+import structlog
+
+from walstream.state.control import LONGEST, SOCKET, socket_address
+
+_PASSED_ON: Final = frozenset({"backfill", "poll"})
+_MOST: Final = 32  # connections at a time
+_SEND_S: Final = 0.5
+_log = structlog.get_logger()
+
+
+class Answer(TypedDict):
+    """What a worker says to a request."""
+
+    problem: str  # "" is done
+    exit_code: int  # that a problem stands for
+
+
+class Lender(Protocol):
+    """The supervisor, as its control socket sees it."""
+
+    def status(self) -> dict[str, Any]:
+        """Tell how every source is."""
+
+    def reload(self) -> dict[str, Any]:
+        """Go by the configuration as it is now; tell what that changed."""
+
+    def set_debug(self, on: bool) -> str:  # noqa: FBT001
+        """Have every process log more, or as configured; name that level."""
+
+    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
+        """Pass a request on to a source's worker; say why not, or ""."""
+
+    def answer(self, source: str, number: int) -> "Answer | None":
+        """Give what a worker says to a request; None: nothing yet."""
+
+    def lend(self, source: str) -> str:
+        """Begin to end a source's worker; say why not, or ""."""
+
+    def is_lent(self, source: str) -> bool:
+        """Tell whether the worker that was asked to end has."""
+
+    def take_back(self, source: str) -> None:
+        """Start the worker again."""
+
+
+class _Caller:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.request = b""
+        self.borrows = ""  # a source, from the request on
+        self.answered = False
+        self.asked: tuple[str, int] | None = None  # a source, and the request's number
+
+
+class ControlServer:
+    """Serves the socket from the supervisor's own loop; nothing in it blocks."""
+
+    def __init__(
+        self, folder: Path, selector: selectors.BaseSelector, lender: Lender
+    ) -> None:
+        self._folder = folder
+        self._selector = selector
+        self._lender = lender
+        self._listener: socket.socket | None = None
+        self._callers: list[_Caller] = []
+        self._requests = 0
+
+    def open(self) -> None:
+        """Listen. Where no socket can be made the instance runs without."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # of a predecessor that was killed: the folder's lock is ours now
+            (self._folder / SOCKET).unlink(missing_ok=True)
+            with socket_address(self._folder) as address:
+                listener.bind(address)
+            (self._folder / SOCKET).chmod(0o600)
+            listener.listen()
+        except OSError as error:
+            listener.close()
+            _log.warning(
+                "no control socket: other commands do not reach this instance",
+                error=str(error),
+            )
+            return
+        listener.settimeout(0.0)
+        self._listener = listener
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def close(self) -> None:
+        for caller in list(self._callers):
+            self._end(caller)
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+            self._listener = None
+            with contextlib.suppress(OSError):
+                (self._folder / SOCKET).unlink(missing_ok=True)
+
+    def _accept(self) -> None:
+        if self._listener is None:
+            return
+        with contextlib.suppress(OSError):  # who called is gone, or there is no room
+            connection, _ = self._listener.accept()
+            connection.settimeout(0.0)
+            if len(self._callers) >= _MOST:
+                connection.close()
+                return
+            caller = _Caller(connection)
+            self._callers.append(caller)
+            self._selector.register(
+                connection, selectors.EVENT_READ, lambda: self._hear(caller)
+            )
+
+    def _hear(self, caller: _Caller) -> None:
+        try:
+            data = caller.connection.recv(LONGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        caller.request += data
+        if not data or len(caller.request) > LONGEST:
+            self._end(caller)
+        elif caller.request.endswith(b"\n") and not caller.borrows and not caller.asked:
+            self._do(caller)
+
+    def _do(self, caller: _Caller) -> None:
+        try:
+            request = json.loads(caller.request)
+            what, source = request["do"], str(request.get("source", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            request, what, source = {}, "", ""
+        if what == "status":
+            self._answer(caller, self._lender.status())
+            self._end(caller)
+        elif what == "reload":
+            self._answer(caller, self._lender.reload())
+            self._end(caller)
+        elif what == "debug" and isinstance(request.get("on"), bool):
+            self._answer(caller, {"level": self._lender.set_debug(request["on"])})
+            self._end(caller)
+        elif what == "borrow":
+            self._lend(caller, source)
+        elif what in _PASSED_ON:
+            self._pass_on(caller, source, request)
+        else:
+            expected = "status, reload, debug, borrow, backfill or poll was expected"
+            self._answer(caller, {"error": expected})
+            self._end(caller)
+
+    def _lend(self, caller: _Caller, source: str) -> None:
+        taken = any(other.borrows == source for other in self._callers)
+        problem = "another command holds it" if taken else self._lender.lend(source)
+        if problem:
+            self._answer(caller, {"error": problem})
+            self._end(caller)
+        else:
+            caller.borrows = source
+
+    def _pass_on(
+        self, caller: _Caller, source: str, request: Mapping[str, Any]
+    ) -> None:
+        self._requests += 1
+        passed: dict[str, Any] = {"number": self._requests}
+        if request["do"] == "backfill":
+            passed |= {
+                "tables": list(map(str, request.get("tables", []))),
+                "replace": bool(request.get("replace", False)),
+            }
+        if problem := self._lender.pass_on(source, request["do"], passed):
+            self._answer(caller, {"error": problem})
+            self._end(caller)
+        else:
+            caller.asked = source, self._requests
+
+    def tick(self) -> None:
+        """Tell those who wait for a source, or its worker's answer, what they have."""
+        for caller in list(self._callers):
+            if caller.asked:
+                answer = self._lender.answer(*caller.asked)
+                if answer is not None:
+                    problem = {"error": answer["problem"], **answer}
+                    done = {"asked": caller.asked}
+                    self._answer(caller, problem if answer["problem"] else done)
+                    self._end(caller)
+            elif (
+                caller.borrows
+                and not caller.answered
+                and self._lender.is_lent(caller.borrows)
+            ):
+                caller.answered = True
+                self._answer(caller, {"lent": caller.borrows})
+
+    def _answer(self, caller: _Caller, answer: dict[str, Any]) -> None:
+        # who does not read what the socket's buffer cannot hold gets a part of it
+        with contextlib.suppress(OSError):
+            caller.connection.settimeout(_SEND_S)
+            caller.connection.sendall(json.dumps(answer).encode() + b"\n")
+            caller.connection.settimeout(0.0)
+
+    def _end(self, caller: _Caller) -> None:
+        self._callers.remove(caller)
+        self._selector.unregister(caller.connection)
+        caller.connection.close()
+        if caller.borrows:
+            self._lender.take_back(caller.borrows)

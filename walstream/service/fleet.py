@@ -1,0 +1,129 @@
+"""An instance's workers: one for each source, and for each sink that is detached."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, cast
+
+import structlog
+
+from walstream.config import Config, PostgresSource
+from walstream.config.run_options import CONSENTS
+from walstream.config.topology import check_slots
+from walstream.service.worker_process import WorkerProcess
+from walstream.sources.postgres.detached.record import AWAY
+from walstream.telemetry.meter import added
+
+_log = structlog.get_logger()
+
+
+class Fleet:
+    """Knows which there are to be, by the configuration and by what sources say."""
+
+    def __init__(self, config: Config, options: dict[str, Any]) -> None:
+        self._config = config
+        self._options = options
+        self._level: str = config.log_level
+        self.workers = [self._make(name) for name in sorted(config.sources)]
+        self.away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
+        self._back: dict[str, dict[str, Any]] = {}  # what those counted that are gone
+
+    def _make(self, source: str, sink: str = "") -> WorkerProcess:
+        made = WorkerProcess(self._config, source, self._options, sink)
+        made.log(self._level)
+        return made
+
+    @property
+    def everyone(self) -> list[WorkerProcess]:
+        return [*self.workers, *self.away.values()]
+
+    def worker(self, source: str) -> WorkerProcess | None:
+        """Find a source's own."""
+        return next((one for one in self.workers if one.name == source), None)
+
+    def of_source(self, source: str) -> list[WorkerProcess]:
+        """Find it, and those of its detached sinks."""
+        return [one for one in self.everyone if one.source == source]
+
+    def log(self, level: str) -> None:
+        """Have all log from this level on, and those that come later."""
+        self._level = level
+        for worker in self.everyone:
+            worker.log(level)
+
+    def follow_sinks(self) -> None:
+        """Have a worker for each sink that is detached, as the sources' own say."""
+        for worker in self.workers:
+            if worker.lent or worker.retired:
+                continue
+            configured = self._config.sources[worker.source].sinks
+            for sink, told in worker.state.get("away", {}).items():
+                name = f"{worker.source}/{sink}"
+                # one that drains for a reload still tells of a sink that is gone
+                wanted = told["phase"] == AWAY and sink in configured
+                if wanted and name not in self.away:
+                    self.away[name] = self._make(worker.source, sink)
+        for name, own in list(self.away.items()):
+            if own.exit_code is not None and own.pid is None:
+                self._back[name] = self.counted(own)
+                del self.away[name]  # if the sink is still away, it is started again
+
+    def may_start(self, worker: WorkerProcess) -> bool:
+        """Tell whether nobody has its state: it clears up behind a lost sink."""
+        return bool(worker.sink) or not any(
+            one.retired and one.pid is not None
+            for one in self.away.values()
+            if one.source == worker.source
+        )
+
+    def counted(self, worker: WorkerProcess) -> dict[str, Any]:
+        """Give what a worker counted, with those of its name before it."""
+        return cast(
+            "dict[str, Any]", added(self._back.get(worker.name, {}), worker.counted())
+        )
+
+    def all_counted(self) -> dict[str, dict[str, Any]]:
+        """Give what each counted, by its name, those that are gone included."""
+        counted = {worker.name: self.counted(worker) for worker in self.everyone}
+        return {**self._back, **counted}
+
+    def drop_retired(self) -> None:
+        """Forget the sources that are configured no more, and have drained."""
+        self.workers = [one for one in self.workers if not one.is_over]
+
+    def take(
+        self, config: Config, *, asked: bool = True
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Go by another configuration; say what is done, and for which keys.
+
+        Whatever had ended with an error is tried again, if somebody `asked` for it.
+        """
+        before, self._config = self._config, config
+        self._options = {**self._options, **dict.fromkeys(CONSENTS, False)}
+        for one in self.everyone:
+            source = config.sources.get(one.source)
+            if source is None or (one.sink and one.sink not in source.sinks):
+                if not one.sink:
+                    said = _farewell(before, one.source, config)
+                    yield said, (f"sources.{one.source}",)
+                one.retire()
+            elif (changes := one.take(config, asked=asked)) and not one.sink:
+                yield f"source {one.source!r} begins again", tuple(changes)
+        for name in sorted(config.sources.keys() - {one.name for one in self.workers}):
+            self.workers.append(self._make(name))
+            yield f"source {name!r} begins", (f"sources.{name}",)
+        self.workers.sort(key=lambda one: one.name)
+
+
+def _farewell(before: Config, name: str, after: Config) -> str:
+    """Say that a source ends, and what it leaves on its server."""
+    source = before.sources[name]
+    if not isinstance(source, PostgresSource):
+        return f"source {name!r} ends"
+    for other, heir in after.sources.items():
+        # nobody is to drop it then: a source that only got another name, say
+        if any(check_slots({name: source, other: heir}, os.environ)):
+            return f"source {name!r} ends; source {other!r} names slot {source.slot!r}"
+    return (
+        f"source {name!r} ends; its slot {source.slot!r} keeps WAL until it is dropped:"
+        f" SELECT pg_drop_replication_slot('{source.slot}');"
+    )

@@ -1,0 +1,283 @@
+"""`/metrics`: what is known, in the words of Prometheus."""
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import accumulate
+from typing import Any, Final
+
+import prometheus_client
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    UntypedMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+
+from walstream import __version__
+from walstream.config import Config, PostgresSource
+from walstream.service.http.board import Truth
+from walstream.service.http.catalog import (
+    METRICS,
+    OLD_LABELS,
+    PSQL_STREAMER_LABELS,
+    PSQL_STREAMER_TYPES,
+)
+from walstream.status.model import SinkStatus, SourceStatus
+from walstream.telemetry.meter import COARSE_S, LATENCY_S, added
+
+_BOUNDS: Final = {
+    "source_event_processing_time_sec": COARSE_S,
+    "sink_event_processing_time_sec": COARSE_S,
+    "walstream_poll_phase_seconds": COARSE_S,
+}
+_FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "untyped": UntypedMetricFamily,
+}
+_OF_SLOT: Final = {  # by the field of a slot's health
+    "retained_wal": "walstream_slot_retained_wal_bytes",
+    "safe_wal_size": "walstream_slot_safe_wal_bytes",
+    "spill_txns": "walstream_slot_spill_transactions_total",
+    "spill_bytes": "walstream_slot_spill_bytes_total",
+    "spilled": "walstream_slot_spilled_bytes",
+}
+_FRESH_S: Final = 0.5
+_UNNAMED: Final = ""  # the table of what belongs to none
+
+Counted = Mapping[str, Any]
+
+
+def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
+    """Write what a scraper that accepts this can read; and its content type."""
+    registry = prometheus_client.CollectorRegistry(auto_describe=False)
+    registry.register(_Once(Collection(config, truth).families()))
+    encode, content_type = prometheus_client.exposition.choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class Written:
+    """The last answer: with many tables one costs more than all else that is asked."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._of: tuple[float, str] | None = None  # which snapshot, and for whom
+        self._at = 0.0
+        self._answer = b"", ""
+
+    def of(self, config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
+        """Write it anew when something was told since, or half a second went by."""
+        of, now = (truth.snapshot.made_at, accept), self._clock()
+        if of != self._of or now - self._at >= _FRESH_S:
+            self._answer = write(config, truth, accept)
+            self._of, self._at = of, now
+        return self._answer
+
+
+class _Once:
+    """Gives to a registry what was collected before."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Family]:
+        return self._families
+
+    def describe(self) -> Iterable[Family]:
+        return ()
+
+
+class Collection:
+    """All samples of one moment. What is not known has none."""
+
+    def __init__(self, config: Config, truth: Truth) -> None:
+        self._config = config
+        self._truth = truth
+        self._as_psql_streamer = config.http.metric_labels == "psql-streamer"
+        self._families: dict[str, Any] = {
+            name: _family(name, as_psql_streamer=self._as_psql_streamer)
+            for name in METRICS
+        }
+        # several sources may feed one sink, which has one name there
+        self._old: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def families(self) -> Iterator[Family]:
+        """Collect; give those that have samples."""
+        build = (__version__, platform.python_version())
+        self._add("walstream_build_info", build, 1)
+        self._add("walstream_start_time_seconds", (), self._truth.snapshot.started_at)
+        if self._config.http.token:
+            wrong = self._truth.wrong_tokens
+            self._add("walstream_http_wrong_tokens_total", (), wrong)
+        for source in self._truth.status.sources:
+            self._source(source)
+            counted = _counted(self._truth.snapshot.counted, source)
+            self._counters(source, counted)
+            if source.kind == "sql":
+                self._polled(source, counted)
+            elif source.kind == "kafka":
+                self._chained(source, counted)
+            for sink in source.sinks:
+                of_sink = counted.get("metrics", {}).get("sinks", {}).get(sink.name, {})
+                self._sink(source, sink, of_sink)
+        for (name, labels), value in self._old.items():
+            if isinstance(value, dict):
+                self._observe(name, labels, value)
+            else:
+                self._add(name, labels, value)
+        for family in self._families.values():
+            if family.samples:
+                yield family
+
+    def _add(self, name: str, labels: tuple[str, ...], value: float | None) -> None:
+        if value is not None:
+            self._families[name].add_metric(list(labels), value)
+
+    def _sum(self, name: str, labels: tuple[str, ...], value: Any) -> None:
+        """Add what goes by an old name, which may stand for several objects."""
+        if value is not None:
+            if self._as_psql_streamer:
+                part, _, _ = name.partition("_")
+                name_, kind, table = labels
+                labels = name_, PSQL_STREAMER_TYPES.get((part, kind), kind), table
+            before = self._old.get((name, labels))
+            self._old[name, labels] = value if before is None else added(before, value)
+
+    def _observe(
+        self, name: str, labels: tuple[str, ...], report: Counted | None
+    ) -> None:
+        """Add a histogram: counts between bounds, which Prometheus wants summed up."""
+        if report is not None:
+            bounds = [*map(str, _BOUNDS.get(name, LATENCY_S)), "+Inf"]
+            summed = accumulate(report["counts"])
+            buckets = list(zip(bounds, summed, strict=True))
+            self._families[name].add_metric(list(labels), buckets, report["sum"])
+
+    def _source(self, source: SourceStatus) -> None:
+        name = (source.name,)
+        well = not (source.exit_code or source.problems)
+        self._add("walstream_source_up", (source.name, source.kind), well)
+        self._add("walstream_replication_lag_bytes", name, source.lag_bytes)
+        self._add("walstream_replication_lag_seconds", name, source.lag_s)
+        config = self._config.sources[source.name]
+        if isinstance(config, PostgresSource):
+            alarm = config.alarm_retained_wal
+            self._add("walstream_slot_alarm_wal_bytes", name, alarm)
+            self._add(
+                "walstream_slot_alarm_spill_bytes", name, config.alarm_spill or None
+            )
+        if (slot_now := source.slot) is not None:
+            labels = source.name, slot_now.name
+            self._add("walstream_slot_synchronous", labels, slot_now.synchronous)
+        for slot, figures in self._slots(source):
+            for field, metric in _OF_SLOT.items():
+                self._add(metric, (source.name, slot), figures.get(field))
+            if wal := figures.get("wal_status"):
+                self._add("walstream_slot_wal_status", (source.name, slot, wal), 1)
+        left = [one for one in source.beside.values() if one.state != "done"]
+        if (backfill := source.backfill) is not None or source.beside:
+            tables = len(backfill.tables) if backfill else 0
+            self._add("walstream_backfill_left_tables", name, tables + len(left))
+
+    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, Counted]]:
+        """Give the figures of its slot, and of those of its detached sinks."""
+        if source.slot is not None:
+            yield source.slot.name, asdict(source.slot)
+        for name, told in self._truth.snapshot.away.items():
+            if name.partition("/")[0] == source.name and told.get("health"):
+                yield told.get("slot", name), told["health"]
+
+    def _counters(self, source: SourceStatus, counted: Counted) -> None:
+        errors: dict[str, int] = dict(counted.get("errors", {}))
+        errors["died"] = counted.get("deaths", 0)
+        for kind, number in errors.items():
+            self._add("walstream_errors_total", (source.name, kind), number)
+        old = (source.name, source.kind)
+        self._sum("source_errors", (*old, _UNNAMED), sum(errors.values()))
+        metrics = counted.get("metrics", {})
+        self._add(
+            "walstream_backfill_rows_total",
+            (source.name,),
+            metrics.get("backfill_rows"),
+        )
+        for table, one in metrics.get("tables", {}).items():
+            self._add("walstream_ops_total", (source.name, table), one["ops"])
+            self._sum("source_events", (*old, table), one["ops"])
+            if source.kind != "kafka":  # its records are in no transaction
+                name = "source_event_processing_time_sec"
+                self._sum(name, (*old, table), one["seconds"])
+
+    def _sink(self, source: SourceStatus, sink: SinkStatus, counted: Counted) -> None:
+        name = (source.name, sink.name)
+        ended = source.state == "stopped" and not source.exit_code
+        up = sink.state == "delivering" or (ended and sink.state == "stopped")
+        self._add("walstream_sink_up", (*name, sink.kind), up)
+        self._add("walstream_in_flight", name, sink.in_flight)
+        for table, dropped in counted.get("dropped", {}).items():
+            self._add("walstream_dropped_total", (*name, table), dropped)
+        self._add("walstream_delivered_total", name, counted.get("delivered"))
+        latency = counted.get("latency")
+        if source.kind != "kafka":
+            self._observe("walstream_end_to_end_latency_seconds", name, latency)
+        old = (sink.name, sink.kind)
+        self._sum("sink_errors", (*old, _UNNAMED), counted.get("errors"))
+        for table, one in counted.get("tables", {}).items():
+            self._sum("sink_events", (*old, table), one["ops"])
+            if source.kind != "kafka":
+                seconds = "sink_event_processing_time_sec"
+                self._sum(seconds, (*old, table), one["seconds"])
+
+    def _polled(self, source: SourceStatus, counted: Counted) -> None:
+        """Add what is told of polled tables, whose rows are their ops."""
+        for table, one in source.tables.items():
+            self._add("walstream_poll_position", (source.name, table), one.position)
+        polls = counted.get("metrics", {}).get("polls", {})
+        for table, one in polls.items():
+            name, rows = (source.name, table), one["rows"]
+            self._add("walstream_poll_rows_total", name, rows)
+            self._observe("walstream_poll_seconds", name, one["seconds"])
+            for outcome, phases in one.get("phases", {}).items():
+                for phase, spent in phases.items():
+                    labels = (*name, phase, outcome)
+                    self._observe("walstream_poll_phase_seconds", labels, spent)
+            self._add("walstream_ops_total", name, rows)
+            self._sum("source_events", (source.name, source.kind, table), rows)
+            for sink in source.sinks:
+                self._sum("sink_events", (sink.name, sink.kind, table), rows)
+        if polls:
+            rows = sum(one["rows"] for one in polls.values())
+            for sink in source.sinks:
+                name = (source.name, sink.name)
+                self._add("walstream_delivered_total", name, rows)
+
+    def _chained(self, source: SourceStatus, counted: Counted) -> None:
+        """Add what is told of records that were passed on."""
+        name = (source.name,)
+        self._add("walstream_upstream_lag_records", name, source.lag_records)
+        poisoned = counted.get("metrics", {}).get("poisoned")
+        self._add("walstream_poisoned_total", name, poisoned)
+
+
+def _family(name: str, *, as_psql_streamer: bool) -> Family:
+    metric = METRICS[name]
+    labels = metric.labels
+    if as_psql_streamer and labels == OLD_LABELS:
+        part, _, _ = name.partition("_")
+        labels = PSQL_STREAMER_LABELS[part]
+    return _FAMILIES[metric.kind](name, metric.meaning, labels=labels)
+
+
+def _counted(all_counted: Mapping[str, Counted], source: SourceStatus) -> Counted:
+    """Give what a source's worker counted, with those of its detached sinks."""
+    found = all_counted.get(source.name, {})
+    for sink in source.sinks:
+        own = all_counted.get(f"{source.name}/{sink.name}")
+        if own is not None:
+            # what it read, the source's own worker reads too
+            sinks = own.get("metrics", {}).get("sinks", {})
+            found = added(found, {**own, "metrics": {"sinks": sinks}})
+    return found

@@ -1,0 +1,73 @@
+"""What runs a source of each kind in its worker, which loads nothing of the others."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from walstream.config import Config, KafkaSource, PackageSource, SqlSource
+from walstream.config.run_options import Options
+from walstream.pipeline.shutdown import Stop
+from walstream.state.store import LmdbPositions
+
+
+class Part(Protocol):
+    """Runs sessions of one source, and keeps what outlives them."""
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether nothing is left to do, now or later."""
+
+    @property
+    def phase(self) -> str:
+        """Name what it does now; "" where the worker's own state says it."""
+
+    def run(self) -> bool:
+        """Run one session until a stop; False: its deadline cut the drain short."""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went."""
+
+    def report(self) -> dict[str, Any]:
+        """Tell how it goes; from any thread."""
+
+
+@runtime_checkable
+class Backfills(Part, Protocol):
+    """A part that reads tables beside its stream."""
+
+    def backfill(self, request: dict[str, Any]) -> str:
+        """Have tables read; "" when that is on disk."""
+
+
+@runtime_checkable
+class Polls(Part, Protocol):
+    """A part that polls tables."""
+
+    def ask(self, answer: Callable[[str, int], None]) -> None:
+        """Have every table polled once more, and answer when that is done."""
+
+
+def part_of(
+    config: Config, name: str, positions: LmdbPositions, options: Options, stop: Stop
+) -> Part:
+    """Make what this kind of source needs."""
+    needs = config, name, positions, options, stop
+    source = config.sources[name]
+    if options.sink:
+        from walstream.sources.postgres.detached_runner import AwaySink  # noqa: PLC0415 - of this kind alone
+
+        return AwaySink(*needs)
+    if isinstance(source, SqlSource):
+        from walstream.sources.sql.runner import PolledSource  # noqa: PLC0415 - likewise
+
+        return PolledSource(*needs)
+    if isinstance(source, PackageSource):
+        from walstream.sources.plugin import AddedSource  # noqa: PLC0415 - likewise
+
+        return AddedSource(*needs)
+    if isinstance(source, KafkaSource):
+        from walstream.sources.kafka.runner import ChainedSource  # noqa: PLC0415 - likewise
+
+        return ChainedSource(*needs)
+    from walstream.sources.postgres.runner import StreamedSource  # noqa: PLC0415 - likewise
+
+    return StreamedSource(*needs)

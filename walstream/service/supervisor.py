@@ -1,0 +1,357 @@
+"""The supervisor: one worker process a source, started again when it dies.
+
+Holds the signals and the control socket. The first SIGTERM or SIGINT drains, the second
+ends at once; SIGHUP has the configuration read again. A worker that dies is started
+again with backoff; one that ends with 2, 3 or 4 needs an operator and is not, until its
+source was lent and came back, or the configuration was read again.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config, Secrets
+from walstream.errors import Transient, WalstreamError
+from walstream.service.control_server import Answer, ControlServer
+from walstream.service.fleet import Fleet
+from walstream.service.http.listeners import Faces
+from walstream.service.http.text import stats_lines
+from walstream.service.reload import Reader, Reloaded, own_changes
+from walstream.service.supported import refuse_unsupported
+from walstream.service.systemd import Notifier
+from walstream.spark.driver.spawner import Keeper
+from walstream.state.lock import FolderLock
+from walstream.status.snapshot import Snapshot
+from walstream.status.status import of_run
+from walstream.telemetry import logs
+from walstream.telemetry.fields import ERROR
+
+_TICK_S: Final = 0.5
+_AT_ONCE_S: Final = 1.0
+_RENEW_S: Final = 10.0
+_NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
+_log = structlog.get_logger()
+
+Watch = Callable[[Mapping[str, Mapping[str, Any]]], None]
+"""Sees every source's last report, by its name."""
+
+
+class Supervisor:
+    """Keeps the workers of all sources running until told to stop."""
+
+    def __init__(
+        self,
+        config: Config,
+        options: dict[str, Any],
+        watch: Watch = lambda _reports: None,
+        reader: Reader | None = None,
+    ) -> None:
+        """`watch` is called at each turn; without a `reader` there is no reload."""
+        self._config = config
+        self._watch = watch
+        self._reader = reader
+        self._selector = selectors.DefaultSelector()
+        self._keeper = Keeper(config, self._selector)
+        self._fleet = Fleet(config, {**options, "driver": self._keeper.address})
+        self._secrets = config.secrets.values  # and those of before a reload
+        self._faces = Faces(config, self.set_debug)
+        self._notifier = Notifier()
+        self._debug = False  # as it was last asked for, from any thread
+        self._level: str = config.log_level
+        self._stats_at = time.monotonic() + config.stats_interval
+        self._renew_at = 0.0
+        self._hangup = False  # SIGHUP came
+        self._terminal = sys.stderr.isatty()
+        self._signals = 0  # received
+        self._passed_on = 0  # told to the workers
+        self._stop_deadline = 0.0
+        self._wake_out, self._wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(
+            self._wake_out,
+            selectors.EVENT_READ,
+            lambda: os.read(self._wake_out, 4096),
+        )
+        self._started_at = time.time()
+        self._control = ControlServer(Path(config.state), self._selector, self)
+
+    def run(self) -> int:
+        """Supervise until no source is left; give the highest exit code."""
+        lock = FolderLock(Path(self._config.state))
+        lock.acquire_patiently()
+        try:
+            self._faces.listen()
+            self._control.open()
+            self._keeper.open()
+            with self._signals_held():
+                self._start_due()  # they load their libraries while this loads HTTP's
+                self._faces.open()
+                while self._goes_on:
+                    self._turn()
+        finally:
+            for worker in self._fleet.everyone:
+                worker.kill()
+            self._keeper.close()
+            self._control.close()
+            self._faces.close()
+            lock.release()
+        return max((worker.exit_code or 0 for worker in self._fleet.workers), default=0)
+
+    def set_debug(self, on: bool) -> str:  # noqa: FBT001
+        """Have every process log more, or as configured; from any thread."""
+        self._debug = on
+        self._wake()
+        return self._wanted_level
+
+    @property
+    def _wanted_level(self) -> str:
+        return "debug" if self._debug else self._config.log_level
+
+    def _follow_level(self) -> None:
+        level = self._wanted_level
+        if level != self._level:
+            self._level = level
+            logs.set_level(level)
+            self._keeper.log(level)
+            self._fleet.log(level)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Tell whether a source is left; or, once told to stop, anybody who drains."""
+        if any(worker.exit_code is None for worker in self._fleet.workers):
+            return True
+        return bool(self._signals and any(one.pid for one in self._fleet.away.values()))
+
+    def _start_due(self) -> None:
+        for worker in self._fleet.everyone:
+            may = not self._signals and self._fleet.may_start(worker)
+            if may and worker.start_if_due():
+                self._selector.register(
+                    worker.stdout or 0, selectors.EVENT_READ, worker.hear
+                )
+
+    def _turn(self) -> None:
+        if not self._signals:
+            self._fleet.follow_sinks()
+        self._start_due()
+        self._keeper.tick()
+        for key, _ in self._selector.select(_TICK_S):
+            key.data()
+        for worker in self._fleet.everyone:
+            stdout = worker.stdout
+            worker.reap(stopping=bool(self._signals))
+            if stdout is not None and worker.stdout is None:
+                self._selector.unregister(stdout)
+            worker.hurry()
+        self._fleet.drop_retired()
+        self._heed_refusals()
+        self._heed_refused_sinks()
+        self._control.tick()
+        self._heed_hangup()
+        self._follow_level()
+        self._tell()
+        self._notify()
+        self._watch({worker.name: worker.state for worker in self._fleet.workers})
+        self._pass_on_signals()
+        if self._signals and time.monotonic() > self._stop_deadline:
+            for worker in self._fleet.everyone:
+                worker.give_up()
+
+    def _tell(self) -> None:
+        """Put up what is known; log the figures now and then."""
+        due = self._config.stats_interval and time.monotonic() >= self._stats_at
+        if not self._faces.any and not due:
+            return
+        snapshot = self._snapshot()
+        self._faces.publish(snapshot)
+        if due:
+            self._stats_at = time.monotonic() + self._config.stats_interval
+            for line in stats_lines(of_run(self._config, snapshot)):
+                _log.info("stats", line=line)
+
+    def _notify(self) -> None:
+        """Tell systemd that this loop turns, and how the workers' are."""
+        if self._notifier.due and not self._signals:
+            reports = {worker.name: worker.report() for worker in self._fleet.workers}
+            hanging = [worker for worker in self._fleet.everyone if worker.hangs]
+            self._notifier.tell(reports, [worker.name for worker in hanging])
+            for worker in hanging:
+                worker.end_hanging(self._notifier.patience_s)
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            at=time.time(),
+            made_at=time.monotonic(),
+            pid=os.getpid(),
+            started_at=self._started_at,
+            stopping=bool(self._signals),
+            log_level=self._level,
+            sources={worker.name: worker.knowledge() for worker in self._fleet.workers},
+            away={
+                name: worker.knowledge() for name, worker in self._fleet.away.items()
+            },
+            counted=self._fleet.all_counted(),
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Tell how every source is."""
+        return {
+            "pid": os.getpid(),
+            "started_at": self._started_at,
+            "stopping": bool(self._signals),
+            "sources": {worker.name: worker.report() for worker in self._fleet.workers},
+            "away": {
+                name: worker.report() for name, worker in self._fleet.away.items()
+            },
+        }
+
+    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
+        """Pass a request on to a source's worker; say why not, or ""."""
+        worker = self._fleet.worker(source)
+        if worker is None:
+            return _NO_SOURCE
+        return worker.pass_on(word, request)
+
+    def answer(self, source: str, number: int) -> Answer | None:
+        """Give what a worker says to a request; None: nothing yet."""
+        worker = self._fleet.worker(source)
+        return None if worker is None else worker.answer(number)
+
+    def lend(self, source: str) -> str:
+        """Begin to end a source's worker; say why not, or ""."""
+        worker = self._fleet.worker(source)
+        if worker is None:
+            return _NO_SOURCE
+        if self._signals:
+            return "it is stopping"
+        for one in self._fleet.of_source(source):
+            one.lend()
+        return ""
+
+    def is_lent(self, source: str) -> bool:
+        """Tell whether the worker that was asked to end has."""
+        own = self._fleet.of_source(source)
+        return bool(own) and all(one.lent and one.pid is None for one in own)
+
+    def take_back(self, source: str) -> None:
+        """Start the worker again."""
+        for worker in self._fleet.of_source(source):
+            worker.take_back(stopping=bool(self._signals))
+
+    def reload(self) -> dict[str, Any]:
+        """Go by the configuration as it is now; tell what that changed."""
+        if self._signals:
+            return Reloaded("it is stopping", Transient.exit_code).answer()
+        if self._reader is None:
+            return Reloaded("it ends by itself, and reads nothing again", 2).answer()
+        return self._follow(self._reader, asked=True).answer()
+
+    def _heed_hangup(self) -> None:
+        if self._hangup and not self._signals:
+            self._hangup = False
+            self.reload()
+
+    def _heed_refusals(self) -> None:
+        """Read passwords anew for whom a server refuses, before it is given up."""
+        refused = [one for one in self._fleet.workers if one.was_refused]
+        if not refused or self._signals or self._reader is None:
+            return
+        self._follow(self._reader, asked=False)
+        for worker in refused:
+            if worker.was_refused:  # nothing else was read for it
+                worker.try_again()
+
+    def _heed_refused_sinks(self) -> None:
+        """Read passwords anew, now and then, while a sink's client is refused."""
+        now = time.monotonic()
+        if self._signals or self._reader is None or now < self._renew_at:
+            return
+        if any(one.sink_is_refused for one in self._fleet.everyone):
+            self._renew_at = now + _RENEW_S
+            self._follow(self._reader, asked=False)
+
+    def _follow(self, reader: Reader, *, asked: bool) -> Reloaded:
+        """Go by what is read; by what was, if that cannot be.
+
+        Where somebody `asked`, the whole file is read.
+        """
+        before = self._config
+        try:
+            config = reader.whole() if asked else reader.references()
+            refuse_unsupported(config)
+            self._faces.follow(config)
+            reader.keep()
+        except WalstreamError as error:
+            problem = before.secrets.scrub(str(error))
+            _log.error(
+                "the configuration is refused: all goes on as before",
+                **{ERROR: problem},
+                hint=f"correct it, then: {before.command('walstream reload')}",
+            )
+            return Reloaded(problem, error.exit_code)
+        if config.state != before.state:
+            config = config.model_copy(update={"state": before.state})
+            _log.warning("another state folder is for the next start: it stays")
+        self._config = config
+        self._secrets |= config.secrets.values
+        logs.configure(self._level, Secrets(self._secrets).scrub)
+        self._stats_at = min(self._stats_at, time.monotonic() + config.stats_interval)
+        self._keeper.take(config)
+        steps = list(self._fleet.take(config, asked=asked))
+        found = Reloaded(
+            changes=tuple(sorted({*own_changes(before, config), *_keys(steps)})),
+            lines=tuple(line for line, _ in steps),
+        )
+        if asked or found.changes:
+            _log.info("the configuration was read", **found.answer())
+        return found
+
+    @contextmanager
+    def _signals_held(self) -> Iterator[None]:
+        before = {
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Count and wake: a handler may run between any two steps of the loop."""
+        if number == signal.SIGHUP and sys.stderr.isatty() == self._terminal:
+            self._hangup = True
+        else:  # a terminal that is closed is gone by then
+            self._signals += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_in, b"\0")
+
+    def _pass_on_signals(self) -> None:
+        """Tell the workers of the first signal, and of the second."""
+        if self._signals == self._passed_on:
+            return
+        at_once = self._signals > 1
+        drain_s = max((one.drain_s for one in self._fleet.everyone), default=0.0)
+        self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
+        self._passed_on = self._signals
+        self._notifier.stopping(drain_s)
+        for worker in self._fleet.everyone:
+            worker.stop(now=at_once)
+
+
+def _keys(steps: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    for _, keys in steps:
+        yield from keys

@@ -1,0 +1,334 @@
+"""A worker: one source's process. Told what to do over stdin, ends with its parent.
+
+The supervisor writes one line of JSON (the order), later `backfill` or `poll` and what
+of as JSON, `log` and a level, `stop` for a drain or `now` for an end at once; end of
+file is the supervisor's death. The worker writes its state to stdout, a line of JSON a
+second, with its answers to the last requests. Its exit code is the error's.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config
+from walstream.config.run_options import ALL_DONE, Options
+from walstream.errors import ConfigError, Restart, Transient, WalstreamError
+from walstream.pipeline.backoff import Backoff
+from walstream.pipeline.shutdown import Stop, Waker
+from walstream.service.control_server import Answer
+from walstream.service.source_runner import Backfills, Part, Polls, part_of
+from walstream.sources.postgres.detached.record import folder_of
+from walstream.spark.parent_death import die_with_parent, take_signals
+from walstream.state.store import LmdbPositions
+from walstream.telemetry import logs
+from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
+
+_REPORT_EVERY_S: Final = 1.0
+_LOOK_EVERY_S: Final = 0.05
+_LAST_WORD_S: Final = 1.0
+_LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
+_WAITS: Final = Transient.exit_code
+_ANSWERS: Final = 16  # that are still told
+_STARTING: Final = "it is only starting: ask again"
+_SAY_AGAIN_S: Final = 60.0
+_HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
+_COLLECT_AFTER: Final = (
+    20_000  # objects: transactions under way are none of the garbage
+)
+_log = structlog.get_logger()
+
+
+class Worker:
+    """Runs sessions of one source until a stop, or an error that stays."""
+
+    def __init__(self, config: Config, name: str, options: Options, stop: Stop) -> None:
+        self._config = config
+        self._name = name
+        self._options = options
+        self._stop = stop
+        # each try of a detached sink may begin with a large transaction
+        self._backoff = Backoff(1.0, 60.0) if options.sink else Backoff()
+        self._said: tuple[str, float] = ("", 0.0)
+        self._positions: LmdbPositions | None = None
+        self._part: Part | None = None
+        self._over: dict[str, Any] | None = None  # what a part that is over tells
+        self._telling = threading.Lock()  # no part is asked while it ends
+        self.answers: dict[str, Answer] = {}  # by the request's number
+        self._error: dict[str, Any] | None = None  # the last one
+        self._errors: Counter[str] = Counter()  # by kind
+        self._mute = False  # it could not report, which was said
+        self.state = "starting"
+
+    def run(self) -> bool:
+        """Stream, or poll, until stop; True: there is nothing left to do, now or later.
+
+        Raises what trying again would not cure.
+        """
+        folder = Path(self._config.state) / self._name
+        if self._options.sink:
+            folder = folder_of(folder, self._options.sink)
+        ended = False
+        while not (ended or self._stop.requested):
+            try:
+                with LmdbPositions(folder) as positions:
+                    self._positions = positions
+                    self._take_up(positions)
+                    try:
+                        ended = self._sessions(self._part_of(positions))
+                    finally:
+                        self._end_part()
+            except Transient as error:
+                self._positions = None
+                self._wait(error)
+        return ended
+
+    def _take_up(self, positions: LmdbPositions) -> None:
+        """Go on with the last error that was kept."""
+        self._error = positions.read("error")
+        if self._error and self._error["final"]:
+            self._error["final"] = False
+            positions.write({"error": self._error})
+
+    def _part_of(self, positions: LmdbPositions) -> Part:
+        self._part = part_of(
+            self._config, self._name, positions, self._options, self._stop
+        )
+        self._over = None
+        return self._part
+
+    def _end_part(self) -> None:
+        """Remember what it told last: from now on it has no positions to look at."""
+        with self._telling, contextlib.suppress(Exception):
+            self._over = {}
+            if self._part is not None:
+                self._over = self._part.report()
+
+    def _note(self, error: WalstreamError, *, final: bool) -> None:
+        """Keep an error for those who ask, also when nothing runs any more."""
+        scrub = self._config.secrets.scrub
+        self._error = {
+            "at": time.time(),
+            "error": scrub(str(error.args[0])),
+            "hint": scrub(error.hint),
+            "repair": error.repair.of_source(self._name).command,
+            "exit_code": error.exit_code,
+            "final": final,
+            "renewable": error.renewable,
+        }
+        with contextlib.suppress(WalstreamError):  # the state itself may be at fault
+            if self._positions is not None:
+                self._positions.write({"error": self._error})
+
+    def _sessions(self, part: Part) -> bool:
+        """Run one after the other; tell whether the last left nothing to do."""
+        while not (part.ended or self._stop.requested):
+            began = time.monotonic()
+            if self.state != "waiting":  # what it waited for may still be away
+                self.state = "starting"
+            try:
+                self._say_drained(drained=part.run())
+            except Restart as reason:
+                self.state = "starting"
+                _log.info("stream begins again", reason=str(reason))
+                self._stop.event.wait(self._backoff.next())
+            except Transient as error:
+                if time.monotonic() - began > _HEALTHY_S:
+                    self._backoff.reset()
+                self._wait(error)
+            except WalstreamError as error:
+                if not self._options.sink:
+                    self._errors[error.kind] += 1
+                    self._note(error, final=True)
+                    raise
+                self._wait(error)  # what was wrong may be repaired meanwhile
+        return part.ended
+
+    def _wait(self, error: WalstreamError) -> None:
+        """Say what is wrong, once a minute if it stays, and wait for the next try."""
+        if self._stop.requested:
+            self._say_drained(drained=False)
+            return
+        self.state = "waiting"
+        self._errors[error.kind] += 1
+        said, at = self._said
+        now = time.monotonic()
+        if said != str(error) or now - at > _SAY_AGAIN_S:
+            self._said = (str(error), now)
+            self._note(error, final=False)
+            _log.warning("trying again", **_fields(error, self._name, self._config))
+        self._stop.event.wait(self._backoff.next())
+
+    def _say_drained(self, *, drained: bool) -> None:
+        self.state = "stopped"
+        if self._part is not None:
+            self._part.say_drained(drained=drained)
+
+    @property
+    def phase(self) -> str:
+        """Name what it does now."""
+        phase = self._part.phase if self._part is not None else ""
+        return phase if phase and self.state != "stopped" else self.state
+
+    def report(self) -> dict[str, Any]:
+        """Tell the supervisor how it goes."""
+        with self._telling:
+            told = self._over
+            if told is None:
+                told = self._part.report() if self._part is not None else {}
+        return {
+            "state": self.phase,
+            "error": self._error,
+            "answers": self.answers,
+            "errors": dict(self._errors),
+            **told,
+        }
+
+    def line(self) -> bytes:
+        """Write the report; nothing where that fails, since the next one may not."""
+        try:
+            line = json.dumps(self.report()) + "\n"
+        except Exception:  # noqa: BLE001 - one that says nothing is taken for frozen
+            if not self._mute:
+                _log.exception("the report failed: a defect")
+            self._mute = True
+            return b""
+        self._mute = False
+        return line.encode()
+
+    def backfill(self, request: dict[str, Any]) -> None:
+        """Have tables read beside the stream; answer when that is on disk."""
+        if isinstance(self._part, Backfills):
+            self.answer(request, self._part.backfill(request), ConfigError.exit_code)
+        else:
+            self.answer(request, _STARTING)
+
+    def poll(self, request: dict[str, Any]) -> None:
+        """Have each table polled once more; answer when that is done."""
+        if isinstance(self._part, Polls):
+            self._part.ask(partial(self.answer, request))
+        else:
+            self.answer(request, _STARTING)
+
+    def answer(
+        self, request: dict[str, Any], problem: str, exit_code: int = _WAITS
+    ) -> None:
+        """Tell who asked: "" is done."""
+        last = list(self.answers.items())[1 - _ANSWERS :]
+        answer: Answer = {"problem": problem, "exit_code": exit_code}
+        self.answers = {**dict(last), str(request["number"]): answer}
+        self._stop.waker.wake()
+
+
+def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str]:
+    """Say an error, and what cures it, so that it can be copied."""
+    repair = error.repair.of_source(source)
+    said = {ERROR: str(error.args[0]), HINT: error.hint}
+    if cure := repair.sql or config.command(repair.command):
+        said[REPAIR] = cure
+    if repair.then and repair.then != error.hint:
+        said[THEN] = repair.then
+    return said
+
+
+def _obey(worker: Worker, stop: Stop) -> None:
+    """Follow the supervisor's words; its end is ours."""
+    for line in sys.stdin:
+        word, _, request = line.strip().partition(" ")
+        if word == "stop":
+            stop.request()
+        elif word == "now":
+            os._exit(0)
+        elif word == "backfill":
+            worker.backfill(json.loads(request))
+        elif word == "poll":
+            worker.poll(json.loads(request))
+        elif word == "log":
+            logs.set_level(request)
+            _log.debug("log level was changed", to=request)
+    os._exit(1)
+
+
+def _push(worker: Worker, over: threading.Event, told: threading.Event) -> None:
+    """Write the state each second, and at once when it becomes another, or answers.
+
+    A supervisor that does not read keeps this thread waiting, and nothing else. When it
+    is `over` the last word is `told`: the error that ended it.
+    """
+    while not told.is_set():
+        last = over.is_set()
+        said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
+        left = worker.line()
+        with contextlib.suppress(OSError):  # closed: the control pipe tells
+            while left:
+                left = left[os.write(sys.stdout.fileno(), left) :]
+        if last:
+            told.set()
+        while (worker.phase, worker.answers) == said and time.monotonic() < due:
+            if over.wait(_LOOK_EVERY_S):
+                break
+
+
+def _end_in_time(stop: Stop) -> None:
+    """End after the drain's deadline, whatever server is still waited for."""
+    stop.event.wait()
+    while not stop.expired:
+        time.sleep(_LOOK_EVERY_S)
+    time.sleep(_LATE_S)
+    _log.warning("stopped before all was delivered: it will come again")
+    logs.STDERR.flush()
+    os._exit(0)
+
+
+def main() -> int:
+    """Run one worker; give its exit code."""
+    order = json.loads(sys.stdin.readline())
+    die_with_parent(order["parent"])
+    config = Config.from_json(order["config"])
+    name = order["source"]
+    options = Options(**order["options"])
+    said = f"{name}/{options.sink}" if options.sink else name
+    logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: said})
+    stop = Stop(Waker(), config.shutdown_timeout)
+    take_signals(lambda _number, _frame: stop.request())
+    worker = Worker(config, name, options, stop)
+    # modules and configuration stay: no collection need look at them again
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
+    threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
+    over, told = threading.Event(), threading.Event()
+    threading.Thread(target=_push, args=(worker, over, told), daemon=True).start()
+    threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
+    try:
+        ended = worker.run()
+    except WalstreamError as error:
+        _log.error("stopped", **_fields(error, name, config))
+        return error.exit_code
+    except Exception:  # noqa: BLE001 - logged scrubbed, not by the interpreter
+        _log.exception("worker failed: a defect")
+        return 1
+    finally:
+        over.set()
+        told.wait(_LAST_WORD_S)
+    return ALL_DONE if ended else 0
+
+
+def process() -> None:
+    """Be a worker's process; never return."""
+    code = main()
+    logs.STDERR.flush()
+    # threads may still wait for servers that are away: nothing of theirs matters
+    os._exit(code)
+
+
+if __name__ == "__main__":  # a supervisor of before an upgrade starts it so
+    process()

@@ -1,0 +1,9 @@
+"""`python -m walstream.service.worker_main`: a worker's process."""
+
+from importlib import import_module
+
+from walstream.telemetry.structlog_loader import load_structlog
+
+if __name__ == "__main__":
+    load_structlog()
+    import_module("walstream.service.worker").process()

@@ -1,0 +1,415 @@
+"""One source's worker, as its supervisor sees it: told, heard, ended, started again."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import Config
+from walstream.config.run_options import ALL_DONE, CONSENTS
+from walstream.errors import Transient
+from walstream.pipeline.backoff import Backoff
+from walstream.service.control_server import Answer
+from walstream.service.reload import Effective
+from walstream.service.reload_grace import Renewal
+from walstream.service.stall import HANGS_S, StallWatch
+from walstream.service.worker_counts import WorkerCounts
+from walstream.spark.parent_death import signals_held
+from walstream.status.snapshot import SILENT_S
+from walstream.telemetry.fields import ERROR, SOURCE
+
+GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
+_NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
+_MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
+_HISTORY: Final = 3
+_NICE: Final = 10
+_HEALTHY_S: Final = 30.0
+_FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
+_USED: Final = frozenset({"streaming", "polling"})  # what consents were given for
+_FIRST_WORD_S: Final = 120.0
+_LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
+    *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
+    *("tables", "beside", "backfill_record", "away"),
+)
+_log = structlog.get_logger()
+
+
+class WorkerProcess:
+    """A child process, and what it last said."""
+
+    def __init__(
+        self, config: Config, source: str, options: dict[str, Any], sink: str = ""
+    ) -> None:
+        """With a `sink` it streams to that one alone, which is detached."""
+        self.source = source
+        self.sink = sink
+        self.name = f"{source}/{sink}" if sink else source
+        self.state: dict[str, Any] = {}
+        self.heard_at = 0.0  # monotonic
+        self.exit_code: int | None = None  # final: it is not started again
+        self.lent = False  # to another command, which uses the source's state
+        self.retired = False  # its source, or sink, is configured no more
+        # by what its process was started with, whatever was read since
+        self.drain_s = config.shutdown_timeout + GRACE_S
+        self._renewed_at = 0.0  # it was asked to end, for another configuration
+        self._effective: Effective | None = None  # what its process was started with
+        self._renewal = Renewal(config.reload_grace)
+        self._config = config
+        self._options = {**options, "sink": sink}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._backoff = Backoff(0.2, 30.0)
+        self._started_at = 0.0
+        self._start_at = 0.0
+        self._lent_at = 0.0
+        self._died_with: int | None = None  # its last exit code, unless it was asked to
+        self._partial = b""
+        self._stalls = StallWatch()
+        self._level: str = config.log_level
+        self._last: dict[str, Any] = {}  # said by the last process that ended
+        self._ended_with: dict[str, Any] = {}  # the error of that one
+        self._counts = WorkerCounts()
+        self._deaths = 0  # of processes that nobody had asked to end
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def stdout(self) -> int | None:
+        """What to wait on for its state."""
+        process = self._process
+        return process.stdout.fileno() if process and process.stdout else None
+
+    def start_if_due(self) -> bool:
+        """Start it when it is not running, not finished, and its wait is over."""
+        now = time.monotonic()
+        held = self.lent or self.exit_code is not None
+        if self._process or held or now < self._start_at:
+            return False
+        try:
+            self._process = _new_process()
+        except OSError as error:  # no process or memory is left: the others go on
+            self._start_at = now + self._backoff.next()
+            _log.error(
+                "a worker cannot be started, trying again",
+                **{SOURCE: self.name, ERROR: error.strerror},
+            )
+            return False
+        if self.sink:  # it catches up with what the sources leave over
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
+        self._started_at = now
+        self.drain_s = self._config.shutdown_timeout + GRACE_S
+        self._died_with = None
+        self._stalls = StallWatch()
+        self._effective = Effective.of(self._config, self.source)
+        self._tell(
+            json.dumps(
+                {
+                    "parent": os.getpid(),
+                    "source": self.source,
+                    "config": self._config.to_json(),
+                    "log_level": self._level,
+                    "options": self._options,
+                }
+            )
+        )
+        return True
+
+    def _tell(self, line: str) -> None:
+        process = self._process
+        if process and process.stdin:
+            try:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass  # it has ended: reap finds that
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask it to drain, or to end at once."""
+        if self._process is None and self.exit_code is None and not self.lent:
+            self.exit_code = 0  # between two tries
+        self._tell("now" if now else "stop")
+
+    def pass_on(self, word: str, request: dict[str, Any]) -> str:
+        """Ask it to `backfill` or `poll`; say why not, or ""."""
+        if self._process is None:
+            return "its worker does not run now"
+        self._tell(f"{word} {json.dumps(request)}")
+        return ""
+
+    def log(self, level: str) -> None:
+        """Have it log from this level on, and those that are started after it."""
+        self._level = level
+        self._tell(f"log {level}")
+
+    def answer(self, number: int) -> Answer | None:
+        """Give what it says to a request; None: nothing yet."""
+        if self._process is None:
+            return {
+                "problem": "its worker ended meanwhile: ask again",
+                "exit_code": Transient.exit_code,
+            }
+        answer: Answer | None = self.state.get("answers", {}).get(str(number))
+        return answer
+
+    def lend(self) -> None:
+        """Drain and end it; it is not started before it is taken back."""
+        self.lent = True
+        self._lent_at = time.monotonic()
+        self.exit_code = None
+        self._tell("stop")
+
+    def take_back(self, *, stopping: bool) -> None:
+        """Start it again, whatever it had ended with; not while all is stopping."""
+        self.lent = False
+        if (stopping or self.retired) and self._process is None:
+            self.exit_code = 0
+        self._start_again()
+
+    def _start_again(self) -> None:
+        self._start_at = 0.0
+        self._backoff.reset()
+
+    def take(self, config: Config, *, asked: bool = True) -> list[str]:
+        """Go by another configuration; name what of it is different for this one.
+
+        Where something is, it drains and ends, and is started again. So is one that had
+        ended with an error, if somebody `asked`: what it lacked may be there.
+        """
+        self._config = config
+        self._renewal.grace_s = config.reload_grace
+        to = Effective.of(config, self.source)
+        changes = list(self._effective.changes(to)) if self._effective else []
+        if self._process is None:
+            if (self.exit_code and asked) or changes or self.retired:
+                self.exit_code = None
+                self._start_again()
+        elif (changes or self.retired) and not self.lent:
+            self._renew()
+        self.retired = False
+        return changes
+
+    def _renew(self) -> None:
+        if not self._renewed_at:
+            self._renewed_at = time.monotonic()
+            self._tell("stop")
+
+    def retire(self) -> None:
+        """Drain and end it for good: it is configured no more."""
+        self.retired = True
+        if self._process is not None:
+            self._renew()
+        elif not self.lent:
+            self.exit_code = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it was retired, and nothing of it is left."""
+        return self.retired and self._process is None and not self.lent
+
+    @property
+    def was_refused(self) -> bool:
+        """Tell whether it ended since a server refused its password or certificate."""
+        error = self._ended_with
+        ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
+        return bool(ended and error.get("final") and error.get("renewable"))
+
+    @property
+    def sink_is_refused(self) -> bool:
+        """Tell whether a sink of its waits whose client is refused as who it is."""
+        if self._process is None:
+            return False
+        outages = [one.get("outage") for one in self.state.get("sinks", {}).values()]
+        return any(outage and outage["refused"] for outage in outages)
+
+    def try_again(self) -> bool:
+        """Have one that was refused tried again after a while; False: it is over."""
+        if self._renewal.is_first():
+            self._backoff.reset()  # whatever it waited for at the last rotation
+        if not self._renewal.goes_on():
+            self._ended_with = {}  # that was it
+            return False
+        self._died_with, self.exit_code = self.exit_code, None
+        self._start_later()
+        return True
+
+    def hurry(self) -> None:
+        """Kill one that drains for too long to be lent, or to begin again."""
+        since = self._lent_at if self.lent else self._renewed_at
+        if since and time.monotonic() > since + self.drain_s:
+            self.kill()
+
+    def give_up(self) -> None:
+        """Wait no longer, neither for its end nor for whom it is lent to."""
+        self.kill()
+        if self._process is None and self.exit_code is None:
+            self.exit_code = 0
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+
+    def hear(self) -> bool:
+        """Take in the state that it wrote; False: it will write no more."""
+        if (stdout := self.stdout) is None:
+            return False
+        data = os.read(stdout, 65536)
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if lines:
+            # a full pipe may have cut a line: the next one tells
+            with contextlib.suppress(ValueError):
+                self.state = json.loads(lines[-1])
+            self.heard_at = time.monotonic()
+            if self.state.get("state") in _FLOWS:
+                self._renewal.flows()
+            if self.state.get("state") in _USED:
+                self._options.update(dict.fromkeys(CONSENTS, False))
+        return bool(data)
+
+    @property
+    def _heard(self) -> bool:
+        """Tell whether the process that runs has said something yet."""
+        return self.heard_at >= self._started_at
+
+    @property
+    def hangs(self) -> bool:
+        """Tell whether it says nothing, or its loop does not turn.
+
+        A server that is away, or a source without changes, lets both go on.
+        """
+        if self._process is None:
+            return False
+        now = time.monotonic()
+        if not self._heard:
+            return now - self._started_at > _FIRST_WORD_S
+        return now - self.heard_at > SILENT_S or self._turn_s >= HANGS_S
+
+    @property
+    def _turn_s(self) -> float:
+        """How long the last turn of its loop took when it told, while it streams."""
+        streams = self.state.get("state") == "streaming"
+        return (self.state.get("turn_s") or 0.0) if streams else 0.0
+
+    def end_hanging(self, patience_s: float) -> None:
+        """Kill it, to be started again, if it has hung for that long: one, not all."""
+        now = time.monotonic()
+        since = max(self._started_at, self.heard_at - self._turn_s)
+        if now - since > patience_s:
+            _log.error(
+                "a worker hangs: it is killed, and started again",
+                **{SOURCE: self.name},
+                seconds=round(now - since),
+            )
+            self.kill()
+
+    def report(self) -> dict[str, Any]:
+        """Tell what is known of it."""
+        now = time.monotonic()
+        silent_s = now - self.heard_at
+        told = WorkerCounts.strip(self.state)
+        # what it said before it was started anew is not how it is
+        current = told if self._heard else {}
+        runs = self._process is not None
+        return {
+            **told,
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "died_with": self._died_with if self._process is None else None,
+            "lent": self.lent,
+            # while many start at once, the first word takes longer
+            "silent": runs and self._heard and silent_s > SILENT_S,
+            "stalls": self._stalls.look(now, current) if runs else [],
+        }
+
+    def knowledge(self) -> dict[str, Any]:
+        """Tell likewise, and what a process said that ended, where no other did."""
+        last = {key: self._last[key] for key in _LASTING if key in self._last}
+        heard_at = self.heard_at if self._heard else None
+        return {**last, **self.report(), "heard_at": heard_at}
+
+    def counted(self) -> dict[str, Any]:
+        """Give what all its processes counted; it never falls."""
+        return {**self._counts.of(self.state), "deaths": self._deaths}
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """Hear its last words, and keep what it counted."""
+        if process.stdout is not None:
+            while select.select([process.stdout], [], [], 0)[0] and self.hear():
+                pass
+        self._counts.keep(self.state)
+        self.state = WorkerCounts.strip(self.state)
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                with contextlib.suppress(BrokenPipeError):  # nothing is to be told now
+                    pipe.close()
+        self._process = None
+        self._last = {**self._last, **self.state}
+        self._ended_with = self.state.get("error") or {}
+        self.state, self._partial = {}, b""  # the state folder knows how it ended
+
+    def reap(self, *, stopping: bool) -> None:
+        """See whether it has ended, and decide whether it is started again."""
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        self._end(self._process)
+        lived_s = time.monotonic() - self._started_at
+        renewed_at, self._renewed_at = self._renewed_at, 0.0
+        if renewed_at and not (stopping or self.lent):
+            self.exit_code = 0 if self.retired else None
+            self._start_again()
+        elif not self.lent:
+            self._decide(code, lived_s, stopping=stopping)
+
+    def _decide(self, code: int, lived_s: float, *, stopping: bool) -> None:
+        """Start it again, unless its end is for good."""
+        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S and not self.sink:
+            folder = Path(self._config.state) / self.name
+            _log.error(
+                f"worker died by signal {-code}: the state in {folder} may be damaged",
+                **{SOURCE: self.name},
+                hint=f"restore {folder}, or: walstream positions reset {self.name}",
+            )
+            self.exit_code = _HISTORY
+        elif code == ALL_DONE:
+            self.exit_code = 0
+        elif (code in _NEEDS_OPERATOR and not self.sink) or (stopping and code >= 0):
+            self.exit_code = code
+        elif stopping:
+            self.exit_code = 1
+        else:
+            if lived_s > _HEALTHY_S:
+                self._backoff.reset()
+            self._died_with = code
+            self._deaths += 1
+            self._start_later()
+
+    def _start_later(self) -> None:
+        wait_s = self._backoff.next()
+        self._start_at = time.monotonic() + wait_s
+        _log.error(
+            "worker ended, starting it again",
+            **{SOURCE: self.name},
+            exit_code=self._died_with,
+            wait_s=round(wait_s, 1),
+        )
+
+
+def _new_process() -> "subprocess.Popen[bytes]":
+    with signals_held():
+        return subprocess.Popen(
+            # -P: what lies in the folder that it runs in is no module of its
+            [sys.executable, "-P", "-m", "walstream.service.worker_main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # librdkafka's threads would have glibc keep a heap for each
+            env={"MALLOC_ARENA_MAX": "2", **os.environ},
+        )

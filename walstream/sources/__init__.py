@@ -1,0 +1,1 @@
+"""What runs a source: a package for each `kind` of walstream.toml."""

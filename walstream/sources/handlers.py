@@ -1,0 +1,127 @@
+"""A source's handlers as its sinks name them, and what its tables say to them."""
+
+from collections.abc import Iterable, Iterator
+
+from walstream.config.handler import FilterHandler, MaskHandler, PackageHandler
+from walstream.config.sink import HandledSink
+from walstream.errors import ConfigError, Repair
+from walstream.op import Table
+from walstream.postgres.catalog import TableFacts
+from walstream.records.handlers.chain import Chain, Spec
+from walstream.records.router import matches
+from walstream.sources.routers import Routers, make_full
+
+
+def handler_specs(sink: HandledSink) -> tuple[Spec, ...]:
+    """Say what a sink's handlers are made of; picklable."""
+    return tuple(
+        Spec(
+            one.kind,
+            tuple(one.tables),
+            one.options
+            if isinstance(one, PackageHandler)
+            else one.model_dump(exclude={"kind", "tables"}),
+        )
+        for one in sink.handlers
+    )
+
+
+def handler_problems(
+    routers: Routers, captured: Iterable[TableFacts]
+) -> Iterator[tuple[str, ConfigError]]:
+    """Name, with the sink, what its handlers cannot do to the tables."""
+    tables = list(captured)
+    for name, sink in {**routers.routed, **routers.packaged}.items():
+        for error in _problems(routers, name, sink, tables) if sink.handlers else ():
+            yield (
+                name,
+                ConfigError(
+                    f"sinks.{name}.handlers: {error.args[0]}",
+                    hint=error.hint,
+                    repair=error.repair,
+                ),
+            )
+
+
+def _problems(
+    routers: Routers, name: str, sink: HandledSink, tables: list[TableFacts]
+) -> Iterator[ConfigError]:
+    try:
+        chain = Chain(handler_specs(sink))
+        for facts in tables:
+            shape = chain.shape(_table(facts))
+            if name in routers.routed:
+                _check_route(routers, name, shape)
+                _check_masks(routers, name, sink, _table(facts))
+    except ConfigError as error:
+        yield error
+        return
+    yield from chain.idle(map(_table, tables))
+    specs = handler_specs(sink)
+    for number, one in enumerate(sink.handlers):
+        if isinstance(one, FilterHandler) and one.column:
+            yield from _undecidable(one, Chain(specs[:number]), tables)
+
+
+def _table(facts: TableFacts) -> Table:
+    key = facts.primary_key if facts.full else facts.identity
+    indexes = tuple(sorted(facts.columns.index(name) for name in key))
+    return Table(facts.schema, facts.name, facts.columns, indexes)
+
+
+def _check_route(routers: Routers, sink: str, shape: Table) -> None:
+    """Raise ConfigError where a partition key went with its column."""
+    mapping = routers[sink].mapping(shape.schema, shape.name)
+    columns = shape.source_columns or shape.columns
+    for column in (mapping and mapping.partition_key) or ():
+        if column not in columns:
+            raise ConfigError(
+                f"drop_columns takes {column!r} of table {shape.full_name!r}, which is"
+                " its partition_key",
+                hint="take it out of columns, or mask it with a secret",
+            )
+
+
+def _check_masks(routers: Routers, name: str, sink: HandledSink, table: Table) -> None:
+    """Raise ConfigError where one text would stand for every partition key."""
+    mapping = routers[name].mapping(table.schema, table.name)
+    partition_key = set((mapping and mapping.partition_key) or ())
+    specs = handler_specs(sink)
+    for number, one in enumerate(sink.handlers):
+        if not isinstance(one, MaskHandler) or one.secret is not None:
+            continue
+        if not any(matches(pattern, table.full_name) for pattern in one.tables):
+            continue
+        shape = Chain(specs[:number]).shape(table)
+        names = dict(
+            zip(shape.columns, shape.source_columns or shape.columns, strict=True)
+        )
+        hidden = partition_key & {names.get(column) for column in one.columns}
+        if hidden:
+            raise ConfigError(
+                f"mask gives every row of table {table.full_name!r} one text for"
+                f" {sorted(map(str, hidden))}, which its partition_key is made of",
+                hint="write a secret in place of text: a hash stays a key",
+            )
+
+
+def _undecidable(
+    handler: FilterHandler, before: Chain, tables: Iterable[TableFacts]
+) -> Iterator[ConfigError]:
+    """Name tables whose old rows would not tell whether they matched."""
+    for table in tables:
+        if not any(matches(pattern, table.full_name) for pattern in handler.tables):
+            continue
+        whole = table.full and table.old_rows_whole
+        if whole or not (table.full or table.identity):
+            continue  # of a table without a replica identity there are inserts alone
+        shape = before.shape(_table(table))
+        names = shape.source_columns or shape.columns
+        column = names[shape.columns.index(handler.column)]
+        if table.full or column not in table.identity:
+            yield ConfigError(
+                f"filter: an old row of table {table.full_name!r} does not hold"
+                f" {handler.column!r}: which rows leave the filter could not be told",
+                hint="put the table under REPLICA IDENTITY FULL",
+                repair=Repair(sql=make_full(table), then="walstream run"),
+            )

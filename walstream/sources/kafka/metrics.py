@@ -1,0 +1,132 @@
+"""How far a chained source is: what its worker reports, and what is kept of it."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+
+from walstream.errors import WalstreamError
+from walstream.sources.kafka.envelope import Table
+from walstream.telemetry.meter import Meter, TableMeter
+from walstream.telemetry.rate import Rate
+
+DOCUMENT: Final = "figures"
+_WRITE_EVERY_S: Final = 10.0
+_STEADY_S: Final = 3.0
+_CAUSES: Final = 100  # that are told apart
+_log = structlog.get_logger()
+
+
+class Figures:
+    """One source's figures, over all its memberships; read by the reporting thread."""
+
+    def __init__(
+        self,
+        kept: Mapping[str, Any] | None,
+        write: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """`kept` is what was last written."""
+        self._write = write
+        self._write_at = time.monotonic() + _WRITE_EVERY_S
+        kept = kept or {}
+        self.read: int = kept.get("ops", 0)  # records, repeats too
+        self.delivered: int = kept.get("delivered", 0)
+        self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
+        self._poisoned_now = 0  # by this process
+        self.dropped: dict[str, int] = dict(kept.get("dropped", {}))  # by sink
+        self.lag: int | None = None  # records that wait in our partitions
+        self.away = ""  # why the upstream brokers do not answer
+        self.unstored = ""  # why the group's offsets are not stored
+        self._away_said = False
+        self._away_at = 0.0
+        self.streaming = False
+        self.sinks: dict[str, dict[str, Any]] = {}
+        self.meter = Meter()
+        self._meters: dict[Table | None, TableMeter] = {}
+        self._read_rate, self._delivered_rate = Rate(), Rate()
+
+    def see_away(self, away: str) -> None:
+        """Take in why the upstream brokers do not answer; say it once, and its end.
+
+        A broker that starts may answer, and be away once more.
+        """
+        self.away = away
+        now = time.monotonic()
+        if away:
+            self._away_at = now
+        if away and not self._away_said:
+            self._away_said = True
+            _log.warning(away)
+        elif self._away_said and now - self._away_at > _STEADY_S:
+            self._away_said = False
+            _log.info("upstream Kafka answers again")
+
+    def count(self, table: Table | None) -> None:
+        """Count a record that was passed on, or over; None: it is of no table."""
+        found = self._meters.get(table)
+        if found is None:
+            name = ".".join(filter(None, table)) if table else ""
+            found = self._meters[table] = self.meter.tables.of(name)
+        found.ops += 1
+
+    def poison(self, cause: str) -> bool:
+        """Count a record that is no op; tell whether its cause is new."""
+        if cause not in self.poisoned and len(self.poisoned) >= _CAUSES:
+            cause = "others"
+        count = self.poisoned.get(cause, 0)
+        self._poisoned_now += 1
+        # another thread may be at it
+        self.poisoned = {**self.poisoned, cause: count + 1}
+        return not count
+
+    def see_sinks(self, reports: Mapping[str, dict[str, Any]]) -> None:
+        """Take in how the sinks are."""
+        self.sinks = dict(reports)
+        dropped = {name: report["dropped"] for name, report in reports.items()}
+        self.dropped = {**self.dropped, **dropped}
+
+    def write(self, *, now: bool = False) -> None:
+        """Write them now and then, with an fsync; a full disk stops no record."""
+        if now or time.monotonic() >= self._write_at:
+            self._write_at = time.monotonic() + _WRITE_EVERY_S
+            with contextlib.suppress(WalstreamError):
+                self._write({DOCUMENT: self.kept()})
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is stored."""
+        return {
+            "at": time.time(),
+            "ops": self.read,
+            "delivered": self.delivered,
+            "poisoned": self.poisoned,
+            "dropped": self.dropped,
+        }
+
+    def _metrics(self) -> dict[str, Any]:
+        """Give what this process counted."""
+        counted = self.meter.report()
+        for name, sink in counted["sinks"].items():
+            told = self.sinks.get(name, {})
+            self.meter.sink(name).see(waiting=bool(told.get("waiting")))
+            sink["delivered"] = self.meter.sink(name).records
+            tables = told.get("tables", {})
+            sink["dropped"] = {table: one["dropped"] for table, one in tables.items()}
+        return {**counted, "poisoned": self._poisoned_now}
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        now = time.monotonic()
+        return {
+            "ops": self.read,
+            "delivered": self.delivered,
+            "ops_per_s": self._read_rate.of(now, self.read),
+            "delivered_per_s": self._delivered_rate.of(now, self.delivered),
+            "lag_records": self.lag,
+            "poisoned": self.poisoned,
+            "upstream_away": self.away,  # `away` tells of detached sinks
+            "unstored": self.unstored,
+            "sinks": self.sinks,
+            "metrics": self._metrics(),
+        }

@@ -1,0 +1,94 @@
+"""What becomes of a record that is no op: nothing of its neighbours' business."""
+
+from typing import Final
+
+import structlog
+
+from walstream.config import KafkaSource
+from walstream.errors import HistoryError, WalstreamError
+from walstream.kafka.group import offset_repair
+from walstream.kafka.topic_reader import Record
+from walstream.sources.kafka.envelope import Header
+from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.offset_ledger import Portion
+from walstream.sources.kafka.relay_sink import Outlet
+from walstream.telemetry.fields import TOPIC
+
+STOP: Final = "stop"
+SKIP: Final = "skip"
+TOMBSTONE: Final = "a tombstone before any op: its table is not known"
+ILLEGAL: Final = (
+    "its table would go to a topic that Kafka does not allow: map it in the sink's"
+    " topics"
+)
+_log = structlog.get_logger()
+
+
+class Unpassable(WalstreamError):
+    """A record of which nobody can tell where it goes; its words are the cause."""
+
+
+class PoisonRecord(HistoryError):
+    """A record that is no op, where `on_poison` says stop."""
+
+
+class Poison:
+    """Follows `on_poison`; counts, and says each cause once."""
+
+    def __init__(self, source: KafkaSource, outlet: Outlet, figures: Figures) -> None:
+        """`outlet` is where a topic that it goes to is."""
+        self._source = source
+        self._outlet = outlet
+        self._figures = figures
+        self._said: set[str] = set()
+
+    def meet(self, record: Record, cause: str, portion: Portion) -> bool:
+        """Pass it over, or aside; False: its topic is not known yet. May raise."""
+        policy = self._source.on_poison
+        if policy == STOP:
+            raise self._error(record, cause)
+        if policy != SKIP:
+            topic = self._outlet.find_aside(policy)
+            if topic is None:
+                return False
+            self._outlet.put_aside(topic, record, headers(record, cause), portion)
+        self._count(record, cause, "is passed over" if policy == SKIP else "goes aside")
+        return True
+
+    def _count(self, record: Record, cause: str, how: str) -> None:
+        self._figures.poison(cause)
+        if cause not in self._said:
+            self._said.add(cause)
+            _log.warning(
+                f"record {how}, and counted; others like it are not logged",
+                cause=cause,
+                partition=record.partition,
+                offset=record.offset,
+                **{TOPIC: record.topic},
+            )
+
+    def _error(self, record: Record, cause: str) -> PoisonRecord:
+        source = self._source
+        return PoisonRecord(
+            f"topic {record.topic!r} partition {record.partition} offset"
+            f" {record.offset}: {cause}",
+            hint="see who else writes there, and that the sink's format names what"
+            ' comes; on_poison = "skip", or a topic\'s name, passes such records over.'
+            " Or pass over this one alone, while nobody is in the group",
+            repair=offset_repair(
+                source.consumer,
+                source.group,
+                f"{record.topic}:{record.partition}",
+                f"--to-offset {record.offset + 1}",
+            ),
+        )
+
+
+def headers(record: Record, cause: str) -> list[Header]:
+    """Say where a record was, and what is wrong with it."""
+    return [
+        ("walstream-topic", record.topic.encode()),
+        ("walstream-partition", str(record.partition).encode()),
+        ("walstream-offset", str(record.offset).encode()),
+        ("walstream-cause", cause.encode()),
+    ]

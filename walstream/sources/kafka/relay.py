@@ -1,0 +1,349 @@
+"""One membership of the group: read, pass on, store; until a stop, or an error.
+
+A record goes to every sink before the next one does, each in its turn. While a sink has
+no room nothing is read, and the membership is kept. What is left undone at an end comes
+again: offsets are stored only of what every sink has delivered.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from walstream.errors import Restart, WalstreamError
+from walstream.kafka.group import Stored, offset_repair
+from walstream.kafka.group_consumer import Upstream
+from walstream.kafka.offsets import Partition
+from walstream.kafka.topic_reader import Record
+from walstream.pipeline.shutdown import Stop
+from walstream.records.router import IllegalTopic
+from walstream.sources.kafka.assignment import Holdings, place_of, wait_for
+from walstream.sources.kafka.envelope import READERS, Named, Table, noted
+from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.offset_ledger import Portion
+from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
+from walstream.sources.kafka.relay_sink import Aim, Outlet
+from walstream.sources.kafka.source_topics import ReadTopics
+from walstream.sources.kafka.verbose import say
+
+_POLL_S: Final = 0.05
+_BUSY_S: Final = 0.005
+_LIMIT: Final = 2000  # records at a time
+_STORE_EVERY_S: Final = 0.2
+_LOOK_EVERY_S: Final = 1.0
+_AWAY_LOOK_S: Final = 5.0
+_PATIENCE_S: Final = 1.0  # without room, before fetching is paused
+_CLOSE_WAIT_S: Final = 3.0  # of all sinks together
+_REVOKE_SHARE: Final = 0.5  # of max.poll.interval.ms, for what is under way
+_MAX_POLL_MS: Final = 300_000  # librdkafka's default
+_log = structlog.get_logger()
+
+
+class Passing:
+    """A member of the group, and the outlets that it feeds."""
+
+    def __init__(
+        self,
+        topics: ReadTopics,
+        form: str,
+        outlets: Sequence[Outlet],
+        figures: Figures,
+        stop: Stop,
+    ) -> None:
+        """`form` is the format of what comes in."""
+        self._source = source = topics.source
+        self._topics = topics
+        self._read = READERS[form]
+        self._outlets = outlets
+        self._figures = figures
+        self._stop = stop
+        self._poison = Poison(source, outlets[0], figures)
+        self._holdings = Holdings(
+            lambda topic: offset_repair(
+                source.consumer, source.group, topic, "--to-earliest"
+            )
+        )
+        self._last_tables: dict[str, Table] = {}  # by upstream topic
+        self._upstream = Upstream(source.consumer, source.group, source.topics, self)
+        limit_ms = source.consumer.get("max.poll.interval.ms", _MAX_POLL_MS)
+        self._patience_s = int(limit_ms) / 1000 * _REVOKE_SHARE
+        self._full_since = 0.0
+        self._next_store = self._next_look = self._next_away_look = 0.0
+        self._closing = False
+
+    def run(self) -> bool:
+        """Pass on until a stop; False: its deadline cut the drain short."""
+        try:
+            self._topics.look()
+            self._keep_apart()
+            self._upstream.subscribe()
+            _log.info("streaming", topics=len(self._source.topics))
+            self._figures.streaming = True
+            while not self._stop.requested:
+                self._turn()
+            return self._drain()
+        finally:
+            self._figures.streaming = False
+            self._leave()
+
+    def _turn(self) -> None:
+        room = self._serve()
+        holdings = self._holdings
+        if room and holdings.pending:
+            self._pass_on()
+        if room and not holdings.pending:
+            self._full_since = 0.0
+            self._upstream.pause(paused=False)
+            self._hear(_POLL_S)
+        else:
+            self._wait()
+        self._do_what_is_due()
+
+    def _hear(self, wait_s: float) -> None:
+        """Take in what is there; the group's callbacks run here."""
+        records = self._upstream.poll(wait_s, _LIMIT)
+        self._figures.read += len(records)
+        self._holdings.add(records)
+
+    def _wait(self) -> None:
+        """Let the sinks go on. Without a poll now and then the group would drop us."""
+        now = time.monotonic()
+        self._full_since = self._full_since or now
+        if now - self._full_since < _PATIENCE_S:
+            self._stop.event.wait(_BUSY_S)
+            return
+        # librdkafka drops what it fetched of a partition that is paused
+        self._upstream.pause(paused=True)
+        self._hear(_POLL_S)
+
+    def _serve(self) -> bool:
+        """Hear of deliveries; tell whether every sink has room."""
+        # a list: each is served, whatever another says
+        return all([outlet.serve() for outlet in self._outlets])  # noqa: C419
+
+    def _pass_on(self) -> None:
+        """Send what was read, until a sink has no room, or a topic has to be found."""
+        holdings = self._holdings
+        pending, outlets = holdings.pending, self._outlets
+        while pending:
+            if not self._pass(pending[0]):
+                return
+            pending.popleft()
+            for outlet in outlets:
+                if not outlet.has_room:
+                    return
+        holdings.close_portions()
+
+    def _pass(self, record: Record) -> bool:
+        """Send one record to every sink; False: where to is not known yet."""
+        place = place_of(record)
+        offsets = self._holdings.offsets.get(place)
+        if offsets is None:  # it was taken meanwhile
+            return True
+        portion = self._holdings.portion(place, record.offset)
+        note = offsets.note
+        try:
+            named = self._named(record, note)
+            aims = self._aim(record, named.table)
+        except Unpassable as error:
+            if not self._meet(record, str(error.args[0]), portion):
+                return False
+            self._figures.count(None)
+            offsets.sent(portion, record.offset, note)
+            return True
+        if aims is None:
+            return False
+        note = noted(note, record.headers, named.table)
+        for outlet, aim in zip(self._outlets, aims, strict=True):
+            if outlet.verbose:
+                say(outlet.name, record, named)
+            outlet.put(aim, record, note.source, portion)
+        self._figures.count(named.table)
+        offsets.sent(portion, record.offset, note)
+        return True
+
+    def _named(self, record: Record, note: Note) -> Named:
+        """Tell what a record is of; raise Unpassable where nobody knows."""
+        if record.value is None:
+            table = note.table or self._last_tables.get(record.topic)
+            if table is None:
+                raise Unpassable(TOMBSTONE)
+            return Named(table)
+        try:
+            named = self._read(record.value)
+        except WalstreamError as error:
+            raise Unpassable(str(error.args[0])) from None
+        self._last_tables[record.topic] = named.table
+        return named
+
+    def _meet(self, record: Record, cause: str, portion: Portion) -> bool:
+        """Follow the policy for a record that is no op; False: not yet."""
+        if self._source.on_poison == STOP:
+            # an operator may pass over it: all before it has to be there by then
+            where = [place_of(record)]
+            if self._holdings.undelivered(where):
+                return False
+            self._holdings.tell_again(where)
+            self._upstream.store(self._holdings.due(where), wait=True)
+        return self._poison.meet(record, cause, portion)
+
+    def _aim(self, record: Record, table: Table) -> list[Aim] | None:
+        """Find where each sink sends it, before any does.
+
+        Raises Unpassable for a table that no topic can be named after.
+        """
+        partitions = self._topics.found[record.topic].partitions
+        if record.partition >= partitions:
+            raise Restart(f"topic {record.topic!r} has more partitions now")
+        aims = []
+        try:
+            for outlet in self._outlets:
+                aim = outlet.aim(table, partitions)
+                if aim is not None:
+                    aims.append(aim)
+        except IllegalTopic:
+            raise Unpassable(ILLEGAL) from None
+        return aims if len(aims) == len(self._outlets) else None
+
+    def _do_what_is_due(self) -> None:
+        now = time.monotonic()
+        self._store_now_and_then()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            self._look()
+        if self._upstream.away and now >= self._next_away_look:
+            self._next_away_look = now + _AWAY_LOOK_S
+            self._upstream.look()
+
+    def _store_now_and_then(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_store:
+            self._next_store = now + _STORE_EVERY_S
+            self._store()
+
+    def _store(self) -> None:
+        holdings, storing = self._holdings, self._upstream.storing
+        holdings.tell_again(storing.take_unstored())
+        # while stopping, what was read is dropped: it was not passed over
+        if not (holdings.pending or self._stop.requested):
+            holdings.pass_over(self._upstream.positions(holdings.offsets))
+        self._upstream.store(holdings.due(), wait=False)
+        self._figures.delivered += holdings.take_delivered()
+        self._topics.note_begun(storing.take_begun())
+
+    def _look(self) -> None:
+        """Take in how all is, for those who ask."""
+        figures = self._figures
+        figures.see_away(self._upstream.away)
+        ends = self._upstream.ends(self._holdings.offsets)
+        figures.lag = self._holdings.lag(ends)
+        figures.unstored = self._upstream.storing.why
+        self._see_sinks()
+        figures.write()
+        if not figures.away:
+            self._topics.watch()
+        for outlet in self._outlets:
+            outlet.look_at_topics()
+
+    def _see_sinks(self) -> None:
+        reports = {outlet.name: outlet.report() for outlet in self._outlets}
+        self._figures.see_sinks(reports)
+
+    def _keep_apart(self) -> None:
+        """Let no sink write to what is read."""
+        identities = [one.identity for one in self._topics.found.values()]
+        for outlet in self._outlets:
+            outlet.keep_from(identities)
+
+    def begins(self, topic: str) -> str:
+        """Hear that the group knows no offset of a topic."""
+        return self._topics.begins(topic)
+
+    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
+        """Go on with partitions where the group is."""
+        if self._closing:
+            return
+        # another member may have got what was added: all topics are looked at
+        self._topics.look_again({place.topic for place in stored})
+        self._keep_apart()
+        self._holdings.take(stored, self._topics.found)
+
+    def revoked(self, places: Collection[Partition]) -> None:
+        """Deliver and store what was sent of partitions, then let them go."""
+        if self._closing:
+            return
+        deadline = time.monotonic() + self._patience_s
+        self._holdings.drop_pending(places)
+        try:
+            done = wait_for(
+                lambda: not self._holdings.undelivered(places),
+                self._serve,
+                lambda: time.monotonic() > deadline or self._stop.expired,
+            )
+            self._upstream.store(self._holdings.due(places), wait=True)
+        except WalstreamError:
+            self._give_up()
+            raise
+        finally:
+            self._figures.delivered += self._holdings.take_delivered()
+            self._holdings.leave(places)
+        if not done:
+            # else it would come amid what the next member sends of the same
+            self._give_up()
+            raise Restart("partitions were let go before all of them was delivered")
+
+    def lost(self, places: Collection[Partition]) -> None:
+        """Send nothing more: somebody else may send the same already."""
+        if self._closing:
+            return
+        self._holdings.leave(places)
+        self._give_up()
+        raise Restart("the group may have given partitions to somebody else")
+
+    def _give_up(self) -> None:
+        for outlet in self._outlets:
+            outlet.give_up()
+
+    def _drain(self) -> bool:
+        """Let what was sent be delivered; what was only read comes again."""
+        holdings = self._holdings
+        holdings.drop_pending(list(holdings.offsets))
+        self._upstream.pause(paused=True)
+
+        def serve() -> None:
+            self._serve()
+            self._upstream.poll(0, 1)
+            self._store_now_and_then()
+
+        return wait_for(
+            lambda: not holdings.undelivered(), serve, lambda: self._stop.expired
+        )
+
+    def _leave(self) -> None:
+        """Store what was delivered, and leave the group."""
+        holdings = self._holdings
+        # who kills us meanwhile finds what was delivered so far
+        self._store_last(wait=False)
+        deadline = time.monotonic() + _CLOSE_WAIT_S
+        for outlet in self._outlets:
+            outlet.close(max(0.0, deadline - time.monotonic()))
+        holdings.tell_again(list(holdings.offsets))
+        self._store_last(wait=True)
+        self._figures.delivered += holdings.take_delivered()
+        self._see_sinks()
+        self._closing = True
+        self._upstream.close()
+        self._topics.close()
+
+    def _store_last(self, *, wait: bool) -> None:
+        """Store what was delivered, as far as the brokers answer."""
+        due = self._holdings.due()
+        if self._upstream.away:
+            return
+        try:
+            self._upstream.store(due, wait=wait)
+        except WalstreamError as error:
+            _log.warning("offsets are not stored: records come again", error=str(error))
+        self._topics.note_begun(self._upstream.storing.take_begun())

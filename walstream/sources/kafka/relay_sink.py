@@ -1,0 +1,395 @@
+"""One sink of a chained source: records as they came, into the partition they were in.
+
+A target topic has as many partitions as the topic that its records come from: it is
+created so, and refused otherwise. Everything else of sending is the outbox's.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import structlog
+
+from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.tls import confined
+from walstream.errors import (
+    NO_REPAIR,
+    ConfigError,
+    RecordRefused,
+    Restart,
+    TopicLost,
+    WalstreamError,
+)
+from walstream.kafka import topic_record
+from walstream.kafka.freeze_clock import TurnClock, stood_still
+from walstream.kafka.ordered_producer import Headers, Outbox
+from walstream.kafka.probe import Asking
+from walstream.kafka.producer_config import (
+    client_properties,
+    fits_queue,
+    hurries,
+    producer_properties,
+)
+from walstream.kafka.topic import Topic
+from walstream.kafka.topic_finding import Tools
+from walstream.kafka.topic_metadata import NO_IDENTITY
+from walstream.kafka.topic_reader import Record
+from walstream.kafka.topics import Topics
+from walstream.pipeline.outage import Outage
+from walstream.pipeline.ports import Positions
+from walstream.records.oversize import widen
+from walstream.records.router import Router
+from walstream.sources.kafka.envelope import (
+    SOURCE_HEADER,
+    Header,
+    Table,
+    source_in,
+    timestamp,
+)
+from walstream.sources.kafka.lasting import Lasting
+from walstream.sources.kafka.lease import Window
+from walstream.sources.kafka.offset_ledger import Portion
+from walstream.sources.sinks import creation
+from walstream.telemetry.fields import SINK, TABLE, TOPIC
+from walstream.telemetry.meter import SinkMeter, TableMeter
+
+_RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
+_GROWN: Final = (
+    "topic has other partitions now: records stay in theirs, and the next start stops"
+    " unless the topic that they come from has as many"
+)
+_REFRESH_S: Final = 60.0
+_ANY: Final = 0  # partitions of a topic that takes records of several topics
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Aim:
+    """Where records of one table, of topics of one size, go."""
+
+    topic: Topic | None  # None: nowhere, they are dropped and counted
+    table: str
+    meter: TableMeter
+
+
+class Outlet:
+    """One producer's life, and the topics that it writes to."""
+
+    def __init__(
+        self,
+        name: str,
+        config: KafkaSinkConfig,
+        router: Router,
+        positions: Positions,
+        lasting: Lasting,
+    ) -> None:
+        """`lasting` is what earlier outlets of the sink knew."""
+        self.name = name
+        self._config = config
+        self._router = router
+        self._positions = positions
+        self.verbose = config.verbose
+        self._lasting = lasting
+        self._read: frozenset[str] = frozenset()  # ids of topics
+        self._topics: dict[int, Topics] = {}  # by the partitions that they have
+        self._aims: dict[tuple[Table, int], Aim] = {}
+        self._outbox: Outbox | None = None
+        self._built_for = (0, 0)  # limits that the outbox was built for
+        self._next_refresh = time.monotonic() + _REFRESH_S
+        self._clock = TurnClock()
+        self._leash = lasting.leash
+        self._window = Window(lasting.leash.give_up_s)
+        self._quota = 1.0  # bytes that may be put before the next `serve`
+        self._redated: set[str] = set()  # topics for which that was said
+        self.meter = SinkMeter()
+        self._asking = Asking(self)
+
+    def serve(self) -> bool:
+        """Hear of deliveries, send what is held; tell whether there is room.
+
+        Raises what stops this producer for good: nothing is sent after that.
+        """
+        if self._outbox is None:
+            if not self._of(_ANY).have(()):
+                return False  # a producer would go wherever brokers say they are
+            self._built_for = self._lasting.limits
+            given = self._config.producer
+            given = {**self._leash.properties(given), **given}
+            properties = producer_properties(given, *self._built_for)
+            hurry = hurries(given)
+            self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
+        still_ms = self._clock.turn()
+        if still_ms > self._leash.frozen_after_ms and self._outbox.in_flight:
+            # the group may have given the partitions to another member meanwhile
+            self._outbox.close(0.0)  # before a poll lets librdkafka send more of it
+            raise stood_still(still_ms)
+        room = self._outbox.serve()
+        self._quota = self._window.quota(
+            time.monotonic(), self.meter.records, self._outbox.in_flight
+        )
+        return room and self._quota > 0
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether one more record would be taken, and delivered in its time."""
+        return self._outbox is not None and self._outbox.has_room and self._quota > 0
+
+    @property
+    def in_flight(self) -> int:
+        return self._outbox.in_flight if self._outbox is not None else 0
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether it waits for Kafka."""
+        away = any(topics.away for topics in self._topics.values())
+        return self._outbox is None or self._outbox.unreachable or away
+
+    @property
+    def outage(self) -> Outage | None:
+        """Why Kafka does not answer, as far as it is known."""
+        asked = [] if self._outbox is None else [self._outbox.outage]
+        asked += [topics.outage for topics in list(self._topics.values())]
+        return next(filter(None, asked), None)
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        outage = self.outage
+        return {
+            "waiting": self.waiting,
+            "outage": outage.report() if self.waiting and outage else None,
+            "in_flight": self.in_flight,
+            "dropped": self._lasting.dropped,
+            "tables": self._lasting.tables,
+            "records": self.meter.records,
+            "errors": self.meter.errors,
+        }
+
+    def aim(self, table: Table, partitions: int) -> Aim | None:
+        """Find where a table's records go, out of a topic of so many partitions.
+
+        None: that is not known yet; ask again. Raises what makes the topic unusable.
+        """
+        found = self._aims.get((table, partitions))
+        if found is None:
+            name = self._router.topic(*table)
+            topic = None
+            if name is not None:
+                topic = self._find(name, partitions)
+                if topic is None:
+                    return None
+                if self._outbox is not None:
+                    self._outbox.acquaint(name)
+            name = ".".join(filter(None, table))
+            found = Aim(topic, name, self.meter.tables.of(name))
+            self._aims[table, partitions] = found
+        return found
+
+    def _find(self, name: str, partitions: int) -> Topic | None:
+        topics = self._of(partitions)
+        if not topics.have([name]):
+            return None
+        topic = topics.known[name]
+        self._check_loop(topic)
+        self._lasting.see(topic.limit)
+        smallest, largest = self._lasting.limits
+        if smallest < self._built_for[0] or not fits_queue(
+            self._config.producer, largest, self._built_for[1]
+        ):
+            raise Restart("a topic takes other sizes than those before")
+        return topic
+
+    def keep_from(self, identities: Iterable[str]) -> None:
+        """Hear the ids of the topics that are read: none may be written to."""
+        self._read = frozenset(identities) - {NO_IDENTITY, ""}
+        for topics in self._topics.values():
+            for topic in list(topics.known.values()):
+                self._check_loop(topic)
+
+    def _check_loop(self, topic: Topic) -> None:
+        if topic.identity in self._read:
+            raise ConfigError(
+                f"topic {topic.name!r} of sinks.{self.name} is one that the source"
+                " reads: what it sends would come back for ever",
+                hint="name another topic, with `topic` or in"
+                f" [sinks.{self.name}.topics], or another cluster; then: walstream run",
+            )
+
+    def put(self, aim: Aim, record: Record, source: str, portion: Portion) -> None:
+        """Send a record as it is; `source` is what its partition's records come from.
+
+        It is taken in any case, and counted in the portion.
+        """
+        topic = aim.topic
+        if topic is None:
+            self._drop(aim.table)
+            return
+        aim.meter.ops += 1
+        headers = record.headers
+        first = topic.begins(record.partition)
+        if first and source and source_in(headers) is None:
+            headers = (*headers, (SOURCE_HEADER, source.encode()))
+        self._put(topic, record, record.partition, headers, portion)
+
+    def find_aside(self, name: str) -> Topic | None:
+        """Find a topic of any size, for records that are no op; None: ask again."""
+        return self._find(name, _ANY)
+
+    def put_aside(
+        self, topic: Topic, record: Record, headers: Sequence[Header], portion: Portion
+    ) -> None:
+        """Send a record that is no op, with these headers beside its own."""
+        partition = record.partition % topic.partitions
+        self._put(topic, record, partition, (*record.headers, *headers), portion)
+
+    def _put(
+        self,
+        topic: Topic,
+        record: Record,
+        partition: int,
+        headers: Sequence[Header],
+        portion: Portion,
+    ) -> None:
+        if self._outbox is None:
+            raise Restart("the sink was not ready")
+        self._check_size(topic, record, headers)
+        stamp = timestamp(record.timestamp_ms, self._clock.now_ms, topic.retention_ms)
+        if stamp != (record.timestamp_ms or 0):
+            self._say_redated(topic.name)
+        size = len(record.value or b"") + _RECORD_OVERHEAD
+        self._quota -= size
+        self._window.put(size)
+        passed: Headers | None = list(headers) if headers else None
+        self._outbox.put(
+            topic.name, record.value, record.key, partition, stamp, portion, passed
+        )
+
+    def _check_size(
+        self, topic: Topic, record: Record, headers: Sequence[Header]
+    ) -> None:
+        size = len(record.value or b"") + len(record.key or b"") + _RECORD_OVERHEAD
+        if headers:
+            size += sum(len(name) + len(text or b"") + 8 for name, text in headers)
+        if size > topic.limit:
+            raise RecordRefused(
+                f"the record of {record.topic!r} partition {record.partition} at offset"
+                f" {record.offset} has {size} bytes, topic {topic.name!r} takes"
+                f" {topic.limit}",
+                hint=f"{widen(topic.name, topic.advice)}; then: walstream run",
+                repair=NO_REPAIR
+                if topic.advice
+                else self._tools()
+                .set("walstream run", max_message_bytes=size)
+                .of_topic(topic.name),
+            )
+
+    def _tools(self) -> Tools:
+        producer = self._config.producer
+        return Tools.of(producer, str(producer.get("bootstrap.servers", "")))
+
+    def _say_redated(self, topic: str) -> None:
+        if topic not in self._redated:
+            self._redated.add(topic)
+            _log.warning(
+                "records are older than the topic keeps, or far ahead of the clock:"
+                " they get a time that it takes",
+                **{TOPIC: topic, SINK: self.name},
+            )
+
+    def _drop(self, table: str) -> None:
+        if self._lasting.drop(table):
+            _log.warning(
+                "table has no topic: its records are dropped and counted",
+                **{TABLE: table, SINK: self.name},
+            )
+
+    def ask(self) -> Future[None]:
+        """Ask whether the brokers answer."""
+        return self._of(_ANY).ask()
+
+    def look_at_topics(self) -> None:
+        """See once a minute whether the topics are still what they were."""
+        if self._outbox is not None:
+            self._asking.look(self._outbox)
+        if time.monotonic() < self._next_refresh or self._outbox is None:
+            return
+        self._next_refresh = time.monotonic() + _REFRESH_S
+        for topics in self._topics.values():
+            topics.refresh().add_done_callback(self._refreshed)
+
+    def _refreshed(self, done: Future[Any]) -> None:
+        """Hear it, in the thread that looked."""
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, WalstreamError) and not error.retryable and self._outbox:
+            self._outbox.fail(error)
+
+    def _of(self, partitions: int) -> Topics:
+        """Give what finds, or creates, topics of so many partitions."""
+        if partitions not in self._topics:
+            made = creation(self._config)
+            if partitions != _ANY:
+                made = replace(made, partitions=partitions)
+            self._topics[partitions] = Topics(
+                client_properties(self._config.producer),
+                made,
+                accept=self._accept(partitions),
+                # aside goes what has no order
+                grown="" if partitions == _ANY else _GROWN,
+                met=self._met,
+                confined=confined(self.name, self._config),
+            )
+        return self._topics[partitions]
+
+    def _met(self, topic: str) -> bool:
+        name = topic_record.document_name(self.name, topic)
+        return self._positions.read(name) is not None
+
+    def _accept(self, partitions: int) -> Callable[[Topic], None]:
+        """Compare each topic with what it has to be, before its first record."""
+
+        def accept(topic: Topic) -> None:
+            if partitions not in {_ANY, topic.partitions}:
+                raise self._other_count(topic, partitions)
+            name = topic_record.document_name(self.name, topic.name)
+            found = topic_record.document(topic.partitions, topic.identity)
+            before = self._positions.read(name)
+            if before == found:
+                return
+            if topic_record.created_again(found, before or found):
+                _log.warning(
+                    f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
+                )
+            self._positions.write({name: found})
+
+        return accept
+
+    def _other_count(self, topic: Topic, partitions: int) -> TopicLost:
+        """Make the error of a topic in which records would change their partition."""
+        has = f"topic {topic.name!r} has {topic.partitions} partitions, and the topic"
+        what = f"{has} that its records come from has {partitions}"
+        if topic.partitions > partitions:
+            return TopicLost(
+                f"{what}: order, and barriers, would lose their meaning",
+                hint=f"name another topic for them in [sinks.{self.name}.topics], or"
+                f" delete {topic.name!r}: walstream then creates it anew",
+            )
+        return TopicLost(
+            f"{what}: order, and barriers, would lose their meaning",
+            hint=f"give {topic.name!r} as many partitions, then: walstream run",
+            repair=self._tools().grow(partitions).of_topic(topic.name),
+        )
+
+    def close(self, wait_s: float) -> None:
+        """Let what is in flight arrive, so long; then give it up."""
+        if self._outbox is not None:
+            self._outbox.close(wait_s)
+            self._outbox = None
+        for topics in self._topics.values():
+            topics.close()
+
+    def give_up(self) -> None:
+        """Send no more of what was put, at once."""
+        if self._outbox is not None:
+            self._outbox.close(0.0)
+            self._outbox = None

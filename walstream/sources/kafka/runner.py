@@ -1,0 +1,95 @@
+"""A kafka source, as its worker runs it: one membership after the other."""
+
+from typing import Any
+
+import structlog
+
+from walstream.config import Config, KafkaSource
+from walstream.config.run_options import Options
+from walstream.config.tls import confined
+from walstream.errors import ConfigError
+from walstream.kafka.producer_config import queue_within
+from walstream.kafka.topic_metadata import Describer
+from walstream.pipeline.ports import Positions
+from walstream.pipeline.shutdown import Stop
+from walstream.sources.kafka.lasting import Lasting
+from walstream.sources.kafka.lease import Leash
+from walstream.sources.kafka.metrics import DOCUMENT, Figures
+from walstream.sources.kafka.relay import Passing
+from walstream.sources.kafka.relay_sink import Outlet
+from walstream.sources.kafka.source_topics import ReadTopics
+from walstream.sources.routers import Routers
+
+_log = structlog.get_logger()
+
+
+class ChainedSource:
+    """Makes memberships of one group, and keeps what outlives them."""
+
+    ended = False  # a chain has no end
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: Positions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, KafkaSource):
+            raise ConfigError(f"source {name!r} is no kafka source")
+        self._name = name
+        self._source = source
+        self._memory = config.memory
+        self._routers = Routers(config, name)
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        self._figures = Figures(positions.read(DOCUMENT), positions.write)
+        dropped = self._figures.dropped
+        leash = Leash.of(source)
+        self._lasting = {
+            sink: Lasting(leash, dropped.get(sink, 0)) for sink in source.sinks
+        }
+
+    def run(self) -> bool:
+        """Pass records on until a stop; False: its deadline cut the drain short."""
+        configs = self._routers.configs
+        queue = queue_within(self._memory, len(configs))
+        outlets = [
+            Outlet(
+                name,
+                sink.model_copy(update={"producer": {**queue, **sink.producer}}),
+                self._routers[name],
+                self._positions,
+                self._lasting[name],
+            )
+            for name, sink in configs.items()
+        ]
+        for outlet in outlets:
+            outlet.meter = self._figures.meter.sink(outlet.name)
+        form = next(iter(configs.values())).format
+        describer = Describer(self._source.consumer, confined(self._name, self._source))
+        topics = ReadTopics(self._source, self._positions, describer)
+        try:
+            describer.look_around()
+            return Passing(topics, form, outlets, self._figures, self._stop).run()
+        finally:
+            self._figures.write(now=True)
+
+    @property
+    def phase(self) -> str:
+        if self._figures.streaming and self._figures.away:
+            return "waiting"
+        return "streaming" if self._figures.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went."""
+        if drained:
+            _log.info("drained")
+        else:
+            _log.warning("stopped before all was delivered: it will come again")
+
+    def report(self) -> dict[str, Any]:
+        return self._figures.report()

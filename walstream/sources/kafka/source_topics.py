@@ -1,0 +1,140 @@
+"""The topics that are read: what they are, and which of them the group has begun."""
+
+import contextlib
+import time
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, Protocol
+
+import structlog
+
+from walstream.config import KafkaSource
+from walstream.errors import HistoryError, Restart, Transient, WalstreamError
+from walstream.kafka.advertised_listeners import BrokersElsewhere
+from walstream.kafka.group import offset_repair
+from walstream.kafka.topic_metadata import Described
+from walstream.pipeline.ports import Positions
+from walstream.sources.kafka.offset_metadata import Note
+from walstream.telemetry.fields import TOPIC
+
+DOCUMENT: Final = "group"
+_WATCH_EVERY_S: Final = 10.0
+_WATCH_TIMEOUT_S: Final = 3.0  # a process that ends waits for the answer
+_log = structlog.get_logger()
+
+
+class Describing(Protocol):
+    """Who asks the brokers."""
+
+    def look(
+        self, names: Iterable[str], timeout_s: float | None = None
+    ) -> dict[str, Described]:
+        """Describe those of these topics that are there."""
+
+
+class ReadTopics:
+    """Those of one membership; what the group began is kept in the state folder."""
+
+    def __init__(
+        self, source: KafkaSource, positions: Positions, describer: Describing
+    ) -> None:
+        self.source = source
+        self._positions = positions
+        self._describer = describer
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="upstream")
+        self._asked: Future[dict[str, Described]] | None = None
+        self._next_watch = time.monotonic() + _WATCH_EVERY_S
+        self._found: dict[str, Described] = {}
+        kept = positions.read(DOCUMENT) or {}
+        same = kept.get("group") == source.group
+        self._begun: dict[str, str] = dict(kept.get("topics", {})) if same else {}
+
+    @property
+    def found(self) -> Mapping[str, Described]:
+        return self._found
+
+    def look(self) -> None:
+        """See which are there; the others are waited for."""
+        self._found = self._describer.look(self.source.topics)
+        for name in sorted(set(self.source.topics) - self._found.keys()):
+            _log.warning("upstream topic is missing: waiting", **{TOPIC: name})
+
+    def look_again(self, names: Collection[str]) -> None:
+        """See all anew; raise unless these are there, and all are what they were."""
+        found = self._describer.look(self.source.topics)
+        self._compare(found)
+        if missing := set(names) - found.keys():
+            raise Transient(f"upstream topics {sorted(missing)} are missing")
+        self._found |= found
+
+    def watch(self) -> None:
+        """See now and then, beside the stream, whether they are what they were."""
+        asked = self._asked
+        if asked is not None and asked.done():
+            self._asked = None
+            found: dict[str, Described] = {}
+            try:
+                found = asked.result()
+            except BrokersElsewhere:
+                raise
+            except WalstreamError:  # who reads hears of it too
+                pass
+            self._compare(found)
+        if self._asked is None and time.monotonic() >= self._next_watch:
+            self._next_watch = time.monotonic() + _WATCH_EVERY_S
+            names = list(self._found)
+            if names:
+                self._asked = self._thread.submit(
+                    self._describer.look, names, _WATCH_TIMEOUT_S
+                )
+
+    def _compare(self, found: Mapping[str, Described]) -> None:
+        for name in self._found.keys() & found.keys():
+            before, now = self._found[name], found[name]
+            if now.identity != before.identity:
+                # the group's offsets are of the old one: beginning anew tells
+                raise Restart(f"topic {name!r} was deleted and created again")
+            if now.partitions != before.partitions:
+                raise Restart(f"topic {name!r} has other partitions now")
+
+    def begins(self, topic: str) -> str:
+        """Hear that the group knows no offset of a topic: the note of its first ones.
+
+        Raises where this group stored some before: what came since would be skipped,
+        or what was deleted since would not be missed.
+        """
+        found = self._describer.look([topic]).get(topic)
+        if found is None:
+            raise Transient(f"upstream topic {topic!r} is missing")
+        before = self._begun.get(topic)
+        if before is None:
+            return Note(topic=found.identity).written()
+        what = (
+            "Kafka deleted them"
+            if before == found.identity
+            else "the topic was deleted and created again"
+        )
+        source = self.source
+        raise HistoryError(
+            f"group {source.group!r} stored offsets of topic {topic!r}, and has none"
+            f" any more: {what}",
+            hint="offsets of a group that nobody is in are kept for"
+            " offsets.retention.minutes. See that readers know; then let the group"
+            " begin with the oldest record that is there",
+            repair=offset_repair(source.consumer, source.group, topic, "--to-earliest"),
+        )
+
+    def note_begun(self, topics: Collection[str]) -> None:
+        """Keep that the group has offsets of these; a full disk stops no record."""
+        begun = {
+            name: self._found[name].identity for name in topics if name in self._found
+        }
+        if begun.items() <= self._begun.items():
+            return
+        document = {"group": self.source.group, "topics": {**self._begun, **begun}}
+        with contextlib.suppress(WalstreamError):
+            self._positions.write({DOCUMENT: document})
+            self._begun |= begun
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,154 @@
+"""A source that an installed package adds, as its worker runs it.
+
+It yields the frames of PostgreSQL's streaming replication; keys are those that its
+Relation messages mark. There is no server to ask beside it.
+"""
+
+import time
+from contextlib import ExitStack
+from typing import Any, Final
+
+import structlog
+
+from walstream import plugins
+from walstream.config import Config, PackageSource
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, Transient
+from walstream.lsn import Lsn, show
+from walstream.op import ReplicationOp
+from walstream.pipeline.checkpoint import Confirming
+from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.ports import NamedSink, Position, Source
+from walstream.pipeline.root_key import Place
+from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres.slot_health import Alarm
+from walstream.sources.sinks import SinkSet, all_ready
+from walstream.sources.stream_metrics import Gauge
+from walstream.state.store import LmdbPositions
+from walstream.telemetry.fields import LSN
+
+_LOOK_EVERY_S: Final = 0.05
+_NO_SLOT: Final = 1 << 62  # bytes: no WAL is held anywhere
+_log = structlog.get_logger()
+
+
+class AddedSource:
+    """Makes streams of one source, and keeps what outlives them."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, PackageSource):
+            raise ConfigError(f"source {name!r} is no package's")
+        self._name = name
+        self._source = source
+        self._positions = positions
+        self._stop = stop
+        alarm = Alarm(name, _NO_SLOT, time.monotonic)
+        self._gauge = Gauge(alarm, positions.read("figures"))
+        self._sinks = SinkSet(
+            config, name, positions, options, {}, stopping=lambda: stop.requested
+        )
+        self._pipeline: Pipeline | None = None
+        self.ended = False
+
+    def run(self) -> bool:
+        """Stream until a stop; False: its deadline cut the drain short."""
+        with ExitStack() as stack:
+            # there is no system identifier: its name says whose records they are
+            sinks = self._sinks.open(f"0/{self._name}", (), stack)
+            self._wait_for(sinks)
+            position = self._positions.position() or Position(0, 0, 0, "", self._name)
+            source = self._open(position.resume)
+            stack.callback(getattr(source, "close", _nothing))
+            return self._stream(source, sinks, position)
+
+    def _wait_for(self, sinks: list[NamedSink]) -> None:
+        while not all_ready(sinks):
+            if self._stop.event.wait(_LOOK_EVERY_S):
+                raise Transient("stopped while waiting for a sink")
+
+    def _open(self, resume: Lsn) -> Source:
+        key = f"sources.{self._name}"
+        given = self._name, self._source.options, resume
+        made: Source = plugins.make(plugins.SOURCES, self._source.kind, key, *given)
+        return made
+
+    def _stream(
+        self, source: Source, sinks: list[NamedSink], position: Position
+    ) -> bool:
+        gauge = self._gauge
+        writer = PositionWriter(
+            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
+            self._stop.waker.wake,
+        )
+        companion = PlainCompanion(self._sinks)
+        self._pipeline = Pipeline(
+            source, sinks, companion, writer, Confirming(position)
+        )
+        gauge.attach(self._pipeline, _Unasked())
+        _log.info("streaming", **{LSN: show(position.resume)})
+        try:
+            return self._pipeline.run(self._stop)
+        finally:
+            writer.close()
+            gauge.detach()
+
+    @property
+    def phase(self) -> str:
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        if self._pipeline is not None:
+            said = "drained" if drained else "stopped before all was delivered"
+            _log.info(said, **{LSN: show(self._pipeline.confirmed)})
+
+    def report(self) -> dict[str, Any]:
+        return self._gauge.report()
+
+
+class PlainCompanion:
+    """Knows of a table what its Relation message says."""
+
+    def __init__(self, sinks: SinkSet) -> None:
+        self._sinks = sinks
+
+    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory:
+        del xid, place
+        keys = KeySet(
+            0,
+            tuple(column.name for column in relation.columns if column.is_key),
+            self._sinks.partition_key(relation.namespace, relation.name),
+        )
+        return KeyHistory([keys])
+
+    def complete(self, op: ReplicationOp) -> bool:
+        """Leave what was not sent: its record names it."""
+        del op
+        return True
+
+    def tick(self, *, paused: bool) -> None:
+        """Have nothing to do."""
+
+
+class _Unasked:
+    """A source that no server's lag is known of."""
+
+    received = 0
+
+    def ask(self) -> None:
+        """Ask nobody."""
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Sources of `kind = "postgres"`: a replication slot, streamed."""

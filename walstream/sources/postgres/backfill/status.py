@@ -1,0 +1,62 @@
+"""How a backfill is: from its record, and from the worker that runs it."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from walstream.sources.postgres.backfill.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillStatus:
+    """What is left of the rows that were there before."""
+
+    state: str  # running | waiting | done | incomplete
+    tables: list[str]  # that are not finished
+    failed: dict[str, str]  # tables that were given up, and why
+    rows: int  # delivered; of tables that are not finished since the last start
+    rows_per_s: float | None  # while it runs
+    share: float | None  # of the bytes to read under this snapshot, 0 to 1
+    left_s: float | None  # about
+    waits: str = ""  # why chunks are put back, where none gets through
+
+
+def backfill_status(
+    record: Record | None, told: Mapping[str, Any] | None
+) -> BackfillStatus | None:
+    """Join what is kept and what a running worker tells; None: there never was one."""
+    if record is None:
+        return None
+    progress = told or {}
+    state = "incomplete" if record.failed else "done"
+    if told is not None:
+        state = "running"
+    elif record.tables:
+        state = "waiting"
+    return BackfillStatus(
+        state=state,
+        tables=list(record.tables),
+        failed=dict(record.failed),
+        rows=progress["rows_before"] + progress["rows"] if progress else record.rows,
+        rows_per_s=progress.get("rows_per_s"),
+        share=progress.get("share"),
+        left_s=progress.get("left_s"),
+        waits=progress.get("waits", ""),
+    )
+
+
+def asking_again(source: str, tables: Iterable[str]) -> str:
+    """Write the command that has these tables read once more."""
+    return shlex.join(["walstream", "backfill", "--source", source, *tables])
+
+
+def problems(source: str, record: Record | None) -> list[str]:
+    """Say which tables' rows are not all in Kafka; each ends with the command."""
+    if record is None:
+        return []
+    return [
+        f"the backfill of {table!r} was given up ({why}):"
+        f" {asking_again(source, [table])}"
+        for table, why in record.failed.items()
+    ]

@@ -1,0 +1,113 @@
+"""A chunk's rows behind a sink's handlers: as the stream handles its ops."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from walstream.errors import ConfigError, Transient
+from walstream.formats import Encoder, MakeEncoder
+from walstream.formats.context import Context
+from walstream.lsn import show
+from walstream.op import ReplicationOp, Table
+from walstream.pipeline.backoff import Backoff
+from walstream.records.handlers import Out, Record
+from walstream.records.handlers.chain import Chain, Unhandled
+from walstream.records.router import Route, Router
+from walstream.row import Row
+from walstream.telemetry.fields import ERROR, LSN, TABLE
+from walstream.telemetry.tally import Tally
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Made:
+    """Records of a block; `seq_ids` tell which row each was made of."""
+
+    values: list[bytes] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    seq_ids: list[int] = field(default_factory=list)
+
+
+class HandledRows:
+    """Makes records of rows of one table, for one sink."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        router: Router,
+        make_encoder: MakeEncoder,
+        context: Context,
+        check: Callable[[], None],
+    ) -> None:
+        """`check` may end a wait for a handler."""
+        self._chain = chain
+        self._router = router
+        self._make_encoder = make_encoder
+        self._context = context
+        self._check = check
+        self._written: dict[Table, tuple[Route, Encoder]] = {}
+        self.tally = Tally()
+
+    def made(self, op: ReplicationOp, table: Iterable[Row], seq_id: int) -> Made:
+        """Handle rows as ops like this one, from this number on."""
+        made = Made()
+        for number, row in enumerate(table, seq_id):
+            one = replace(op, new=row, seq_id=number)
+            outs = self._handled(one)
+            if outs is not None and not outs:
+                self.tally.skipped[op.table.full_name] += 1
+            for out in outs or ():
+                if isinstance(out, Record):
+                    made.values.append(out.value)
+                    made.keys.append(out.key)
+                else:
+                    route, encoder = self._writing(out.table, op.table)
+                    made.values.append(encoder.encode(out))
+                    made.keys.append(route.key.render(out))
+                made.seq_ids.append(number)
+        return made
+
+    def _handled(self, op: ReplicationOp) -> list[Out] | None:
+        """Handle one, as often as it takes; None: it is never taken."""
+        backoff = Backoff()
+        while True:
+            try:
+                return list(self._chain.handle(op))
+            except Transient:
+                self._check()
+                time.sleep(backoff.next())
+            except Unhandled as error:
+                self.tally.failed[op.table.full_name] += 1
+                _log.error(
+                    "op is skipped: a handler does not take it",
+                    **{
+                        TABLE: op.table.full_name,
+                        LSN: show(op.lsn),
+                        ERROR: str(error.args[0]),
+                    },
+                    seq_id=op.seq_id,
+                )
+                return None
+
+    def _writing(self, table: Table, read: Table) -> tuple[Route, Encoder]:
+        try:
+            return self._written[table]
+        except KeyError:
+            pass
+        origin = self._context.origin
+        route, wanted = (
+            self._router.route(table, origin),
+            self._router.topic(read.schema, read.name),
+        )
+        if route is None or route.topic != wanted:
+            raise ConfigError(
+                f"a handler gives rows of table {read.full_name!r} as those of"
+                f" {table.full_name!r}, which go to another topic: not in a backfill",
+                hint="map both tables to one topic",
+            )
+        made = route, self._make_encoder(table, self._context)
+        self._written[table] = made
+        return made

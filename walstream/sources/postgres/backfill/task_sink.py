@@ -1,0 +1,217 @@
+"""One sink of one task: rows become records, and every one is reported delivered.
+
+The records are those of the stream's sink: its encoder, router, partitioner, producer
+properties.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import compress, repeat
+from operator import add
+from typing import Final, Self
+
+from walstream.formats import LineEncoder, encoder_of
+from walstream.formats.context import Context
+from walstream.kafka.bulk_producer import Outgoing, Sender
+from walstream.lsn import Lsn
+from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
+from walstream.records.handlers.chain import Chain, Spec
+from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
+from walstream.records.partitioner import for_all
+from walstream.records.router import Route, Router
+from walstream.row import Row
+from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id
+from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
+from walstream.sources.postgres.backfill.task_handlers import HandledRows
+from walstream.telemetry.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """What a record must fit."""
+
+    partitions: int
+    limit: int  # bytes of a record
+    advice: str = ""  # what takes a larger one; "": max.message.bytes
+    headers: tuple[tuple[str, bytes], ...] = ()  # of every record
+
+
+_NO_TOPIC: Final = TopicShape(1, 1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One sink, as a task needs it; picklable."""
+
+    outgoing: Outgoing
+    format: str
+    partitioner: str
+    router: Router
+    topics: Mapping[str, TopicShape]  # those of the tables that are read
+    context: Context
+    transactions: str = ""  # a chunk is one transaction: what their names begin with
+    handlers: tuple[Spec, ...] = ()
+    parking: str = ""  # the topic of what is too large for its own; "": that stops
+    dry: bool = False  # nothing is sent: there are no topics
+
+    def of(self, table: Table) -> Self:
+        """Give what is needed for one table: of thousands of topics, its own."""
+        router = deepcopy(self.router)  # it remembers whom it was asked for
+        route = router.route(table, self.context.origin)
+        wanted = {self.parking, route.topic if route is not None else ""}
+        topics = {name: self.topics[name] for name in wanted & self.topics.keys()}
+        return replace(self, router=router, topics=topics)
+
+
+class Outlet:
+    """The records of one chunk for one sink."""
+
+    def __init__(
+        self, target: Target, chunk: Chunk, lsn: Lsn, check: Callable[[], None]
+    ) -> None:
+        """Fence an older attempt where transactions are used; `check` may end it."""
+        table = chunk.relation.table
+        self._target = target
+        self._chunk = chunk
+        self._route: Route | None = target.router.route(table, target.context.origin)
+        make = encoder_of(target.format)
+        self._encoder = make(table, target.context)
+        self._handled: HandledRows | None = None
+        if target.handlers:
+            chain = Chain(target.handlers)
+            self._handled = HandledRows(
+                chain, target.router, make, target.context, check
+            )
+        self.tally = self._handled.tally if self._handled is not None else Tally()
+        self._partitions = for_all(target.partitioner)
+        self._op = ReplicationOp(
+            Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
+        )
+        self._sender: Sender | None = None
+        self.bytes = 0
+        self._shape = _NO_TOPIC
+        if self._route is not None and not target.dry:
+            self._shape = target.topics[self._route.topic]
+            headers = self._shape.headers
+            outgoing = target.outgoing
+            if headers:
+                outgoing = replace(outgoing, standing=headers)
+            self._sender = Sender(outgoing, check, self._transaction)
+
+    @property
+    def _transaction(self) -> str:
+        beginning = self._target.transactions
+        if not beginning:
+            return ""
+        return transactional_id(beginning, self._chunk.number)
+
+    def send(self, block: bytes, index: int) -> int:
+        """Send lines of COPY text, the first of them row `index`; count them."""
+        route, sender = self._route, self._sender
+        count = block.count(b"\n")
+        if route is None:
+            return count
+        values, keys = self._made(block, route, self._chunk.first_seq_id + index)
+        if sender is None:
+            return count
+        sender.serve(0)
+        topic, partitions = route.topic, self._shape.partitions
+        chosen = self._partitions(keys, partitions) if partitions > 1 else repeat(0)
+        produce, reports = sender.produce, sender.reports
+        for value, key, partition in zip(values, keys, chosen):  # noqa: B905 - endless
+            try:
+                # without a report yet: its first record, which needs a header
+                produce(topic, value, key, partition, reports[partition])
+            except (BufferError, KeyError):
+                sender.send(topic, value, key, partition)
+        sender.sent += len(values)
+        return count
+
+    def _made(
+        self, block: bytes, route: Route, seq_id: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Give the records that fit the topic: their values and keys."""
+        if self._handled is None:
+            values, keys = self._encode(block, route, seq_id)
+            return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
+        op = self._op
+        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
+        made = self._handled.made(op, rows(block, len(op.table.columns)), seq_id)
+        return self._fitting(made.values, made.keys, made.seq_ids)
+
+    def _encode(
+        self, block: bytes, route: Route, seq_id: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Give the rows' values and keys: in bulk where nothing needs a closer look."""
+        encoder, op = self._encoder, self._op
+        width = len(op.table.columns)
+        if isinstance(encoder, LineEncoder):
+            lines = encoder.encode_lines(block, op.lsn, seq_id)
+            if lines is not None:
+                keys = plain_keys(block, route.key.columns, route.key.around)
+                return lines, keys or self._keys(route, rows(block, width))
+        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
+        table = rows(block, width)
+        values = []
+        for number, row in enumerate(table, seq_id):
+            op.new = row
+            op.seq_id = number
+            values.append(encoder.encode(op))
+        return values, self._keys(route, table)
+
+    def _keys(self, route: Route, table: Iterable[Row]) -> list[bytes]:
+        op, keys = self._op, []
+        for op.new in table:
+            # a copy of the right size: what orjson made is a kilobyte, cut short, and
+            # costs four times as much when it is kept
+            keys.append(b"%b" % route.key.render(op))
+        return keys
+
+    def _fitting(
+        self,
+        values: list[bytes],
+        keys: list[bytes],
+        seq_ids: Sequence[int],
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Leave out what the topic does not take, and park it; or stop at it."""
+        sizes = list(map(add, map(len, values), map(len, keys)))
+        self.bytes += sum(sizes)
+        limit = self._shape.limit - RECORD_OVERHEAD
+        if max(sizes, default=0) <= limit:
+            return values, keys
+        for size, key, seq_id in zip(sizes, keys, seq_ids, strict=True):
+            if size > limit:
+                self._park(key, size + RECORD_OVERHEAD, seq_id)
+        fits = [size <= limit for size in sizes]
+        return list(compress(values, fits)), list(compress(keys, fits))
+
+    def _park(self, key: bytes, size: int, seq_id: int) -> None:
+        topic = self._route.topic if self._route else ""
+        op = replace(self._op, seq_id=seq_id)
+        shape = self._shape
+        large = TooLarge(op, key, size, topic, shape.limit, shape.advice)
+        parking = self._target.parking
+        aside = self._target.topics.get(parking)
+        if aside is None or self._sender is None or large.size_parked > aside.limit:
+            raise large.refusal()
+        (partition,) = self._partitions([key], aside.partitions)
+        self._sender.send_aside(parking, large.document(), key, partition)
+        self.tally.parked[op.table.full_name] += 1
+        large.tell(self._target.outgoing.sink, parking)
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The offset of the last record that was delivered, by partition."""
+        return self._sender.last if self._sender is not None else {}
+
+    def finish(self) -> None:
+        """Wait until every record is delivered; raise when one is not."""
+        if self._sender is not None:
+            self._sender.finish()
+
+    def abandon(self) -> None:
+        """Give up what is in flight."""
+        if self._sender is not None:
+            self._sender.abandon()

@@ -1,0 +1,222 @@
+"""From the start table to a position: what a source creates, adopts or goes on with.
+
+First intent, then publication, then slot, and then the position together with what is
+to be backfilled: a start that was cut short at any point is gone on with by the next.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, Transient
+from walstream.lsn import Lsn, show
+from walstream.pipeline.ports import Position
+from walstream.postgres import creation, preflight
+from walstream.postgres import slot as slots
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+from walstream.postgres.snapshot_holder import Holder
+from walstream.postgres.start_table import Decision, Step, decide
+from walstream.sources.postgres.backfill import prerequisites as obstacles
+from walstream.sources.postgres.backfill.publication_filter import published
+from walstream.sources.postgres.backfill.run import Backfill, Site
+from walstream.sources.postgres.stored_state import PUBLICATIONS, stored_of
+from walstream.spark import prerequisites
+from walstream.state.store import LmdbPositions
+from walstream.telemetry.fields import LSN, SLOT
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Begun:
+    """Where the stream begins."""
+
+    slot_start: Lsn  # the slot's confirmed LSN as it was found
+    holder: Holder | None = None  # of a new slot's snapshot; the caller closes it
+
+
+class Beginning:
+    """Brings one source to a position."""
+
+    def __init__(
+        self,
+        site: Site,
+        positions: LmdbPositions,
+        options: Options,
+        capture: Capture,
+        backfill: Backfill,
+    ) -> None:
+        self._site = site
+        self._positions = positions
+        self._options = options
+        self._capture = capture
+        self._backfill = backfill
+        self._slot_start: Lsn = 0
+
+    @property
+    def _initial(self) -> bool:
+        return self._site.source.backfill == "initial"
+
+    def decide(self, connection: Connection, server: Server) -> Decision:
+        """Compare the state with the slot; raise where it says stop, or wait."""
+        source = self._site.source
+        stored = stored_of(self._positions, source.slot)
+        slot = slots.find(connection, source.slot)
+        self._site.gauge.see(slots.health(connection, source.slot))
+        self._slot_start = (slot.confirmed_flush_lsn or 0) if slot else 0
+        decision = decide(
+            self._site.name, stored, slot, server, adopt=self._options.adopt_slot
+        )
+        if decision.step is Step.WAIT and slot is not None and slot.active_pid:
+            if self._options.take_over:
+                _log.warning("taking the slot over", pid=slot.active_pid)
+                slots.take_over(source.dsn, slot.active_pid)
+            raise preflight.in_use(connection, slot, adopt=self._options.adopt_slot)
+        return decision
+
+    def begin_only(
+        self, connection: Connection, captured: Mapping[str, TableFacts]
+    ) -> bool:
+        """Prepare a backfill without a stream; False: it was done before."""
+        source = self._site.source
+        if self._positions.position() is not None:
+            raise ConfigError(
+                f"source {self._site.name!r} streams, and backfill is 'only'",
+                hint='write backfill = "initial"; or, for its tables once more:'
+                " walstream backfill TABLE",
+            )
+        record = self._backfill.record
+        if record is None:
+            self.check(connection, captured, create=True)
+            creation.check(connection, self._capture, captured)
+            self._capture.establish(connection)
+            tables = published(connection, sorted(self._capture.remembered))
+            self._positions.write(self._backfill.begin(0, tables))
+        elif record.failed:  # once more: what was wrong may be mended
+            self.check(connection, captured, create=False)
+            self._capture.recognise(connection)
+            self._backfill.want_again()
+        elif not record.tables:
+            _log.info(
+                "backfilled before",
+                rows=record.rows,
+                hint=f"once more: walstream positions reset {self._site.name}",
+            )
+            return False
+        else:
+            self.check(connection, captured, create=False)
+            self._capture.recognise(connection)
+        _log.info("backfill alone: no slot stays", publication=source.publication)
+        return True
+
+    def check(
+        self,
+        connection: Connection,
+        captured: Mapping[str, TableFacts],
+        *,
+        create: bool,
+    ) -> None:
+        """Refuse what a backfill lacks, before anything is created for it."""
+        begins = create and self._site.source.backfill != "never"
+        if begins or self._backfill.pending:
+            for _, obstacle in prerequisites.on_this_machine(self._site.config):
+                raise obstacle
+        if begins:
+            for _, obstacle in obstacles.in_tables(connection, captured):
+                raise obstacle
+
+    def begin(
+        self,
+        decision: Decision,
+        server: Server,
+        facts: Mapping[str, TableFacts],
+        wait: Callable[[], None],
+    ) -> Begun:
+        """Come to a position, and to publications to read.
+
+        `wait` for what must be there before anything is created in PostgreSQL.
+        """
+        with session(self._site.source.dsn) as connection:
+            stored = self._positions.position()
+            if decision.step is Step.STREAM and stored is not None:
+                remembered = self._positions.read(PUBLICATIONS)
+                self._capture.resume(connection, remembered, facts)
+                return Begun(self._slot_start)
+            if decision.step is Step.CREATE:
+                creation.check(connection, self._capture, facts)
+        if decision.step is Step.CREATE:
+            wait()
+            return self._create(server)
+        return self._adopt(decision, server)
+
+    def _create(self, server: Server) -> Begun:
+        """First start: intent, publication, slot, position, in this order."""
+        source = self._site.source
+        self._positions.write({"intent": {"slot": source.slot}})
+        with session(source.dsn) as connection:
+            self._capture.establish(connection)
+            tables = self._tables(connection)
+        created = slots.create(
+            source.dsn,
+            slots.Wish(source.slot, failover=source.failover),
+            slots.Patience(self._site.stop.event, tell_of_waiting),
+        )
+        point = created.consistent_point
+        _log.info("slot created", **{SLOT: source.slot, LSN: show(point)})
+        self._slot_start = point
+        holder = None
+        try:
+            if self._initial:
+                holder = Holder.of_new_slot(source.dsn, created)
+            else:
+                created.connection.close()
+        except Transient as error:
+            # the next snapshot is as good: of a temporary slot
+            _log.warning("the slot's snapshot is lost", error=str(error))
+        self._remember(server, point, tables)
+        return Begun(point, holder)
+
+    def _adopt(self, decision: Decision, server: Server) -> Begun:
+        """Take a slot that is there: ours from a start cut short, or adopted."""
+        source = self._site.source
+        ours = stored_of(self._positions, source.slot).intent
+        with session(source.dsn) as connection:
+            self._capture.recognise(connection, at_first=bool(ours))
+            tables = self._tables(connection) if ours else []
+        _log.info("slot adopted", **{SLOT: source.slot, LSN: show(decision.resume)})
+        self._remember(server, decision.resume, tables)
+        return Begun(self._slot_start)
+
+    def _tables(self, connection: Connection) -> list[str]:
+        """Name what is to be backfilled."""
+        if not self._initial:
+            return []
+        return published(connection, sorted(self._capture.remembered))
+
+    def _remember(self, server: Server, point: Lsn, tables: list[str]) -> None:
+        source = self._site.source
+        position = Position(
+            resume=point,
+            system_identifier=server.system_identifier,
+            timeline=server.timeline,
+            database=server.database,
+            slot=source.slot,
+        )
+        self._positions.store(
+            position,
+            {
+                "intent": {"slot": source.slot, "consistent_point": point},
+                PUBLICATIONS: self._capture.remembered,
+                **(self._backfill.begin(point - 1, tables) if tables else {}),
+            },
+        )
+
+
+def tell_of_waiting(who: str) -> None:
+    """Say which transactions hold up the creation of a slot."""
+    _log.warning("creating the slot waits for running transactions", sessions=who)

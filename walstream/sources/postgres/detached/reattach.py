@@ -1,0 +1,98 @@
+"""A sink's way back into its source's stream, as far as a thread goes it."""
+
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from walstream.errors import ConfigError, Transient
+from walstream.lsn import Lsn
+from walstream.sources.postgres.detached.record import (
+    BACK,
+    Note,
+    document,
+    ended_of,
+    folder_of,
+    join_document,
+)
+from walstream.sources.postgres.detached.slot_copy import Home
+from walstream.state.lock import FolderLock, holder
+from walstream.state.store import LmdbPositions
+
+_WITHIN_S: Final = 15.0
+_LOCK_EVERY_S: Final = 0.05
+
+
+def find_near(home: Home, sinks: Iterable[str], before: Lsn) -> str | None:
+    """Name a sink whose own worker runs, and is where the source was before."""
+    for sink in sinks:
+        folder = folder_of(home.folder, sink)
+        if holder(folder) is None:
+            continue
+        with LmdbPositions.beside(folder) as theirs:
+            position = theirs.position() if theirs else None
+        if position is not None and position.resume >= before:
+            return sink
+    return None
+
+
+@dataclass(slots=True)
+class Return:
+    """One try. The thread that does it and the loop decide together if it comes."""
+
+    sink: str
+    note: Note
+    place: Lsn  # from where on the source's stream has everything for it
+    work: "Future[Lsn] | None" = None
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _decided: bool | None = None  # does it come?
+
+    def decide(self, *, comes: bool) -> bool:
+        """Settle it, unless it is; tell whether it comes."""
+        with self._guard:
+            if self._decided is None:
+                self._decided = comes
+            return self._decided
+
+    def run(self, home: Home, positions: LmdbPositions) -> Lsn:
+        """Have the other worker stream to `place` and end; give where it ended.
+
+        Raises Transient when that takes too long: then nothing has changed.
+        """
+        deadline = time.monotonic() + _WITHIN_S
+        positions.write(join_document(self.sink, self.place))
+        while self._decided is None and time.monotonic() < deadline:
+            if (place := self._take(home, positions)) is not None:
+                return place
+            time.sleep(_LOCK_EVERY_S)
+        self.decide(comes=False)
+        positions.write(join_document(self.sink, None))
+        raise Transient("its own worker did not come near in time")
+
+    def _take(self, home: Home, positions: LmdbPositions) -> Lsn | None:
+        """Take the sink over from a worker that ended where it should; None: not yet.
+
+        Under the lock of its state: nobody else sends to it then, now or later.
+        """
+        folder = folder_of(home.folder, self.sink)
+        lock = FolderLock(folder)
+        try:
+            lock.acquire(0.0)
+        except ConfigError:
+            return None
+        try:
+            with LmdbPositions.beside(folder) as theirs:
+                place = ended_of(theirs) if theirs else None
+            if place is None or place < self.place:
+                return None  # it died on its way: it is started again
+            if not self.decide(comes=True):
+                return None
+            note = replace(self.note, phase=BACK)
+            positions.write(
+                {**document(self.sink, note), **join_document(self.sink, None)}
+            )
+            return place
+        finally:
+            lock.release()

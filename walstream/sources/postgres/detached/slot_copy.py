@@ -1,0 +1,96 @@
+"""A copy of a source's slot, and the state of who streams from it."""
+
+import contextlib
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from walstream.config import Config
+from walstream.config.source import slot_copy
+from walstream.errors import Transient
+from walstream.kafka import topic_record
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import session
+from walstream.sources.postgres.detached.record import Note, folder_of
+from walstream.state.lock import FolderLock
+from walstream.state.store import LmdbPositions, discard
+
+_TAKEN_ALONG = ("publications", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The source that a sink leaves, and comes back to."""
+
+    source: str
+    dsn: str
+    slot: str
+    folder: Path  # of its state
+    failover: bool = False
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> "Home":
+        """Say where a source of the configuration is."""
+        source = config.postgres_source(name)
+        folder = Path(config.state) / name
+        return cls(name, source.dsn, source.slot, folder, source.failover)
+
+    def copy_of(self, sink: str) -> str:
+        """Name the copy of its slot."""
+        return slot_copy(self.slot, sink)
+
+
+def check_free(home: Home, slot: str) -> None:
+    """Raise Transient for a slot of that name that is not ours."""
+    with session(home.dsn) as connection:
+        if slots.find(connection, slot) is not None:
+            raise Transient(
+                f"slot {slot!r} is there, and walstream did not make it",
+                hint=f"if nobody needs it: walstream slots drop {slot}",
+            )
+
+
+def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
+    """Copy the slot; keep for the sink what the source knows, and its own resume.
+
+    What an attempt before left is dropped. The copy begins where the source's slot is
+    confirmed, which no sink of it has not passed.
+    """
+    with session(home.dsn) as connection:
+        slots.drop(connection, note.slot)
+        slots.copy(connection, home.slot, note.slot)
+    if home.failover:
+        slots.let_fail_over(home.dsn, note.slot)
+    position = positions.position()
+    if position is None:
+        raise Transient(f"source {home.source!r} has no position yet")
+    names = [*_TAKEN_ALONG, *positions.names(topic_record.document_name(sink, ""))]
+    documents: dict[str, Any] = {name: positions.read(name) for name in names}
+    own = replace(position, resume=note.resume, slot=note.slot)
+    folder = folder_of(home.folder, sink)
+    discard(folder)
+    with LmdbPositions(folder) as theirs:
+        theirs.store(own, documents)
+
+
+def drop_all(home: Home, noted: Collection[str] = ()) -> None:
+    """Drop the copies of all sinks of which something is kept, or noted."""
+    kept_ = {folder.name for folder in (home.folder / "away").glob("*/")}
+    for sink in sorted(kept_ | set(noted)):
+        drop(home, sink, home.copy_of(sink))
+
+
+def drop(home: Home, sink: str, slot: str) -> None:
+    """Drop the copy, and forget what was kept of it; none there is fine."""
+    with session(home.dsn) as connection:
+        slots.drop(connection, slot)
+    folder = folder_of(home.folder, sink)
+    if folder.is_dir():
+        lock = FolderLock(folder)
+        lock.acquire()
+        discard(folder)
+        lock.release()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)

@@ -1,0 +1,342 @@
+"""A sink that is detached: its own worker streams to it, from a copy of the slot.
+
+It reads the source's state to know what names its ops, and where to end: there the
+source's stream takes the sink back.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from walstream.config import Config
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, Restart, SlotLost, Transient, WalstreamError
+from walstream.lsn import Lsn, show
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.ports import Position, Sink
+from walstream.pipeline.root_key import ROOTS, Place, RootKeys
+from walstream.pipeline.row_key import KeyHistory
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres import catalog, preflight
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import Looked, TableFacts
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.missing_rows import Mending
+from walstream.postgres.server import Server
+from walstream.postgres.slot_health import Alarm
+from walstream.postgres.start_table import Step, decide
+from walstream.sources.postgres.detached.record import (
+    AWAY,
+    Documents,
+    ended_document,
+    join_of,
+    note_of,
+)
+from walstream.sources.postgres.stored_state import PUBLICATIONS, given_of, stored_of
+from walstream.sources.postgres.stream import Course, Flow
+from walstream.sources.sinks import SinkSet
+from walstream.sources.stream_metrics import Gauge
+from walstream.state.store import LmdbPositions
+from walstream.telemetry.fields import LSN, SINK, SLOT
+
+Found = TypeVar("Found")
+_LOOK_EVERY_S: Final = 0.2
+_log = structlog.get_logger()
+
+
+class SourceState:
+    """What the source's own worker keeps; read one at a time.
+
+    LMDB lets a process open a file once.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def read(self, what: Callable[[Documents], Found]) -> Found | None:
+        """Give what is asked for; None: nothing is kept yet."""
+        with self._lock, LmdbPositions.beside(self._folder) as positions:
+            return what(positions) if positions else None
+
+
+class BorrowedKeys:
+    """The key histories of a source, as its own worker knows them.
+
+    That one is ahead, and alone writes them: else the two would number ops differently.
+    """
+
+    def __init__(self, state: SourceState) -> None:
+        self._state = state
+        self._histories: dict[str, KeyHistory] = {}
+        self._roots: dict[int, RootKeys] = {}
+
+    def history(self, full_name: str) -> KeyHistory | None:
+        return self._histories.get(full_name)
+
+    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
+        """Read what the source knows of these tables."""
+        del end, oldest
+        for full_name, table in facts.items():
+            self._borrow(full_name, table.oid)
+
+    def knows(self, relation: Relation, place: Place) -> bool:
+        """Read anew what the source knows of a root that is described otherwise."""
+        root = self._roots.get(relation.oid)
+        known = f"{relation.namespace}.{relation.name}" in self._histories
+        return known and (root is None or root.agrees(relation, place))
+
+    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
+        """Read what the source knows of a relation."""
+        del looked, place
+        self._borrow(f"{relation.namespace}.{relation.name}", relation.oid)
+
+    def watch(self, connection: Connection) -> None:
+        """Raise Restart where the source found another key or name of a root."""
+        del connection
+        for oid, root in list(self._roots.items()):
+            if self._root(oid).to_json() != root.to_json():
+                raise Restart("the source found a root's new identity or name")
+
+    def regained(self) -> Sequence[int]:
+        """Leave it to the source."""
+        return ()
+
+    def told(self, oid: int) -> None:
+        """Hear of nothing."""
+
+    def _root(self, oid: int) -> RootKeys:
+        stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))
+        return RootKeys.from_json(stored or [])
+
+    def _borrow(self, full_name: str, oid: int) -> None:
+        stored = self._state.read(lambda found: found.read(f"keys/{full_name}"))
+        if stored is None:
+            raise Transient(f"the source has not met table {full_name!r} yet")
+        self._histories[full_name] = history = KeyHistory.from_json(stored)
+        history.roots = self._roots
+        if (root := self._root(oid)).known:
+            self._roots[oid] = root
+
+
+class JoinWatch:
+    """Tells a pipeline where to end, as soon as the source's state says so: once.
+
+    Another place that comes later is for the next stream: this one ends at the first.
+    """
+
+    def __init__(
+        self, state: SourceState, sink: str, tell: Callable[[Lsn], None]
+    ) -> None:
+        self._state = state
+        self._sink = sink
+        self._tell = tell
+        self._over = threading.Event()
+        self.place: Lsn | None = None
+        self._thread = threading.Thread(target=self._run, name="join", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while self.place is None and not self._over.wait(_LOOK_EVERY_S):
+            with contextlib.suppress(WalstreamError):  # it is being written
+                self.place = self._state.read(lambda found: join_of(found, self._sink))
+        if self.place is not None:
+            self._tell(self.place)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plainly:
+    """Keeps the position alone: nobody rewinds a sink that is away."""
+
+    positions: LmdbPositions
+
+    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
+        self.positions.store(position, beside)
+
+    def note(self, lsn: Lsn, time: int) -> None:
+        """Hear of a transaction that begins."""
+
+
+class AwaySink:
+    """One detached sink, as its worker runs it: one stream after the other."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        """`positions` are the sink's own; `options` name it."""
+        self._source = source = config.postgres_source(name)
+        self._sink = options.sink
+        self._accepts = options.accept_timeline
+        self._folder = Path(config.state) / name
+        self._state = SourceState(self._folder)
+        self._positions = positions
+        self._stop = stop
+        self._slot = ""
+        self._sinks = SinkSet(
+            config, name, positions, options, {}, stopping=self._stopping
+        )
+        self._gauge = Gauge(
+            Alarm(
+                source.slot,
+                source.alarm_retained_wal,
+                time.monotonic,
+                spill_limit=source.alarm_spill,
+                may_be_synchronous=source.allow_synchronous,
+            ),
+            positions.read("figures"),
+        )
+        self._sinks.meter = self._gauge.meter
+        self._pipeline: Pipeline | None = None
+        self.ended = False  # the sink is not away any more
+
+    def run(self) -> bool:
+        """Stream until a stop, or to where the source takes the sink back."""
+        note = self._state.read(lambda found: note_of(found, self._sink))
+        if note is None or note.phase != AWAY:
+            self.ended = True
+            return True
+        self._slot = self._gauge.alarm.slot = note.slot
+        self._positions.write(ended_document(None))
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server, facts, slot_start = self._look(connection)
+                capture = self._capture()
+                captured = capture.captured(connection, facts)
+            self._sinks.frozen_after_ms = server.frozen_after_ms
+            sinks = self._sinks.open(
+                server.origin, captured.values(), stack, names={self._sink}
+            )
+            self._gauge.follow(sinks)
+            return self._stream(server, slot_start, capture, sinks)
+
+    def _look(
+        self, connection: Connection
+    ) -> tuple[Server, Mapping[str, TableFacts], Lsn]:
+        """Compare the position with the copy; give where that is confirmed."""
+        server = servers.look(connection)
+        servers.check(
+            server,
+            self._source.encoding,
+            resuming=True,
+            allow_synchronous=self._source.allow_synchronous,
+        )
+        slot = slots.find(connection, self._slot)
+        self._gauge.see(slots.health(connection, self._slot))
+        stored = stored_of(self._positions, self._slot)
+        try:
+            decision = decide(self._folder.name, stored, slot, server, adopt=False)
+        except SlotLost as error:
+            raise SlotLost(
+                str(error.args[0]),
+                hint=f"what sink {self._sink!r} lacks is gone: give it up by on_failure"
+                ' = "drop"; or begin anew with all sinks, as `repair` says',
+                repair=error.repair,
+            ) from error
+        if slot is None or stored.position is None:
+            raise Transient("its slot is being copied")
+        if decision.step is Step.WAIT:
+            raise preflight.in_use(connection, slot, adopt=False)
+        return server, catalog.tables(connection), slot.confirmed_flush_lsn or 0
+
+    def _capture(self) -> Capture:
+        capture = Capture(
+            self._source.dsn,
+            self._source.publication,
+            [],  # the source's own worker extends it
+            keep=lambda found: self._positions.write({PUBLICATIONS: found}),
+            # what the sink's source reads anew, it does when the sink is back
+            mending=Mending(elsewhere=True),
+        )
+        capture.recall(self._positions.read(PUBLICATIONS))
+        return capture
+
+    def _stream(
+        self,
+        server: Server,
+        slot_start: Lsn,
+        capture: Capture,
+        sinks: Sequence[Sink],
+    ) -> bool:
+        position = self._position()
+        course = Course(
+            self._folder.name,
+            self._source,
+            server,
+            position,
+            slot_start,
+            0,
+            capture,
+            BorrowedKeys(self._state),
+            sinks,
+            given_of(self._positions),
+            self._positions.write,
+            self._accepts,
+        )
+        flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)
+        self._accepts = False  # of this timeline, not of the next
+        self._pipeline = pipeline = flow.pipeline
+
+        def end_at(place: Lsn) -> None:
+            pipeline.end_at(place)
+            flow.source.ask()
+            self._stop.waker.wake()
+
+        join = JoinWatch(self._state, self._sink, end_at)
+        said = {SINK: self._sink, SLOT: self._slot, LSN: show(position.resume)}
+        _log.info("streaming to a detached sink", **said)
+        with contextlib.closing(join):
+            drained = flow.run()
+        if drained and pipeline.reached and join.place is not None:
+            self._end(join.place)
+        return drained
+
+    def _end(self, place: Lsn) -> None:
+        """Keep that all below `place` is delivered, though no commit ended there."""
+        position = self._position()
+        place = max(position.resume, place)
+        self._positions.store(replace(position, resume=place), ended_document(place))
+        self.ended = True
+
+    def _position(self) -> Position:
+        position = self._positions.position()
+        if position is None:
+            raise ConfigError(f"sink {self._sink!r} has no position: a defect")
+        return position
+
+    def _stopping(self) -> bool:
+        pipeline = self._pipeline
+        return self._stop.requested or (pipeline is not None and pipeline.reached)
+
+    @property
+    def phase(self) -> str:
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        if self._pipeline is not None:
+            _log.info(
+                "drained" if drained else "stopped before all was delivered",
+                **{SINK: self._sink, LSN: show(self._pipeline.confirmed)},
+            )
+
+    def report(self) -> dict[str, Any]:
+        return {**self._gauge.report(), "slot": self._slot}

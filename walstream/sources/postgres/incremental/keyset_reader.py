@@ -1,0 +1,202 @@
+"""Reads a table in the order of its key, some rows at a time, each time as it is then.
+
+Every call is a short session of its own: nothing stays open that would hold up a
+vacuum, or a smart shutdown. Needs no Spark.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import psycopg
+
+from walstream.errors import ConfigError
+from walstream.lsn import Lsn, parse
+from walstream.op import Table
+from walstream.sources.postgres.backfill.chunk import TableRewritten
+from walstream.sources.postgres.backfill.copy_text import rows
+from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
+from walstream.sources.postgres.backfill.publication_filter import Connection, Wanted
+from walstream.sources.postgres.backfill.reader import Database, copied, settle
+from walstream.sources.postgres.backfill.table import Readable, look
+from walstream.sources.postgres.incremental.chunk import Chunk, Key
+from walstream.sources.postgres.incremental.visibility import Visibility
+
+_MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
+_POSTGRES_EPOCH: Final = 946_684_800
+_SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
+_MARK: Final = "SELECT pg_current_xact_id()::text"
+_FILES: Final = """
+SELECT array_agg(oid::bigint), array_agg(relfilenode::bigint)
+FROM pg_class WHERE oid = ANY (%s) AND relkind = 'r'
+"""
+_SAME_FILES: Final = """
+SELECT coalesce(bool_and(pg_relation_filenode(oid::oid)::bigint IS NOT DISTINCT FROM
+  file), true) FROM unnest(%s::bigint[], %s::bigint[]) AS read (oid, file)
+"""
+_BLOCKERS: Final = (
+    "SELECT pid, usename, extract(epoch FROM now() - xact_start)::int"
+    " FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+    " AND pid <> pg_backend_pid() ORDER BY xact_start"
+)
+_PREPARED: Final = "SELECT gid, owner FROM pg_prepared_xacts ORDER BY prepared"
+
+
+class KeysetReader:
+    """Reads what the publications of one stream let through."""
+
+    def __init__(
+        self, database: Database, publications: Callable[[], Sequence[str]]
+    ) -> None:
+        self._database = database
+        self._publications = publications
+
+    @contextmanager
+    def _session(self, doing: str) -> Iterator[Connection]:
+        connection = self._database.connect(self._database.dsn)
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise self._database.translate(error, doing) from error
+        finally:
+            connection.close()
+
+    def mark(self) -> int:
+        """End a transaction of one's own; give its number, above all that have one."""
+        with self._session("taking a transaction's number") as connection:
+            row: Any = connection.execute(_MARK).fetchone()
+            return int(row[0])
+
+    def seen(self, later_s: float) -> Visibility:
+        """Give what a snapshot sees, after so long."""
+        time.sleep(later_s)
+        with self._session("asking for a snapshot") as connection:
+            return _look_around(connection)[0]
+
+    def blockers(self) -> str:
+        """Name the sessions whose transactions run, and the prepared ones."""
+        with self._session("asking who runs") as connection:
+            running = connection.execute(_BLOCKERS).fetchall()
+            prepared = connection.execute(_PREPARED).fetchall()
+        return ", ".join(
+            [f"pid {pid} of {user}, {age} s old" for pid, user, age in running]
+            + [f"prepared {gid!r} of {owner}" for gid, owner in prepared]
+        )
+
+    def table(self, name: str) -> tuple[Table, Lsn]:
+        """Look at a table, as its rows will go out, and how far the server is.
+
+        Have the stream come by there soon.
+        """
+        with self._session(f"looking at table {name!r}") as connection:
+            high = _look_around(connection)[1]
+            keyed, parts = self._find(connection, name)
+            _bring_by(connection)
+            return _table(keyed, parts), high
+
+    def read(
+        self, name: str, after: Key | None, key: Sequence[str], most: int
+    ) -> Chunk:
+        """Read rows behind a key, and have the stream come by soon.
+
+        From the first row on where `key` is no longer what the rows are ordered by.
+        """
+        with self._session(f"reading table {name!r}") as connection:
+            try:
+                chunk, files = self._read(connection, name, after, tuple(key), most)
+            except psycopg.DataError:  # the columns have other types now
+                if after is None:
+                    raise
+                connection.execute("ROLLBACK")
+                chunk, files = self._read(connection, name, None, (), most)
+            same = connection.execute(_SAME_FILES, files).fetchone()
+            if same != (True,):
+                raise TableRewritten(
+                    f"table {name!r} was rewritten or truncated meanwhile"
+                )
+            _bring_by(connection)
+        return chunk
+
+    def _read(
+        self,
+        connection: Connection,
+        name: str,
+        after: Key | None,
+        key: tuple[str, ...],
+        most: int,
+    ) -> tuple[Chunk, tuple[list[int], list[int]]]:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        settle(connection)
+        connection.execute(
+            "SET LOCAL lock_timeout = '5s'; SET LOCAL enable_seqscan = off;"
+            "SET LOCAL enable_bitmapscan = off"
+        )
+        seen, high = _look_around(connection)
+        keyed, parts = self._find(connection, name)
+        table = _table(keyed, parts)
+        oids = [part.relation.oid for part in parts]
+        found = connection.execute(_FILES, (oids,)).fetchone()
+        files = (found[0] or [], found[1] or []) if found else ([], [])
+        if keyed.key + keyed.order != key:
+            after = None
+        read: list[list[str | None]] = []
+        size, last = 0, True
+        if parts:
+            query = statement(keyed, parts[0], after, most)
+            for block in copied(connection.pgconn, query.as_bytes(connection)):
+                read += rows(block, len(table.columns))
+                size += len(block)
+                if size >= _MOST_BYTES:
+                    _interrupt(connection)
+                    last = False
+                    break
+        connection.execute("ROLLBACK")
+        order = tuple(table.columns.index(column) for column in keyed.key if parts)
+        last = last and len(read) < most
+        now = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
+        ordered = keyed.order if parts else ()
+        return Chunk(table, read, order, seen, high, last, size, now, ordered), files
+
+    def _find(self, connection: Connection, name: str) -> tuple[Keyed, list[Readable]]:
+        """Find a table, its key and what holds its rows; raise what keeps them."""
+        keyed = find(connection, name)
+        publications = tuple(self._publications())
+        wanted = Wanted(keyed.schema, keyed.name, keyed.key, publications)
+        parts = look(connection, wanted)
+        if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):
+            raise ConfigError(
+                f"the publication's column list leaves out the key of table {name!r}",
+                hint="publish the key's columns, too",
+            )
+        return keyed, parts
+
+
+def _look_around(connection: Connection) -> tuple[Visibility, Lsn]:
+    """Tell what is seen, and a place behind all of that."""
+    row: Any = connection.execute(_SEEN).fetchone()
+    return Visibility.of(row[0]), parse(row[1])
+
+
+def _table(keyed: Keyed, parts: Sequence[Readable]) -> Table:
+    if parts:
+        return parts[0].relation.table
+    return Table(keyed.schema, keyed.name, ())  # a partition root without partitions
+
+
+def _interrupt(connection: Connection) -> None:
+    """End a COPY early."""
+    connection.cancel()
+    pgconn = connection.pgconn
+    with suppress(psycopg.Error):
+        while pgconn.get_copy_data(0)[0] >= 0:
+            pass
+    while pgconn.get_result() is not None:
+        pass
+
+
+def _bring_by(connection: Connection) -> None:
+    """Write a little WAL: an idle server's stream would never pass what was seen."""
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SET synchronous_commit = local")  # no standby is waited for
+        connection.execute("SELECT pg_logical_emit_message(true, 'walstream', '')")

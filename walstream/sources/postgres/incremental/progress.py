@@ -1,0 +1,246 @@
+"""Which tables are read beside the stream, and how far: kept with the position.
+
+Asked for by an operator, or by a publication that grew; every method but `report` is
+durable when it returns. A wish that was asked anew has another serial: what was done
+for the former one counts no more.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from walstream.pipeline.ports import Positions
+from walstream.sources.postgres.incremental.chunk import Key
+
+DOCUMENT: Final = "beside"
+# above those of a backfill from the slot's snapshot, which count from 1
+FIRST_CHUNK: Final = 1 << 24
+_UNDER: Final = f"{DOCUMENT}/"
+_BLOCK: Final = 1024  # numbers taken with one fsync
+_DONE: Final = 100  # tables that are still told of
+_TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A table that is to be read, and how far that is."""
+
+    replace: bool = False  # a Truncate comes first
+    truncated: bool = False  # it is delivered
+    floor: int = 0  # the place of the Truncate: what is below was for rows before it
+    after: Key | None = None  # rows up to this key are delivered
+    key: tuple[str, ...] = ()  # columns of `after`, and what orders them
+    rows: int = 0  # delivered
+    error: str = ""  # why it does not go on
+    serial: int = 0
+    place: int = field(default=0, compare=False)  # in the order asked
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> "Wish":
+        after = fields["after"]
+        return cls(
+            **{
+                **fields,
+                "after": None if after is None else tuple(after),
+                "key": tuple(fields["key"]),
+                "floor": fields.get("floor", 0),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is kept of all tables."""
+
+    tables: Mapping[str, Wish]  # in the order asked
+    next_chunk: int = FIRST_CHUNK
+    next_serial: int = 1
+
+
+class Tree(Protocol):
+    """Documents by name."""
+
+    def tree(self, name: str) -> dict[str, Any]:
+        """Read a document and all that are below it, as of one moment."""
+
+
+def read(positions: Tree) -> Wishes | None:
+    """Read what is kept; None: nothing was ever asked for."""
+    return wishes_of(positions.tree(DOCUMENT))
+
+
+def wishes_of(documents: Mapping[str, Any]) -> Wishes | None:
+    """Find it among whatever other documents; an older form, too."""
+    head = documents.get(DOCUMENT)
+    if head is None:
+        return None
+    if "tables" in head:  # all in one, by an older walstream
+        wishes = {
+            name: replace(Wish.of(fields), place=place)
+            for place, (name, fields) in enumerate(head["tables"].items())
+        }
+    else:
+        wishes = {
+            name.removeprefix(_UNDER): Wish.of(fields)
+            for name, fields in documents.items()
+            if name.startswith(_UNDER)
+        }
+    tables = dict(sorted(wishes.items(), key=lambda item: item[1].place))
+    return Wishes(
+        tables, head.get("next_chunk", FIRST_CHUNK), head.get("next_serial", 1)
+    )
+
+
+def _parts(wishes: Mapping[str, Wish], names: Iterable[str]) -> dict[str, Any]:
+    return {
+        _UNDER + name: asdict(wishes[name]) if name in wishes else None
+        for name in names
+    }
+
+
+class Told(Protocol):
+    """Who tells how the table is that is being read."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def remark(self) -> str: ...
+
+
+class Progress:
+    """The wishes of one source; from any thread."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._guard = threading.Lock()
+        found = read(positions) or Wishes({})
+        self._next_chunk = found.next_chunk
+        self._serial = found.next_serial
+        self._wishes = dict(found.tables)
+        places = [wish.place for wish in self._wishes.values()]
+        self._place = max(places, default=-1) + 1
+        self.asked = 0  # times
+        self.reading = ""  # the table that is being read
+        self.run: Told | None = None
+        self.rows = 0  # delivered since this process began
+        self._done: deque[tuple[str, int]] = deque(maxlen=_DONE)
+
+    def ask(
+        self, tables: Iterable[str], *, replace: bool = False, anew: bool = False
+    ) -> None:
+        """Want these tables read, behind those that are; again, where one failed.
+
+        A table that is being read goes on, but for one that is now to be replaced; with
+        `anew` it begins once more: what was read of it may be of no use.
+        """
+        with self._guard:
+            asked = []
+            self.asked += 1
+            for name in tables:
+                known = self._wishes.get(name)
+                more = replace and known is not None and not known.replace
+                if known is None or more or known.error or anew:
+                    replaces = replace or (known is not None and known.replace)
+                    place = known.place if known is not None else self._place
+                    self._wishes[name] = Wish(
+                        replaces, serial=self._serial, place=place
+                    )
+                    self._serial += 1
+                    self._place = max(self._place, place + 1)
+                    asked.append(name)
+            self._write(*asked)
+
+    def wishes(self) -> dict[str, Wish]:
+        """Give all, in the order asked."""
+        with self._guard:
+            return dict(self._wishes)
+
+    def first(self, wanted: Callable[[str, Wish], bool]) -> tuple[str, Wish] | None:
+        """Give the first in that order of which this is true."""
+        with self._guard:
+            return next((one for one in self._wishes.items() if wanted(*one)), None)
+
+    def holds(self, name: str, wish: Wish) -> bool:
+        """Tell whether it is still wished as it was."""
+        known = self._wishes.get(name)
+        return known is not None and known.serial == wish.serial
+
+    def numbers(self) -> range:
+        """Take some chunks' numbers, which are never given again."""
+        with self._guard:
+            first = self._next_chunk
+            self._next_chunk += _BLOCK
+            self._write()
+        return range(first, first + _BLOCK)
+
+    def advance(self, name: str, wish: Wish) -> None:
+        """Keep how far a table is; nothing of a former wish.
+
+        Why one did not go on is forgotten when it is being read again.
+        """
+        with self._guard:
+            if self.holds(name, wish):
+                error = "" if name == self.reading else self._wishes[name].error
+                self.rows += max(0, wish.rows - self._wishes[name].rows)
+                self._wishes[name] = replace(wish, error=error)
+                self._write(name)
+
+    def fail(self, name: str, wish: Wish, error: str) -> None:
+        """Keep why a table does not go on, beside how far it is."""
+        with self._guard:
+            if self.holds(name, wish) and self._wishes[name].error != error:
+                self._wishes[name] = replace(self._wishes[name], error=error)
+                self._write(name)
+
+    def finish(self, name: str, wish: Wish) -> None:
+        """Forget a table: all its rows are delivered."""
+        with self._guard:
+            if self.holds(name, wish):
+                self.rows += max(0, wish.rows - self._wishes[name].rows)
+                del self._wishes[name]
+                self._done.append((name, wish.rows))
+                self._write(name)
+
+    def _write(self, *names: str) -> None:
+        """Write what concerns all, and these tables."""
+        head = {"next_chunk": self._next_chunk, "next_serial": self._serial}
+        self._positions.write({DOCUMENT: head, **_parts(self._wishes, names)})
+
+    def report(self) -> dict[str, dict[str, Any]]:
+        """Tell how each table is."""
+        with self._guard:
+            done = {
+                name: {"rows": rows, "state": "done", "error": ""}
+                for name, rows in self._done
+            }
+            some = dict(islice(self._wishes.items(), _TOLD))
+            told = done | shown(some, self.reading)
+        run = self.run
+        if run is not None and run.name in told:
+            told[run.name]["remark"] = run.remark
+        return told
+
+
+def shown(wishes: Mapping[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:
+    """Tell how tables are that are wished."""
+    return {
+        name: {
+            "rows": wish.rows,
+            "state": "error"
+            if wish.error
+            else "reading"
+            if name == reading
+            else "waiting",
+            "error": wish.error,
+        }
+        for name, wish in wishes.items()
+    }
+
+
+def stored(wishes: Wishes | None) -> dict[str, dict[str, Any]]:
+    """Tell how tables are by what is kept alone, when nothing runs."""
+    return shown(wishes.tables if wishes else {})

@@ -1,0 +1,50 @@
+"""The publications of one source, as its stream captures and watches them."""
+
+from functools import partial
+
+from walstream.config import PostgresSource
+from walstream.pipeline.ports import Positions
+from walstream.postgres.capture import Capture
+from walstream.postgres.missing_rows import Mending
+from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.incremental import progress as beside_stream
+from walstream.sources.postgres.incremental.progress import Progress, Wishes
+from walstream.sources.postgres.stored_state import PUBLICATIONS
+
+
+def capture_of(
+    name: str, source: PostgresSource, positions: Positions, progress: Progress
+) -> Capture:
+    """Make it for a session; what is to be read beside the stream is asked of progress.
+
+    `name` is the source's.
+    """
+    mending = Mending(
+        name,
+        reread=source.on_publication_change == "reread",
+        ask=partial(progress.ask, replace=True, anew=True),
+        asked=lambda: read_anew(
+            stored_record.read(positions), beside_stream.read(positions)
+        ),
+    )
+    return Capture(
+        source.dsn,
+        source.publication,
+        source.tables,
+        keep=lambda found: positions.write({PUBLICATIONS: found}),
+        grown=progress.ask if source.backfill == "initial" else lambda _: None,
+        mending=mending,
+    )
+
+
+def read_anew(record: Record | None, beside: Wishes | None) -> set[str]:
+    """Name the tables that the next start reads whole, for readers to replace theirs.
+
+    By what is kept: one that is half read beside the stream would go on there.
+    """
+    wishes = beside.tables if beside else {}
+    return {
+        *(record.replace if record else ()),
+        *(n for n, wish in wishes.items() if wish.replace and not wish.truncated),
+    }

@@ -1,0 +1,120 @@
+"""A postgres source, as its worker runs it: one session after the other."""
+
+import time
+from typing import Any
+
+import structlog
+
+from walstream.config import Config, PostgresSource
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, WalstreamError
+from walstream.lsn import show
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres.slot_health import Alarm
+from walstream.sources.postgres import stored_state
+from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.session import Session
+from walstream.sources.stream_metrics import Gauge
+from walstream.state.store import LmdbPositions
+
+_log = structlog.get_logger()
+
+
+class StreamedSource:
+    """Makes sessions of one slot, and keeps what outlives them."""
+
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        source = config.sources[name]
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"source {name!r} is no postgres source")
+        self._config = config
+        self._name = name
+        self._positions = positions
+        self._options = options
+        self._stop = stop
+        alarm = Alarm(
+            source.slot,
+            source.alarm_retained_wal,
+            time.monotonic,
+            spill_limit=source.alarm_spill,
+            may_be_synchronous=source.allow_synchronous,
+        )
+        self._gauge = Gauge(alarm, positions.read("figures"))
+        self._progress = Progress(positions)
+        self._seen_topics: dict[str, set[str]] = {}
+        self._session: Session | None = None
+
+    def run(self) -> bool:
+        """Stream until a stop; False: its deadline cut the drain short."""
+        self._session = Session(
+            self._config,
+            self._name,
+            self._positions,
+            self._options,
+            self._stop,
+            gauge=self._gauge,
+            progress=self._progress,
+            seen_topics=self._seen_topics,
+        )
+        try:
+            drained = self._session.run()
+        finally:
+            if self._session.pipeline is not None:  # the stream was opened
+                self._options = self._options.without_consents()
+        pipeline = self._session.pipeline
+        # one that ended before its stream began says nothing of those before
+        if drained and pipeline is not None and not pipeline.leaving:
+            stored_state.drained(self._positions)
+        return drained
+
+    @property
+    def ended(self) -> bool:
+        return self._session is not None and self._session.ended
+
+    @property
+    def phase(self) -> str:
+        if self._gauge.backfill is not None:
+            return "backfilling"
+        return "streaming" if self._gauge.streaming else ""
+
+    def say_drained(self, *, drained: bool) -> None:
+        """Log how a stop went, if there was a stream."""
+        pipeline = self._session.pipeline if self._session else None
+        if pipeline is None:
+            return
+        if drained:
+            _log.info("drained", lsn=show(pipeline.confirmed))
+        else:
+            _log.warning(
+                "stopped before all was delivered: it will come again",
+                records=pipeline.undelivered,
+                lsn=show(pipeline.confirmed),
+            )
+
+    def report(self) -> dict[str, Any]:
+        members = self._session.members if self._session else None
+        record = stored_record.read(self._positions)
+        report = self._gauge.report()
+        report["metrics"]["backfill_rows"] += self._progress.rows
+        return {
+            **report,
+            "beside": self._progress.report(),
+            "away": members.report() if members else {},
+            "backfill_record": record.document if record else None,
+        }
+
+    def backfill(self, request: dict[str, Any]) -> str:
+        """Have tables read beside the stream; "" when that is on disk."""
+        try:
+            self._progress.ask(request["tables"], replace=request["replace"])
+        except WalstreamError as error:
+            return str(error.args[0])
+        return ""

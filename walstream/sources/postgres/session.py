@@ -1,0 +1,353 @@
+"""One stream of a PostgreSQL source: from the start table to a running pipeline.
+
+Composes what the adapters offer. A session ends by a stop, or by an error; after one
+that passes, the worker begins the next from the position in LMDB.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from walstream.config import Config, PostgresSource
+from walstream.config.run_options import Options
+from walstream.errors import ConfigError, Restart, Transient
+from walstream.lsn import NEVER, Lsn, show
+from walstream.op import Table, snapshot_truncate
+from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.ports import NamedSink, Position
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres import catalog
+from walstream.postgres import server as servers
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.server import Server
+from walstream.postgres.start_table import Step
+from walstream.postgres.table_keys import KeyBook
+from walstream.sources.postgres import stored_state
+from walstream.sources.postgres.backfill.reader import Database
+from walstream.sources.postgres.backfill.run import Backfill, Site, Surroundings, hold
+from walstream.sources.postgres.bootstrap import Beginning, Begun, tell_of_waiting
+from walstream.sources.postgres.commit_times import DOCUMENTS, CommitTimes
+from walstream.sources.postgres.detached.membership import Members
+from walstream.sources.postgres.detached.slot_copy import Home
+from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
+from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.queue import Backfill as BesideBackfill
+from walstream.sources.postgres.incremental.threads import Threads
+from walstream.sources.postgres.publications import capture_of
+from walstream.sources.postgres.stream import Course, Flow
+from walstream.sources.sinks import SinkSet, all_ready
+from walstream.sources.stream_metrics import Gauge
+from walstream.state.store import LmdbPositions
+from walstream.telemetry.fields import LSN, SLOT
+
+_LOOK_EVERY_S: Final = 0.05
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What one session found, and opened."""
+
+    server: Server
+    facts: Mapping[str, TableFacts]
+    captured: Mapping[str, TableFacts]  # and what is left to backfill
+    sinks: list[NamedSink]
+    keys: KeyBook
+    slot_start: Lsn
+
+
+class Session:
+    """One source's composition of adapters; `run` streams until stop or error."""
+
+    def __init__(  # noqa: PLR0913 - what a worker has, once for each stream
+        self,
+        config: Config,
+        name: str,
+        positions: LmdbPositions,
+        options: Options,
+        stop: Stop,
+        *,
+        gauge: Gauge,
+        progress: Progress,
+        seen_topics: dict[str, set[str]],
+    ) -> None:
+        """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
+        source = config.sources[name]
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"source {name!r} is no postgres source")
+        self._name = name
+        self._source = source
+        self._positions = positions
+        self._stop = stop
+        self._gauge = gauge
+        self._only = options.end_backfilled
+        self._accepts = options.accept_timeline
+        self._site = Site(
+            config,
+            name,
+            source,
+            positions,
+            gauge,
+            stop,
+            driver=options.driver,
+            asked=self._only,
+        )
+        self._progress = progress
+        self._capture = capture_of(name, source, positions, progress)
+        self._backfill = Backfill(self._site)
+        self._beginning = Beginning(
+            self._site, positions, options, self._capture, self._backfill
+        )
+        given = config, name, positions, options, seen_topics
+        self._sinks = SinkSet(*given, stopping=self._stopping, meter=gauge.meter)
+        self.members: Members | None = None
+        self.pipeline: Pipeline | None = None
+        self._times: CommitTimes | None = None
+        self.ended = False  # there is nothing left to do, now or later
+
+    def run(self) -> bool:
+        """Stream until stop; False: its deadline cut the drain short."""
+        if not self._backfill.await_orphans():
+            return False
+        if self._source.backfill == "only":
+            return self._run_only()
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server = self._look(connection)
+                facts, end = catalog.tables_and_end(connection)
+                decision = self._beginning.decide(connection, server)
+                captured = self._capture.captured(connection, facts)
+                create = decision.step is Step.CREATE
+                self._beginning.check(connection, captured, create=create)
+            sinks = self._open(server, captured, stack)
+            known = self._backfill.known(captured, facts)
+            begun = self._beginning.begin(
+                decision, server, facts, lambda: self._wait_for(sinks)
+            )
+            if begun.holder is not None:
+                stack.callback(begun.holder.close)
+            keys = KeyBook(self._positions, self._sinks.partition_key)
+            away = self.members.oldest if self.members else NEVER
+            # a rewind may go back to what the slot can still send
+            oldest = min(begun.slot_start, away)
+            unsent = stored_state.take_unsent(self._positions, server.flush_lsn)
+            keys.learn(captured, end, oldest, unsent)
+            stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
+            self._fence(stage)
+            if self._backfill.pending and not self._away:
+                if not self._fill(begun, stage):
+                    return False
+            elif begun.holder is not None:
+                begun.holder.close()
+            if self._only:
+                return self._end()
+            return self._stream(stage)
+
+    def _stopping(self) -> bool:
+        return self._stop.requested or bool(self.pipeline and self.pipeline.reached)
+
+    def _end(self) -> bool:
+        self._backfill.check_complete()
+        self.ended = True
+        return True
+
+    def _look(self, connection: Connection) -> Server:
+        server = servers.look(connection)
+        resuming = self._positions.position() is not None
+        servers.check(
+            server,
+            self._source.encoding,
+            resuming=resuming,
+            allow_synchronous=self._source.allow_synchronous,
+        )
+        return server
+
+    def _open(
+        self, server: Server, captured: Mapping[str, TableFacts], stack: ExitStack
+    ) -> list[NamedSink]:
+        """Make the sinks; they look at the topics of all that will be sent."""
+        self._sinks.check(captured.values())
+        for schema, name in self._backfill.places:
+            self._sinks.expect(schema, name)
+        away = self._settle(stack)
+        self._sinks.frozen_after_ms = server.frozen_after_ms
+        open_ = partial(self._sinks.open, server.origin, captured.values(), stack)
+        sinks = open_(names=set(self._sinks.names) - away)
+        self._gauge.follow(sinks)
+        if self.members is not None:
+            self.members.opens(lambda name: open_(names={name}, joins=True)[0])
+        return sinks
+
+    @property
+    def _away(self) -> bool:
+        """Tell whether a sink would miss what is not in the stream."""
+        return self.members is not None and bool(self.members.away)
+
+    def _settle(self, stack: ExitStack) -> set[str]:
+        """Name the sinks that are not in the stream, since they were detached."""
+        given_up = [
+            name
+            for name in self._source.sinks
+            if self._site.config.sinks[name].on_failure == "drop"
+        ]
+        home = Home.of(self._site.config, self._name)
+        members = Members(
+            home, self._positions, self._stop.waker.wake, given_up=given_up
+        )
+        stack.callback(members.close)
+        gone = members.settle(self._source.sinks)
+        if members.away and self._backfill.pending and self._only:
+            raise ConfigError(
+                f"sink {min(members.away)!r} is detached, and would get none of the"
+                " rows of the backfill that is wanted",
+                hint="walstream run brings them when it is back",
+            )
+        self.members = members
+        return gone
+
+    def _run_only(self) -> bool:
+        """Backfill without a stream, and without a slot that stays; then end."""
+        with ExitStack() as stack:
+            with session(self._source.dsn) as connection:
+                server = self._look(connection)
+                facts = catalog.tables(connection)
+                captured = self._capture.captured(connection, facts)
+                if not self._beginning.begin_only(connection, captured):
+                    self.ended = True
+                    return True
+            sinks = self._open(server, captured, stack)
+            known = self._backfill.known(captured, facts)
+            keys = KeyBook(self._positions, self._sinks.partition_key)
+            stage = _Stage(server, facts, known, sinks, keys, slot_start=0)
+            self._wait_for(sinks)
+            self._fence(stage)
+            holder = hold(self._site, tell=tell_of_waiting)
+            begun = Begun(slot_start=0, holder=holder)
+            return self._fill(begun, stage) and self._end()
+
+    def _wait_for(self, sinks: list[NamedSink]) -> None:
+        """Wait for Kafka before anything is created in PostgreSQL, or read there."""
+        self._await(lambda: all_ready(sinks))
+
+    def _fence(self, stage: _Stage) -> None:
+        """See that tasks of an earlier start, which ran elsewhere, send no more."""
+        if self._backfill.unfenced:
+            self._wait_for(stage.sinks)
+            self._backfill.fence(self._sinks.header(stage.server.origin))
+
+    def _await(self, done: Callable[[], bool]) -> None:
+        while not done():
+            if self._stop.event.wait(_LOOK_EVERY_S):
+                raise Transient("stopped while waiting for Kafka")
+
+    def _fill(self, begun: Begun, stage: _Stage) -> bool:
+        """Bring a backfill to its end; False: a stop came first.
+
+        Under another snapshot than the new slot's own, the stream goes up to it first.
+        """
+        held = begun.holder or hold(self._site, tell=tell_of_waiting)
+        with closing(held) as holder:
+            self._wait_for(stage.sinks)
+            if self._came_late(stage):
+                raise Restart("tables came into the publication while it began")
+            if begun.holder is None and not self._stream_up_to(holder.point, stage):
+                return False
+            around = Surroundings(
+                facts=stage.captured,
+                publications=sorted(self._capture.remembered),
+                topics={sink.name: sink.topics for sink in stage.sinks},
+                header=self._sinks.header(stage.server.origin),
+                empty=partial(self._empty, stage.sinks),
+            )
+            places = self._backfill.places
+            whole = self._backfill.run(holder, around)
+            self._sinks.written(stage.sinks, places)
+            return whole
+
+    def _came_late(self, stage: _Stage) -> bool:
+        """Tell whether a table is to be read of which this session does not know."""
+        strange = self._backfill.strange(stage.captured)
+        if not strange:
+            return False
+        with session(self._source.dsn) as connection:
+            return not strange.isdisjoint(catalog.tables(connection))
+
+    def _stream_up_to(self, point: Lsn, stage: _Stage) -> bool:
+        """Stream what committed below; False: a stop came first."""
+        drained = self._stream(stage, until=point)
+        if self.pipeline is None or not (drained and self.pipeline.reached):
+            return False
+        position = self._stored()
+        if position.resume < point and self._times is not None:
+            self._times.store(replace(position, resume=point), {})
+        return True
+
+    def _empty(
+        self, sinks: list[NamedSink], table: Table, lsn: Lsn, chunk: int
+    ) -> None:
+        """Let a table's readers empty it; see that delivered."""
+        op = snapshot_truncate(table, lsn, chunk)
+        transaction = Transaction(lsn)
+        for sink in sinks:
+            sink.send(op, transaction)
+        self._await(lambda: all_ready(sinks) and not transaction.undelivered)
+
+    def _stored(self) -> Position:
+        position = self._positions.position()
+        if position is None:
+            raise ConfigError(f"source {self._name!r} has no position: a defect")
+        return position
+
+    def _stream(self, stage: _Stage, until: Lsn = NEVER) -> bool:
+        position = self._stored()
+        self._times = CommitTimes(
+            {name: self._positions.read(name) for name in DOCUMENTS},
+            self._positions.store,
+            resume=position.resume,
+            retain=self._source.retain,
+            slot_start=stage.slot_start,
+        )
+        course = Course(
+            self._name,
+            self._source,
+            stage.server,
+            position,
+            stage.slot_start,
+            self._source.retain,
+            self._capture,
+            stage.keys,
+            stage.sinks,
+            stored_state.given_of(self._positions),
+            self._positions.write,
+            self._accepts,
+            self._source.heartbeat,
+        )
+        flow = Flow(course, self._times, self._gauge, self._stop)
+        self.pipeline = flow.pipeline
+        threads = Threads(self._stop.waker.wake)
+        said = {SLOT: position.slot, LSN: show(position.resume)}
+        if until == NEVER:
+            self.pipeline.let_in(partial(self._beside, threads, flow.source.ask))
+            if self.members is not None:
+                self.pipeline.share(self.members, self._source.detach_after)
+            _log.info("streaming", **said)
+        else:
+            _log.info("catching up with a new snapshot", **said, until=show(until))
+        with closing(threads):
+            return flow.run(until)
+
+    def _beside(self, threads: Threads, ask: Callable[[], None]) -> BesideBackfill:
+        """Make what reads tables beside the stream, now that all sinks are in it."""
+        if self._backfill.pending:
+            raise Restart("all sinks are back: the backfill that waits begins")
+        reader = KeysetReader(
+            Database(self._source.dsn, connect, translate),
+            lambda: sorted(self._capture.remembered),
+        )
+        return BesideBackfill(reader, self._progress, threads, ask)

@@ -1,0 +1,170 @@
+"""A source's routers, one for each of its sinks, and what they ask of its tables."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from walstream.config import Config, PackageSource, PostgresSource, dsn
+from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.sink import PackageSink, RoutedSink
+from walstream.errors import ConfigError, Repair
+from walstream.formats.context import Context, Origin
+from walstream.kafka import topic_record
+from walstream.postgres.catalog import TableFacts
+from walstream.records.router import Router, Rules, TopicMapping
+
+
+class NotFull(ConfigError):
+    """A table of which old rows are not whole, where they have to be."""
+
+
+class Routers:
+    """The routers of one source, by sink."""
+
+    def __init__(self, config: Config, source: str) -> None:
+        self._name = source
+        self._source = config.sources[source]
+        self.routed: Mapping[str, RoutedSink] = {
+            name: found
+            for name in config.sources[source].sinks
+            if isinstance(found := config.sinks[name], RoutedSink)
+        }
+        self.configs: Mapping[str, KafkaSinkConfig] = {
+            name: found
+            for name, found in self.routed.items()
+            if isinstance(found, KafkaSinkConfig)
+        }
+        self.packaged: Mapping[str, PackageSink] = {
+            name: found
+            for name in config.sources[source].sinks
+            if isinstance(found := config.sinks[name], PackageSink)
+        }
+        self._routers = {
+            name: Router(source, _rules(found)) for name, found in self.routed.items()
+        }
+
+    def __getitem__(self, sink: str) -> Router:
+        return self._routers[sink]
+
+    def beside(self, sink: str) -> set[str]:
+        """Name the topics of a sink that hold no ops."""
+        topic = self.configs[sink].txinfo_topic(self._name)
+        return {topic} if topic else set()
+
+    def context(self, sink: str, origin: str) -> Context:
+        """Say what formats and keys are told; `origin` is system_identifier/database.
+
+        Raises ConfigError for a source that has none.
+        """
+        source = self._source
+        embed = frozenset(self.routed[sink].embed)
+        if isinstance(source, PackageSource):
+            return Context(Origin(database=self._name, slot=self._name), embed)
+        if not isinstance(source, PostgresSource):
+            raise ConfigError(f"a {source.kind} source has no slot: a defect")
+        system, _, database = origin.partition("/")
+        host = dsn.host(dsn.parse(source.dsn)) or "unknown"
+        return Context(Origin(host, database, int(system), source.slot), embed)
+
+    def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """Collect the partition key columns of all sinks for a table."""
+        mappings = [router.mapping(schema, table) for router in self._routers.values()]
+        return tuple(
+            sorted(
+                {
+                    column
+                    for mapping in mappings
+                    if mapping
+                    for column in mapping.partition_key or ()
+                }
+            )
+        )
+
+    def keys(self, sink: str, topic: str) -> str:
+        """Spell what decides which partition of a topic a record goes to."""
+        config = self.configs[sink]
+        return topic_record.keys_text(
+            config.partitioner, config.key, self[sink].partition_keys(topic)
+        )
+
+    def problems(
+        self, captured: Iterable[TableFacts]
+    ) -> Iterator[tuple[TableFacts, ConfigError]]:
+        """Name what some record could not have: partition keys, whole old rows."""
+        strict = [name for name, config in self.routed.items() if config.strict]
+        for table in captured:
+            for column in self.partition_key(table.schema, table.name):
+                for problem in _partition_key_problems(table, column):
+                    yield table, problem
+            if strict and not (table.full and table.old_rows_whole):
+                yield table, _not_full(table, strict[0])
+
+
+def _rules(config: RoutedSink) -> Rules:
+    return Rules(
+        mappings={
+            table: TopicMapping(
+                mapped.name,
+                None if mapped.partition_key is None else tuple(mapped.partition_key),
+            )
+            for table, mapped in config.topics.items()
+        },
+        template=config.topic,
+        fallback=config.fallback_topic,
+        key=config.key,
+        strict=config.strict,
+    )
+
+
+def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:
+    """Say why a column cannot be a partition key, and the cure."""
+    subject = f"partition_key column {column!r} of table {table.full_name!r}"
+    if column not in table.columns:
+        columns = ", ".join(table.columns)
+        yield ConfigError(
+            f"{subject} is not in the table", hint=f"its columns are {columns}"
+        )
+        return
+    if column not in table.not_null:
+        yield _curable(
+            f"{subject} may be null",
+            f"ALTER TABLE {_quoted(table.schema, table.name)}"
+            f" ALTER {_quoted(column)} SET NOT NULL;",
+        )
+    whole = table.full and table.old_rows_whole
+    if not whole and column not in table.identity:
+        yield _curable(
+            f"{subject} is not in the replica identity: deletes would not carry it",
+            make_full(table),
+        )
+
+
+def _not_full(table: TableFacts, sink: str) -> ConfigError:
+    return NotFull(
+        f"table {table.full_name!r} is not under REPLICA IDENTITY FULL, and"
+        f" sinks.{sink}.strict is true",
+        hint="its readers know no old row that is not whole",
+        repair=Repair(sql=make_full(table), then="walstream run"),
+    )
+
+
+def make_full(table: TableFacts) -> str:
+    """Write what has a table log whole old rows."""
+    name = _quoted(table.schema, table.name)
+    if table.kind != "p":
+        return f"ALTER TABLE {name} REPLICA IDENTITY FULL;"
+    # it does not recurse, and the old row is logged as the leaf's identity says
+    tree = "'" + name.replace("'", "''") + "'"
+    each = (
+        f"FOR part IN SELECT relid FROM pg_partition_tree({tree})"  # noqa: S608 - quoted
+        " LOOP EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', part); END LOOP;"
+    )
+    return f"DO $full$ DECLARE part regclass; BEGIN {each} END $full$;"
+
+
+def _curable(what: str, sql: str) -> ConfigError:
+    return ConfigError(
+        what, hint=f"run: {sql}", repair=Repair(sql=sql, then="walstream run")
+    )
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)

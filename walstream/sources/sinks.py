@@ -1,0 +1,262 @@
+"""A source's sinks, composed as configured: routers, topics, producers."""
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from walstream.config import Config, LogSink, PackageSink, PackageSource, PostgresSource
+from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config.run_options import Options
+from walstream.config.sink import HandledSink as HandledConfig
+from walstream.config.sink import RoutedSink
+from walstream.config.tls import confined
+from walstream.kafka import topic_record
+from walstream.kafka.producer_config import client_properties, queue_within
+from walstream.kafka.sink import KafkaSink
+from walstream.kafka.topic import Topic
+from walstream.kafka.topics import Creation, Topics
+from walstream.kafka.txinfo_sink import InformingSink, Informs
+from walstream.pipeline.ports import NamedSink, Positions
+from walstream.pipeline.sinks import plugin
+from walstream.pipeline.sinks.dry_run import DrySink
+from walstream.pipeline.sinks.handling import Batching, HandledSink
+from walstream.pipeline.sinks.verbose_sink import VerboseSink
+from walstream.postgres.catalog import TableFacts
+from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
+from walstream.records.handlers.chain import Chain
+from walstream.sources.handlers import handler_problems, handler_specs
+from walstream.sources.routers import Routers
+from walstream.telemetry.fields import SINK, TOPIC
+from walstream.telemetry.meter import Meter
+
+_log = structlog.get_logger()
+
+
+class SinkSet:
+    """What a source's sinks are made of; `open` makes them, for one stream."""
+
+    def __init__(  # noqa: PLR0913 - what a session has
+        self,
+        config: Config,
+        source: str,
+        positions: Positions,
+        options: Options,
+        seen_topics: dict[str, set[str]],
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+        meter: Meter | None = None,
+    ) -> None:
+        """Make none yet; while `stopping`, no op waits for others."""
+        self.meter = meter or Meter()  # counts what the sinks are given
+        found = config.sources[source]
+        self._verbose = (
+            isinstance(found, PostgresSource | PackageSource) and found.verbose
+        )
+        self._stopping = stopping
+        self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
+        self._seen_topics = seen_topics
+        self._positions = positions
+        self._read = positions.read
+        self._options = options
+        self._routers = Routers(config, source)
+        self._configs = {name: config.sinks[name] for name in found.sinks}
+        self._memory = config.memory // len(found.sinks)  # of each sink
+        self._queue = queue_within(config.memory, len(found.sinks))
+
+    def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """Collect the partition key columns of all sinks for a table."""
+        return self._routers.partition_key(schema, table)
+
+    def check(self, captured: Iterable[TableFacts]) -> None:
+        """Refuse partition keys that some record could not have."""
+        tables = list(captured)
+        for _, problem in self._routers.problems(tables):
+            raise problem
+        for _, error in handler_problems(self._routers, tables):
+            raise error
+
+    def expect(self, schema: str, table: str) -> None:
+        """Look at the topics of one more table from the start."""
+        for name in self._routers.configs:
+            topic = self._routers[name].topic(schema, table)
+            if topic is not None:
+                self._seen_topics.setdefault(name, set()).add(topic)
+
+    def header(self, origin: str) -> bytes:
+        """Say where records come from; `origin` is system_identifier/database."""
+        epoch = (self._positions.read("epoch") or {}).get("number", 0)
+        return f"{origin}/{epoch}".encode()
+
+    @property
+    def names(self) -> list[str]:
+        """Those of the source, in the configuration's order."""
+        return list(self._configs)
+
+    def open(
+        self,
+        origin: str,
+        captured: Iterable[TableFacts],
+        stack: ExitStack,
+        *,
+        names: Collection[str] | None = None,
+        joins: bool = False,
+    ) -> list[NamedSink]:
+        """Make the sinks, or those of `names`; `origin` is system_identifier/database.
+
+        One that `joins` others that are open says nothing for its source.
+
+        Each closes with `stack`, and looks at its topics before the first record.
+        """
+        tables = list(captured)
+        sinks = []
+        for name, config in self._configs.items():
+            if names is not None and name not in names:
+                continue
+            sink: NamedSink
+            if isinstance(config, PackageSink):
+                sink = plugin.make(
+                    name, config.kind, config.options, self.meter.sink(name)
+                )
+            else:
+                sink = self._make(name, config, origin, tables)
+            stack.callback(sink.close)
+            if isinstance(sink, KafkaSink):
+                stack.callback(_note_topics, self._seen_topics[name], sink)
+            sinks.append(self._equipped(sink, config))
+        if self._verbose and sinks and not joins:
+            sinks[0] = VerboseSink(sinks[0], {})  # which each op of the source goes to
+        return sinks
+
+    def _make(
+        self, name: str, config: RoutedSink, origin: str, tables: Iterable[TableFacts]
+    ) -> "KafkaSink | DrySink":
+        router = self._routers[name]
+        rules = SinkRules(
+            name=name,
+            format=config.format,
+            partitioner="",
+            on_truncate=config.on_truncate,
+            split_key_updates=config.split_key_updates,
+            source_header=self.header(origin),
+            context=self._routers.context(name, origin),
+            strict=config.strict,
+            meter=self.meter.sink(name),
+            frozen_after_ms=self.frozen_after_ms,
+        )
+        if isinstance(config, LogSink):
+            return DrySink(rules, router, says=True, values=config.values)
+        if not isinstance(config, KafkaSinkConfig):
+            return DrySink(rules, router, says=False)
+        # a backlog may hold tables that are gone: their topics count for the limits
+        seen = self._seen_topics.setdefault(name, set())
+        topics = {router.topic(table.schema, table.name) for table in tables} | seen
+        topics |= self._routers.beside(name)
+        return self._maker(name)(
+            replace(
+                rules,
+                partitioner=config.partitioner,
+                parking="" if config.on_too_large == "stop" else config.on_too_large,
+                tombstones=config.tombstones,
+            ),
+            router,
+            self.topics(name),
+            producer={**self._queue, **config.producer},
+            expected=sorted(topic for topic in topics if topic is not None),
+        )
+
+    def _maker(self, sink: str) -> Callable[..., KafkaSink]:
+        config = self._routers.configs[sink]
+        if config.txinfo == "none":
+            return KafkaSink
+        topic = next(iter(self._routers.beside(sink)), "")
+        return partial(InformingSink, Informs(topic, config.txinfo_max_rows))
+
+    def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:
+        """Put in front of a sink what else was configured: nothing is the usual."""
+        if config.handlers:
+            batching = Batching(
+                config.batch_rows,
+                self._memory,
+                config.batch_interval,
+                self._stopping,
+            )
+            sink = HandledSink(sink, Chain(handler_specs(config)), batching)
+        if config.verbose:
+            sink = VerboseSink(sink, {SINK: sink.name})
+        return sink
+
+    def written(
+        self, sinks: Iterable[NamedSink], tables: Iterable[tuple[str, str]]
+    ) -> None:
+        """Hear that Spark sent rows of these tables.
+
+        A topic that is deleted behind that is a loss, and not of a table that is gone.
+        """
+        tables = list(tables)
+        for sink in sinks:
+            router, topics = self._routers[sink.name], sink.topics
+            for schema, table in tables:
+                topic = topics.get(router.topic(schema, table) or "")
+                if topic is not None:
+                    topic.written()
+
+    def topics(self, sink: str) -> Topics:
+        """Make what finds, or creates, and accepts a sink's topics."""
+        config = self._routers.configs[sink]
+        return Topics(
+            client_properties(config.producer),
+            creation(config),
+            accept=self._accept(sink),
+            met=lambda name: (
+                self._read(topic_record.document_name(sink, name)) is not None
+            ),
+            confined=confined(sink, config),
+        )
+
+    def _accept(self, sink: str) -> Callable[[Topic], None]:
+        """Compare each topic with what was kept of it, before its first record."""
+
+        def accept(topic: Topic) -> None:
+            name = topic_record.document_name(sink, topic.name)
+            before = self._read(name)
+            keys = self._routers.keys(sink, topic.name)
+            found = topic_record.document(topic.partitions, topic.identity)
+            found = topic_record.laid_out(found, keys, before)
+            topic.lay_out(found["layout"])
+            if before == found:
+                return
+            before = before or found
+            what = topic_record.moved(found, before)
+            if what and not self._options.accept_partitions:
+                raise topic_record.partitions_changed(topic.name, what)
+            if topic_record.created_again(found, before):
+                _log.warning(
+                    f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
+                )
+            elif found["layout"] > before.get("layout", 1):
+                _log.warning(topic_record.LAID_OUT, **{TOPIC: topic.name})
+            self._positions.write({name: found})
+
+        return accept
+
+
+def all_ready(sinks: Iterable[NamedSink]) -> bool:
+    """Ask each sink, whatever another says."""
+    return all([sink.ready() for sink in sinks])  # noqa: C419
+
+
+def creation(config: KafkaSinkConfig) -> Creation:
+    """Say how a sink's missing topics are created."""
+    return Creation(
+        allowed=config.create_topics,
+        partitions=config.topic_partitions,
+        replication=config.topic_replication,
+        config={key: str(text) for key, text in config.topic_config.items()},
+    )
+
+
+def _note_topics(seen: set[str], sink: KafkaSink) -> None:
+    seen.update(sink.topics)

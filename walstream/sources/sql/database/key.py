@@ -1,0 +1,109 @@
+"""Whether a key is fit to poll by: whole numbers, never null, each of them once."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from sqlalchemy import Connection, Inspector, text, types
+from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
+
+from walstream.errors import ConfigError
+from walstream.sources.sql.database.shape import Type, Wish
+
+_WHERE: Final = "_where"  # how dialects call the condition of a partial index
+# its type, if it alone is the primary key
+_KEY_IN_SQLITE: Final = text(
+    "SELECT CASE count(*) WHEN 1 THEN max(upper(type)) END"
+    " FROM pragma_table_info(:name, :schema) WHERE pk > 0"
+    " HAVING max(name) = :key"
+)
+
+
+def check_key(
+    connection: Connection,
+    inspector: Inspector,
+    wish: Wish,
+    found: tuple[str, str],
+    reflected: ReflectedColumn | None,
+) -> None:
+    """Raise ConfigError unless rows can be told and ordered by it."""
+    where = f"table {wish.name}: the key {wish.primary_key}"
+    if reflected is None or not is_whole(reflected["type"]):
+        kind = "unknown" if reflected is None else _name(reflected["type"])
+        raise ConfigError(
+            f"{where} is no integer (its type is {kind})",
+            hint="name an increasing integer column as primary_key",
+        )
+    if not _is_unique(inspector, wish.primary_key, found):
+        raise _not_unique(inspector, where, found)
+    if reflected["nullable"] and not _is_rowid(connection, wish.primary_key, found):
+        raise ConfigError(
+            f"{where} may be null",
+            hint="declare it NOT NULL, or name another column as primary_key",
+        )
+
+
+def is_whole(kind: Type) -> bool:
+    """Whether the type holds whole numbers alone."""
+    kind = getattr(kind, "data_type", kind)  # of a domain
+    if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
+        return kind.scale == 0 and kind.precision is not None
+    return isinstance(kind, types.Integer)
+
+
+def _is_unique(inspector: Inspector, key: str, found: tuple[str, str]) -> bool:
+    """Whether it alone is the columns of a constraint or an index."""
+    schema, name = found[0] or None, found[1]
+    indexes = [one for one in inspector.get_indexes(name, schema) if _is_whole(one)]
+    primary = inspector.get_pk_constraint(name, schema)["constrained_columns"]
+    unique: list[Sequence[str | None]] = [primary]
+    unique += [one["column_names"] for one in indexes]
+    with suppress(NotImplementedError):  # dialects that have no such thing
+        constraints = inspector.get_unique_constraints(name, schema)
+        unique += [one["column_names"] for one in constraints]
+    return [key] in [
+        [unescaped(one, inspector) for one in columns] for columns in unique
+    ]
+
+
+def unescaped(name: str | None, inspector: Inspector) -> str:
+    """Spell a reflected column's name: SQLAlchemy leaves MySQL's quotes doubled."""
+    name = name or ""  # an expression
+    if inspector.dialect.name in {"mysql", "mariadb"}:
+        return name.replace("``", "`")
+    return name
+
+
+def _is_whole(index: ReflectedIndex) -> bool:
+    options: dict[str, Any] = index.get("dialect_options", {})
+    partial = any(
+        name.endswith(_WHERE) and value is not None for name, value in options.items()
+    )
+    return bool(index["unique"]) and not partial
+
+
+def _not_unique(
+    inspector: Inspector, where: str, found: tuple[str, str]
+) -> ConfigError:
+    if found[1] in inspector.get_view_names(found[0] or None):
+        return ConfigError(
+            f"{where} is that of a view: nothing shows that it is unique",
+            hint="poll the table that the view is made of",
+        )
+    return ConfigError(
+        f"{where} is not unique: it has no PRIMARY KEY or UNIQUE index of its own",
+        hint="create one, or name another column as primary_key",
+    )
+
+
+def _is_rowid(connection: Connection, key: str, found: tuple[str, str]) -> bool:
+    """Whether it is SQLite's INTEGER PRIMARY KEY, which is never null."""
+    if connection.dialect.name != "sqlite":
+        return False
+    asked = {"schema": found[0] or "main", "name": found[1], "key": key}
+    kind = connection.execute(_KEY_IN_SQLITE, asked).scalar()
+    return kind == "INTEGER"
+
+
+def _name(kind: Type) -> str:
+    return "unknown" if isinstance(kind, types.NullType) else type(kind).__name__

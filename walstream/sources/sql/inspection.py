@@ -1,0 +1,39 @@
+"""A source's tables as its database has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from walstream.config import SqlSource
+from walstream.errors import WalstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class TableSight:
+    """One table, or why it cannot be polled."""
+
+    oldest: int | None = None  # the least key; None: there is no row
+    newest: int | None = None
+    lacks_mark: str = ""  # why there is no low-water mark
+    problem: WalstreamError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A database, or why it cannot be asked."""
+
+    tables: Mapping[str, TableSight] = field(default_factory=dict)
+    problem: WalstreamError | None = None
+
+    @property
+    def obstacle(self) -> WalstreamError | None:
+        """The first error that `run` would meet."""
+        problems = [table.problem for table in self.tables.values()]
+        return next(filter(None, [self.problem, *problems]), None)
+
+
+def see(source: SqlSource) -> Sight:
+    """Look at every table; raises nothing that a database does."""
+    # SQLAlchemy takes long to load: most commands need none of it
+    from walstream.sources.sql.visit import visit  # noqa: PLC0415
+
+    return visit(source)

@@ -1,0 +1,184 @@
+"""Keys that start anew: what shows it, and what an operator can do about it.
+
+A table that was truncated, swapped or restored gives keys out again that lie below the
+position, where nothing is read. Its greatest key shows that until the keys have grown
+past the position; the engine's own counter shows whether rows were only deleted.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from shlex import quote
+from typing import Final, Protocol
+
+import structlog
+
+from walstream.errors import HistoryError, Repair, Transient
+from walstream.sources.sql.progress import Progress
+from walstream.telemetry.fields import TABLE
+
+_LATE_S: Final = 600.0  # how far behind a replica may be
+_log = structlog.get_logger()
+
+
+class KeysRestarted(HistoryError):
+    """Keys below the position are given out again: nobody reads them."""
+
+
+class Behind:
+    """Since when a replica shows less than was read elsewhere, which passes."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._since: float | None = None
+
+    def see(self, *, behind: bool) -> None:
+        if not behind:
+            self._since = None
+        elif self._since is None:
+            self._since = self._now()
+
+    def wait(self, table: str) -> None:
+        """Raise Transient, as long as it may only be late."""
+        if self._since is not None and self._now() - self._since < _LATE_S:
+            raise Transient(
+                f"table {table!r}: this replica is behind the position, or the table's"
+                " keys start anew",
+                hint="it is waited for; after ten minutes its keys are taken for new",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a table, as they are now."""
+
+    oldest: int | None  # None: there is no row
+    newest: int | None
+    next: int | None  # that the engine gives; None: it does not tell
+
+
+def is_suspect(position: int, newest: int | None) -> bool:
+    """Tell whether the engine has to be asked for its next key."""
+    return newest is None or newest < position
+
+
+def are_restarted(position: int, keys: Keys) -> bool:
+    """Tell whether keys up to the position are given out again.
+
+    Where the engine tells its next key, that decides. Else a greatest key below the
+    position does; a table without rows shows nothing, until there is one.
+    """
+    if not is_suspect(position, keys.newest):
+        return False
+    if keys.next is not None:
+        return keys.next <= position
+    return keys.newest is not None
+
+
+def is_another(before: str, now: str) -> bool:
+    """Tell whether two origins are of different counters: "" is not known.
+
+    One that only has other bounds or steps was altered: its rewriting says nothing.
+    """
+    if not before or not now or before == now:
+        return False
+    return _parts(before)[0] != _parts(now)[0] or _parts(before)[2] == _parts(now)[2]
+
+
+def _parts(origin: str) -> tuple[str, ...]:
+    return tuple(origin.split(" "))
+
+
+def beginning(keys: Keys) -> int:
+    """Give the position from which all that is there is read."""
+    first = keys.oldest if keys.oldest is not None else keys.next or 1
+    return min(0, first - 1)
+
+
+def error(table: str, position: int, keys: Keys) -> KeysRestarted:
+    """Say it, with the command that reads the table from its first key."""
+    if keys.newest is not None and keys.newest < position:
+        seen = f"its greatest key is {keys.newest}"
+    elif keys.newest is None or (keys.next or position + 1) <= position:
+        seen = f"the next key is {keys.next}"
+    else:
+        seen = "the table, or the sequence of its key, was made anew"
+    to = beginning(keys)
+    stays = keys.newest if keys.newest is not None else (keys.next or 1) - 1
+    return KeysRestarted(
+        f"table {table!r}: its keys start anew: {seen}, and its position {position}:"
+        " what lies below that would not be read, so the table waits",
+        hint=f"rewind it to {to} to have all that is there sent, or to"
+        f" {min(stays, position)} to have only what comes from now on; or set"
+        ' on_restart = "reread"',
+        repair=Repair(
+            command="walstream positions rewind {source}"
+            f" --table {quote(table)} --to {to}"
+        ),
+    )
+
+
+class Asked(Protocol):
+    """A connection that is asked for the keys of a table."""
+
+    def oldest(self) -> int | None:
+        """Give the least key."""
+
+    def next_key(self) -> int | None:
+        """Give the least key that the engine gives next; None: it does not tell."""
+
+    def is_replica(self) -> bool:
+        """Tell whether the server may be behind another one."""
+
+    def origin(self) -> str:
+        """Name what gives the keys: another one starts anew; "": it is not told."""
+
+
+class KeyWatch:
+    """Sees at each poll of a table whether its keys start anew."""
+
+    def __init__(self, table: str, progress: Progress, *, rereads: bool) -> None:
+        self._table = table
+        self._progress = progress
+        self._rereads = rereads
+        self._behind = Behind()
+
+    def see(self, look: Asked, newest: int | None) -> bool:
+        """Look at the keys; True: the table begins anew.
+
+        Raises KeysRestarted where an operator has to say how to go on.
+        """
+        progress = self._progress
+        position = progress.key
+        if position is None or (newest == position and not progress.restarted):
+            return False
+        suspect = is_suspect(position, newest)
+        origin = "" if suspect else look.origin()  # rows are read, so one query more
+        following = look.next_key() if suspect else None
+        keys = Keys(None, newest, following)
+        are_new = progress.restarted or is_another(progress.origin, origin)
+        if not are_new and not are_restarted(position, keys):
+            progress.origin = origin or progress.origin
+            self._behind.see(behind=False)
+            return False
+        if not are_new and look.is_replica():
+            self._behind.see(behind=True)
+            self._behind.wait(self._table)
+        keys = Keys(look.oldest(), newest, following)
+        if self._rereads:
+            self._begin_anew(position, keys, origin)
+            return True
+        if not progress.restarted:  # they may grow past it meanwhile
+            progress.restarted = True
+            progress.store()
+        raise error(self._table, position, keys)
+
+    def _begin_anew(self, position: int, keys: Keys, origin: str) -> None:
+        self._progress.begin_anew(beginning(keys))
+        self._progress.origin = origin
+        _log.warning(
+            "its keys start anew: the table is read from its first key",
+            **{TABLE: self._table},
+            position=position,
+            from_key=keys.oldest,
+        )

@@ -1,0 +1,166 @@
+"""How far one table is polled: a document in LMDB, written after delivery alone."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from walstream.config import PolledTable, SqlSource
+from walstream.errors import StateDamaged, WalstreamError
+from walstream.pipeline.ports import Positions
+from walstream.sources.sql.gap_clock import Clock
+from walstream.sources.sql.gap_ledger import GapLedger
+
+PREFIX: Final = "poll/"
+
+
+def document_name(table: str) -> str:
+    """Name the document of a table, as configured."""
+    return PREFIX + table
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a table's ledger of missing keys may hold, and for how long."""
+
+    timeout_s: float
+    most: int  # intervals
+
+
+def bounds_of(rules: PolledTable) -> Bounds:
+    """Take them from the configuration."""
+    return Bounds(rules.gap_timeout, rules.max_gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Keys up to `key` were drawn before `at`: it was visible then."""
+
+    key: int
+    at: float  # as the progress's own clock tells
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a table does not go on, and what cures it."""
+
+    error: str = ""  # "": it does
+    hint: str = ""
+    repair: str = ""  # SQL, or a command
+
+
+NO_TROUBLE: Final = Trouble()
+
+
+class Progress:
+    """One table's position, and its missing keys below it."""
+
+    def __init__(
+        self,
+        positions: Positions,
+        table: str,
+        bounds: Bounds,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        """`now` stands for the clock by which missing keys grow old."""
+        self.timeout_s = bounds.timeout_s
+        self._positions = positions
+        self._name = document_name(table)
+        stored = positions.read(self._name) or {}
+        self._clock = Clock(stored.get("clock"), bounds.timeout_s)
+        self.now = now or self._clock.now
+        self.key: int | None = stored.get("key")  # None: nothing was delivered yet
+        self.rows: int = stored.get("rows", 0)  # delivered, repeats too
+        self.given_up: int = stored.get("given_up", 0)  # keys that never came
+        self.at: float | None = stored.get("at")  # when a row was last delivered
+        self.trouble = Trouble(
+            stored.get("error", ""), stored.get("hint", ""), stored.get("repair", "")
+        )
+        self.origin: str = stored.get("origin", "")  # of the table's keys; "": unknown
+        # its keys start anew: until an operator says where to go on
+        self.restarted: bool = stored.get("restarted", False)
+        horizon = stored.get("horizon")
+        self.horizon = Horizon(*horizon) if horizon else None
+        self.store_s = 0.0  # how long storing took, all in all
+        try:
+            self.gaps = GapLedger.of(
+                stored.get("gaps", []), bounds.timeout_s, bounds.most
+            )
+        except ValueError as error:
+            raise StateDamaged(
+                f"the missing keys of table {table!r} cannot be read: {error}",
+                hint="walstream positions reset SOURCE begins anew",
+            ) from None
+
+    def delivered(self, rows: int) -> None:
+        """Count rows."""
+        self.rows += rows
+        if rows:
+            self.at = time.time()
+
+    def rewind(self, to: int) -> None:
+        """Go back, as an operator wished: what lies above is read again.
+
+        Going back to the position itself says that its keys are those of before.
+        """
+        if self.key is None or to > self.key:
+            raise WalstreamError(f"key {to} is not below the stored {self.key}")
+        self._begin_at(to)
+        self.gaps.forget_above(to)
+        self.store()
+
+    def begin_anew(self, key: int) -> None:
+        """Go on after this key: what is known of keys is of a table that is no more."""
+        self._begin_at(key)
+        self.gaps.clear()
+        self.store()
+
+    def _begin_at(self, key: int) -> None:
+        self.key = key
+        self.origin, self.horizon, self.trouble = "", None, NO_TROUBLE
+        self.restarted = False
+
+    def store(self) -> None:
+        """Make it durable."""
+        began = time.perf_counter()
+        self._positions.write(
+            {
+                self._name: {
+                    "key": self.key,
+                    "rows": self.rows,
+                    "given_up": self.given_up,
+                    "at": self.at,
+                    "error": self.trouble.error,
+                    "hint": self.trouble.hint,
+                    "repair": self.trouble.repair,
+                    "origin": self.origin,
+                    "restarted": self.restarted,
+                    "horizon": self.horizon and [self.horizon.key, self.horizon.at],
+                    "clock": self._clock.document(),
+                    "gaps": self.gaps.document(),
+                }
+            }
+        )
+        self.store_s += time.perf_counter() - began
+
+    def report(self) -> dict[str, Any]:
+        """Tell how far it is, as JSON has it; times are the wall clock's."""
+        gaps, oldest = self.gaps, self.gaps.oldest
+        return {
+            "key": self.key,
+            "rows": self.rows,
+            "at": self.at,
+            "gaps": len(gaps),
+            "missing_keys": gaps.keys,
+            "oldest_gap": oldest and time.time() - (self.now() - oldest),
+            "given_up": self.given_up,
+            "held": gaps.full,
+            "error": self.trouble.error,
+            "hint": self.trouble.hint,
+            "repair": self.trouble.repair,
+        }
+
+
+def progress_of(source: SqlSource, table: str, positions: Positions) -> Progress:
+    """Read how far a configured table is."""
+    return Progress(positions, table, bounds_of(source.tables[table]))

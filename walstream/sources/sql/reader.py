@@ -1,0 +1,45 @@
+"""What a task reads a polled table with: a connection of its own, and no other."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from walstream.sources.sql.database import query
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.values import Values
+from walstream.sources.sql.task import Block
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads rows of one table; picklable."""
+
+    database: Database
+    shape: Shape
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self.shape.names
+
+    @property
+    def key(self) -> int:
+        return self.shape.key_place
+
+    def ahead(self, low: int, high: int, limit: int | None) -> Iterator[Block]:
+        return self._blocks(
+            lambda connection: query.rows(connection, self.shape, low, high, limit)
+        )
+
+    def late(self, keys: Sequence[int]) -> Iterator[Block]:
+        return self._blocks(
+            lambda connection: query.picked(connection, self.shape, keys)
+        )
+
+    def _blocks(
+        self, read: Callable[[Any], Iterable[list[tuple[object, ...]]]]
+    ) -> Iterator[Block]:
+        with self.database.session() as connection:
+            values = Values(self.shape, connection.dialect)
+            for block in read(connection):
+                yield values.convert(block)

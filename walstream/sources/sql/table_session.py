@@ -1,0 +1,87 @@
+"""A short connection to a polled database: what is asked there without Spark."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from walstream.sources.sql.database import key_generator, query
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.low_watermark import Mark, Marks
+from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.table import look
+
+
+class Place:
+    """One table, and the database that it is in; it is looked at when it is needed."""
+
+    def __init__(self, database: Database, wish: Wish) -> None:
+        self._database = database
+        self._wish = wish
+        self._found: tuple[Shape, Marks] | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """What there was of it at the last connection."""
+        if self._found is None:
+            raise RuntimeError("nobody has looked at the table")
+        return self._found[0]
+
+    @property
+    def lacks_mark(self) -> str:
+        """Why the engine has no low-water mark; "" where it has, or nobody asked."""
+        return self._found[1].lacking if self._found else ""
+
+    def forget(self) -> None:
+        """Look at it anew: it may be another one by now."""
+        self._found = None
+
+    @contextmanager
+    def connect(self) -> "Iterator[TableLook]":
+        # none is kept open: a server that is being stopped waits for those
+        with self._database.session() as connection:
+            if self._found is None:
+                shape = look(connection, self._wish)
+                self._found = shape, Marks(shape)
+            yield TableLook(connection, *self._found)
+
+    def reach(self) -> None:
+        """Raise what keeps everybody from connecting."""
+        with self._database.session():
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """One connection, and the table that is looked at."""
+
+    connection: Any
+    shape: Shape
+    marks: Marks
+
+    def mark(self) -> Mark | None:
+        return self.marks.look(self.connection)
+
+    def newest(self) -> int | None:
+        return query.newest(self.connection, self.shape)
+
+    def oldest(self) -> int | None:
+        return query.oldest(self.connection, self.shape)
+
+    def next_key(self) -> int | None:
+        return key_generator.next_key(self.connection, self.shape)
+
+    def is_replica(self) -> bool:
+        return key_generator.is_replica(self.connection)
+
+    def origin(self) -> str:
+        return key_generator.origin(self.connection, self.shape)
+
+    def ahead(self, after: int, rows: int) -> int | None:
+        return query.ahead(self.connection, self.shape, after, rows)
+
+    def cuts(self, low: int, high: int, parts: int) -> Sequence[int]:
+        return query.cuts(self.connection, self.shape, low, high, parts)
+
+    def present(self, intervals: Sequence[tuple[int, int]], most: int) -> Sequence[int]:
+        return query.present(self.connection, self.shape, intervals, most)

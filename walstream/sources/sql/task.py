@@ -1,0 +1,285 @@
+"""What is run for a range of a polled table: read it, encode, send, see delivered.
+
+Pickled into a worker of Spark with its reader and its sinks, or run `here`, which takes
+a few rows no way round. As with a backfill's task, what it
+raises Spark tries again and shows to people: it names the range's table and the cause,
+never a value or a secret; what no retry can cure is returned instead. A row that a
+topic refuses ends the range before it: what came before is delivered, and counts.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Final, Protocol
+
+from walstream.errors import RecordRefused, Transient, WalstreamError
+from walstream.formats import row as row_format
+from walstream.formats.row import RowEncoder
+from walstream.kafka.bulk_producer import Outgoing
+from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, Senders
+from walstream.records.oversize import RECORD_OVERHEAD, widen
+from walstream.records.partitioner import for_all
+from walstream.sources.sql.intervals import Interval, missing
+from walstream.spark.leash import Leash
+from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkRefused
+
+_AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
+
+Block = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Rows above `low`, up to `high`, and no more than `limit`."""
+
+    low: int
+    high: int
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Rows of keys that were missing."""
+
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What one task reads."""
+
+    number: int
+    table: str  # as configured
+    span: Ahead | Late
+    rows: int | None = None  # about how many, at most; None: it may be any number
+
+    @property
+    def title(self) -> str:
+        return self.table
+
+    def __str__(self) -> str:
+        if isinstance(self.span, Ahead):
+            where = f"keys above {self.span.low}, to {self.span.high}"
+        else:
+            where = f"{len(self.span.keys)} keys that were missing"
+        return f'chunk {self.number}: table "{self.table}", {where}'
+
+
+@dataclass(frozen=True, slots=True)
+class RangeDone(ChunkDone):
+    """What a task did; all its records are delivered."""
+
+    reached: int = 0  # every row of the range up to this key is delivered
+    missing: tuple[Interval, ...] = ()  # up to there
+    keys: tuple[int, ...] = ()  # of those that were late
+    refused: WalstreamError | None = None  # why it ends before the range does
+    read_s: float = 0.0  # what of the time went into the database
+    publish_s: float = 0.0  # and into Kafka
+
+
+class Reader(Protocol):
+    """Reads rows of one table; picklable."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+
+    @property
+    def key(self) -> int:
+        """Which of the columns is the key."""
+
+    def ahead(self, low: int, high: int, limit: int | None) -> Iterator[Block]:
+        """Give rows by ascending key."""
+
+    def late(self, keys: Sequence[int]) -> Iterator[Block]:
+        """Give the rows of these keys, as far as they are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTarget:
+    """One sink, as a task needs it; picklable."""
+
+    outgoing: Outgoing
+    topic: str
+    partitions: int
+    limit: int  # bytes of a record
+    partitioner: str
+    advice: str = ""  # what takes a larger one; "": max.message.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PollTask:
+    """Reads ranges of one table for all sinks of a source."""
+
+    source: str  # as its records name it
+    table: str  # likewise
+    reader: Reader
+    targets: tuple[RowTarget, ...]
+    leash: Leash | None = None  # where tasks run on the driver's machine
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __call__(self, part: Range) -> RangeDone | ChunkRefused:
+        """Do one range; raise ChunkFailed when Spark should try again."""
+        try:
+            with ExitStack() as stack:
+                check = _nothing
+                if self.leash is not None:
+                    stack.enter_context(self.leash.worn())
+                    check = self.leash.check
+                return _Attempt(self, part, check, OF_THIS_PROCESS).run()
+        except WalstreamError as error:
+            clean = error.cleaned(self.secrets)
+            if not error.retryable:
+                return ChunkRefused(part.number, clean)
+            time.sleep(_AGAIN_S)
+            raise ChunkFailed(f"{part}: {clean.args[0]}") from None
+        except Exception as error:  # noqa: BLE001 - its words may hold values
+            raise ChunkFailed(_where(part, error)) from None
+
+    def here(
+        self, part: Range, check: Callable[[], None], senders: Senders
+    ) -> RangeDone:
+        """Do one range in this very process; `check` may end it."""
+        try:
+            return _Attempt(self, part, check, senders).run()
+        except WalstreamError as error:
+            raise error.cleaned(self.secrets) from None
+        except Exception as error:  # noqa: BLE001 - likewise
+            raise Transient(_where(part, error)) from None
+
+
+def _where(part: Range, error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    name = type(error).__name__
+    return f"{part}: {name} in {where.name}, {where.filename}:{where.lineno}"
+
+
+class _Attempt:
+    """One try of one range."""
+
+    def __init__(
+        self, task: PollTask, part: Range, check: Callable[[], None], senders: Senders
+    ) -> None:
+        self._task = task
+        self._part = part
+        self._check = check
+        self._senders = senders
+        self._began = time.perf_counter()
+        self._read_s = 0.0
+        self._encoder = RowEncoder(task.source, task.table, task.reader.columns)
+        self._keys: list[int] = []
+        self._bytes = 0
+        self._refused: WalstreamError | None = None
+        self._outlets: list[_Outlet] = []
+
+    def run(self) -> RangeDone:
+        try:
+            for target in self._task.targets:
+                self._outlets.append(_Outlet(target, self._senders, self._check))
+            for block in self._timed(self._blocks()):
+                self._check()
+                if not self._send(block):
+                    break
+            for outlet in self._outlets:
+                outlet.sender.finish()
+            for outlet in self._outlets:
+                self._senders.give_back(outlet.target.outgoing, outlet.sender)
+        except BaseException:
+            for outlet in self._outlets:
+                outlet.sender.abandon()
+            raise
+        return self._outcome()
+
+    def _blocks(self) -> Iterator[Block]:
+        span = self._part.span
+        if isinstance(span, Ahead):
+            return self._task.reader.ahead(span.low, span.high, span.limit)
+        return self._task.reader.late(span.keys)
+
+    def _timed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        while True:
+            began = time.perf_counter()
+            block = next(blocks, None)
+            self._read_s += time.perf_counter() - began
+            if block is None:
+                return
+            yield block
+
+    def _send(self, block: Block) -> bool:
+        """Send rows; False: one of them was refused, and none after it was sent."""
+        index = self._task.reader.key
+        keys = [int(row[index]) for row in block]
+        values = self._encoder.encode(block, time.time())
+        key_texts = [row_format.key(key) for key in keys]
+        sizes = [
+            len(value) + len(key) + RECORD_OVERHEAD
+            for value, key in zip(values, key_texts, strict=True)
+        ]
+        room = min(outlet.target.limit for outlet in self._outlets)
+        count = len(values)
+        if max(sizes, default=0) > room:
+            count = next(at for at, size in enumerate(sizes) if size > room)
+            self._refused = self._refuse(keys[count], sizes[count], room)
+        for outlet in self._outlets:
+            outlet.send(values[:count], key_texts[:count])
+        self._keys += keys[:count]
+        self._bytes += sum(sizes[:count]) - count * RECORD_OVERHEAD
+        return self._refused is None
+
+    def _refuse(self, key: int, size: int, room: int) -> RecordRefused:
+        narrow = next(o.target for o in self._outlets if o.target.limit == room)
+        return RecordRefused(
+            f"the row with key {key} of table {self._task.table!r} has {size} bytes,"
+            f" topic {narrow.topic!r} takes {room}",
+            hint=f"{widen(narrow.topic, narrow.advice)}: walstream goes on by itself",
+        )
+
+    def _outcome(self) -> RangeDone:
+        span, keys = self._part.span, self._keys
+        done: Mapping[str, Any] = {
+            "number": self._part.number,
+            "rows": len(keys),
+            "bytes": self._bytes * len(self._outlets),
+            "refused": self._refused,
+            "read_s": self._read_s,
+            "publish_s": time.perf_counter() - self._began - self._read_s,
+        }
+        if isinstance(span, Late):
+            return RangeDone(**done, keys=tuple(keys))
+        cut = self._refused is not None or len(keys) == span.limit
+        reached = (keys[-1] if keys else span.low) if cut else span.high
+        gaps = missing(span.low, reached, keys)
+        return RangeDone(**done, reached=reached, missing=tuple(gaps))
+
+
+class _Outlet:
+    """The records of one range for one sink."""
+
+    def __init__(
+        self, target: RowTarget, senders: Senders, check: Callable[[], None]
+    ) -> None:
+        self.target = target
+        self.sender = senders.take(target.outgoing, target.topic, check)
+        self._partitions = for_all(target.partitioner)
+
+    def send(self, values: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        target, sender = self.target, self.sender
+        sender.serve(0)
+        chosen = (
+            self._partitions(keys, target.partitions)
+            if target.partitions > 1
+            else repeat(0)
+        )
+        produce, reports, topic = sender.produce, sender.reports, target.topic
+        for value, key, partition in zip(values, keys, chosen):  # noqa: B905 - endless
+            try:
+                produce(topic, value, key, partition, reports[partition])
+            except (BufferError, KeyError):
+                sender.send(topic, value, key, partition)
+        sender.sent += len(values)
+
+
+def _nothing() -> None:
+    """Do not check: on a cluster, Spark ends the tasks of a driver that is gone."""

@@ -1,0 +1,61 @@
+"""What the driver is told of a poll: ranges of one table, and where their rows go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from walstream.config import Config, KafkaSink, SqlSource
+from walstream.errors import ConfigError
+from walstream.kafka.bulk_producer import BULK, Outgoing
+from walstream.kafka.errors import failure
+from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.topic import Topic
+from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.reader import TableReader
+from walstream.sources.sql.task import PollTask, Range, RowTarget
+from walstream.spark.leash import Leash
+
+
+@dataclass(frozen=True, slots=True)
+class PollOrder:
+    """Ranges of one table."""
+
+    source: str
+    table: str  # as configured
+    shape: Shape
+    topics: Mapping[str, Topic]  # the table's, by sink
+    chunks: Sequence[Range]
+    lock: str
+    at_once: int
+
+    def task(self, config: Config, leash: Leash | None) -> PollTask:
+        source = config.sources[self.source]
+        if not isinstance(source, SqlSource):
+            raise ConfigError(f"source {self.source!r} is no sql source")
+        targets = []
+        for name, topic in self.topics.items():
+            sink = config.sinks[name]
+            if isinstance(sink, KafkaSink):
+                properties = {**BULK, **sink.producer}
+                targets.append(
+                    RowTarget(
+                        Outgoing(
+                            name,
+                            failure,
+                            producer_properties(properties, topic.limit, topic.limit),
+                        ),
+                        topic.name,
+                        topic.partitions,
+                        topic.limit,
+                        sink.partitioner,
+                        topic.advice,
+                    )
+                )
+        return PollTask(
+            source.name_in_records(self.source),
+            self.table,
+            TableReader(Database(source.url), self.shape),
+            tuple(targets),
+            leash,
+            config.secrets_of(self.source, self.topics),
+        )

@@ -1,0 +1,213 @@
+"""How far a source is: what its worker reports, and what is kept with the position.
+
+Read by the reporting thread and by the thread that stores positions while the loop
+runs: it only looks at plain numbers.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, Protocol, cast
+
+import structlog
+
+from walstream.lsn import Lsn, show
+from walstream.op import EPOCH_S
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.ports import NamedSink
+from walstream.pipeline.reattach import JoiningSink
+from walstream.postgres.health import Health
+from walstream.postgres.slot_health import Alarm
+from walstream.telemetry.meter import Meter
+from walstream.telemetry.rate import Rate
+from walstream.telemetry.tally import Tallies
+
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+_log = structlog.get_logger()
+
+
+class Received(Protocol):
+    """A source that tells how far its server has sent."""
+
+    @property
+    def received(self) -> Lsn: ...
+
+    def ask(self) -> None:
+        """Have the server say soon how far it is."""
+
+
+class Gauge:
+    """One source's figures, over all its streams."""
+
+    def __init__(self, alarm: Alarm, kept: Mapping[str, Any] | None) -> None:
+        """`kept` is what `kept` gave when the position was last stored."""
+        kept = kept or {}
+        self.alarm = alarm
+        self.health: Health | None = None
+        self._ops: int = kept.get("ops", 0)  # of earlier streams
+        self._delivered: int = kept.get("delivered", 0)
+        self.tallies = Tallies(kept.get("sinks"))
+        self._current_at: float = kept.get("current_at", 0.0)
+        self._pipeline: Pipeline | None = None
+        self._source: Received | None = None
+        self._beat: Lsn = 0  # where the last heartbeat's WAL ends
+        self._read_rate, self._delivered_rate = Rate(), Rate()
+        self._opened: Sequence[NamedSink] = ()  # for the stream, or its beginning
+        self.meter = Meter()
+        self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
+        self.backfilled = 0  # rows, by what ran before in this process
+        self._backfilled_said = 0
+
+    def follow(self, sinks: Sequence[NamedSink]) -> None:
+        """Tell of these until there is a stream, which knows its own."""
+        self._opened = sinks
+
+    def attach(self, pipeline: Pipeline, source: Received) -> None:
+        """Follow a new stream."""
+        self.detach()
+        self._pipeline, self._source = pipeline, source
+
+    @property
+    def _sinks(self) -> list[NamedSink]:
+        """Those that are sent to now, but for who is on its way back."""
+        pipeline = self._pipeline
+        sinks = pipeline.sinks if pipeline else self._opened
+        found = [
+            cast("NamedSink", sink)
+            for sink in sinks
+            if not isinstance(sink, JoiningSink)
+        ]
+        self.tallies.follow(found)
+        return found
+
+    def detach(self) -> None:
+        """Keep the figures of a stream that ended."""
+        if self._pipeline is not None:
+            self._ops, self._delivered = self.ops, self.delivered
+        self._pipeline = self._source = None
+        self._opened = ()
+
+    @property
+    def streaming(self) -> bool:
+        return self._pipeline is not None
+
+    def see(self, health: Health | None) -> None:
+        """Take in how the slot is."""
+        self.health = health
+        self.alarm.see(health)
+        if source := self._source:
+            source.ask()
+
+    def beat(self, lsn: Lsn) -> None:
+        """Take in that a heartbeat was written, up to there."""
+        self._beat = lsn
+        if source := self._source:
+            source.ask()
+
+    @property
+    def ops(self) -> int:
+        """Numbers read since the last reset; what was repeated counts again."""
+        pipeline = self._pipeline  # another thread may detach it
+        return self._ops + (pipeline.ops_read if pipeline else 0)
+
+    @property
+    def delivered(self) -> int:
+        """Numbers of transactions delivered whole, counted likewise."""
+        pipeline = self._pipeline
+        return self._delivered + (pipeline.ops_delivered if pipeline else 0)
+
+    def lag_s(self, now: float) -> float | None:
+        """Give the age of the oldest change that is not delivered; None: not known.
+
+        0: all that the server had when it was last asked is delivered.
+        """
+        pipeline, source = self._pipeline, self._source
+        oldest = pipeline.oldest_commit_time if pipeline else None
+        if oldest is not None:
+            return max(0.0, now - (oldest / 1e6 + EPOCH_S))
+        end = max(self._beat, self.health.flush_lsn if self.health else 0)
+        if source and end and source.received + _PAGE_HEADER >= end:
+            self._current_at = now
+        if self._current_at == 0:
+            return None
+        return max(0.0, now - self._current_at)
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is stored with the position."""
+        now = time.time()
+        self.lag_s(now)
+        return {
+            "at": now,
+            "ops": self.ops,
+            "delivered": self.delivered,
+            "sinks": self.tallies.kept(),
+            "current_at": self._current_at,
+        }
+
+    def _rows_backfilled(self) -> int:
+        """Give what Spark delivered in this process; it never falls."""
+        running = self.backfill
+        now = self.backfilled + (running()["rows"] if running else 0)
+        self._backfilled_said = max(self._backfilled_said, now)
+        return self._backfilled_said
+
+    def _lag_bytes(self) -> int | None:
+        """Give the WAL that the server has and Kafka does not, as last heard."""
+        health, pipeline, source = self.health, self._pipeline, self._source
+        if health is None or pipeline is None:
+            return None
+        end = max(health.flush_lsn, source.received if source else 0)
+        if not pipeline.confirmed:
+            return None
+        behind = end - pipeline.confirmed
+        return behind if behind > _PAGE_HEADER else 0
+
+    def report(self) -> dict[str, Any]:
+        """Give the figures of this moment."""
+        now = time.time()
+        monotonic = time.monotonic()
+        pipeline, source = self._pipeline, self._source
+        health, backfill = self.health, self.backfill
+        return {
+            "resume": show(pipeline.confirmed) if pipeline else None,
+            "ops": self.ops,
+            "delivered": self.delivered,
+            "ops_per_s": self._read_rate.of(monotonic, self.ops),
+            "delivered_per_s": self._delivered_rate.of(monotonic, self.delivered),
+            "lag_s": self.lag_s(now),
+            "retained_wal": health.retained_wal if health else None,
+            "alarm": self.alarm.text,
+            "backfill": backfill() if backfill else None,
+            "sinks": self._report_sinks(),
+            "current_at": self._current_at or None,
+            "lag_bytes": self._lag_bytes(),
+            "health": asdict(health) if health else None,
+            "received": source.received if source else None,
+            "turn_s": monotonic - pipeline.turned_at if pipeline else None,
+            "metrics": self._metrics(),
+        }
+
+    def _metrics(self) -> dict[str, Any]:
+        """Give what this process counted."""
+        counted = self.meter.report()
+        for name, sink in counted["sinks"].items():
+            sink["dropped"] = self.tallies.dropped(name)
+        return {**counted, "backfill_rows": self._rows_backfilled()}
+
+    def _report_sinks(self) -> dict[str, dict[str, Any]]:
+        found = {}
+        for sink in self._sinks:
+            meter = self.meter.sink(sink.name)
+            waiting, outage = sink.waiting, sink.outage
+            meter.see(waiting=waiting)
+            found[sink.name] = {
+                "waiting": waiting,
+                "handler_waits": sink.handler_waits,
+                "outage": outage.report() if waiting and outage else None,
+                "in_flight": sink.in_flight,
+                "dropped": sink.tally.dropped.total(),
+                "records": meter.records if meter.counts_records else None,
+                "errors": meter.errors,
+                **self.tallies.report(sink.name),
+            }
+        return found

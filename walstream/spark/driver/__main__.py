@@ -1,0 +1,184 @@
+"""The driver's process: Spark, and a thread for each worker that is connected.
+
+Told over stdin, a line of JSON, by the keeper whose socket it inherits; the end of
+stdin is the supervisor's. It ends with its supervisor, with its JVM, and when nobody
+was connected for a while.
+"""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NoReturn
+
+import structlog
+
+from walstream.config import Config
+from walstream.errors import WalstreamError
+from walstream.spark import session
+from walstream.spark.driver import transport
+from walstream.spark.driver.messages import Failed, Finished, Order
+from walstream.spark.leash import Leash
+from walstream.spark.parent_death import die_with_parent, take_signals
+from walstream.spark.session import Spark
+from walstream.telemetry import logs
+
+_ALL: Final = 1 << 20
+_LOOK_S: Final = 0.5
+_IDLE_S: Final = 20.0
+_REFUSE_S: Final = 1.0
+_STOP_S: Final = 5.0
+_log = structlog.get_logger()
+
+
+class _Left(Exception):
+    """Who gave the order is gone."""
+
+
+class Service:
+    """Serves workers with one Spark."""
+
+    def __init__(self, config: Config, listener: socket.socket, spark: Spark) -> None:
+        self._config = config
+        self._listener = listener
+        self._spark = spark
+        self._threads: list[threading.Thread] = []
+
+    def run(self) -> int:
+        """Serve until Spark is gone, or nobody was connected for a while."""
+        busy_at = time.monotonic()
+        while self._spark.alive:
+            if select.select([self._listener], [], [], _LOOK_S)[0]:
+                connection, _ = self._listener.accept()
+                thread = threading.Thread(
+                    target=self._serve, args=(connection,), daemon=True
+                )
+                thread.start()
+                self._threads.append(thread)
+            self._threads = [one for one in self._threads if one.is_alive()]
+            if self._threads:
+                busy_at = time.monotonic()
+            elif time.monotonic() - busy_at > _IDLE_S:
+                return 0
+        for thread in self._threads:  # each hears why
+            thread.join(_REFUSE_S)
+        return 1
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Run one order after the other."""
+        with connection, contextlib.suppress(OSError, EOFError, _Left, WalstreamError):
+            transport.check_peer(connection)
+            while True:
+                order = transport.receive(connection)
+                transport.send(connection, self._run(order, connection))
+
+    def _run(self, order: Order, connection: socket.socket) -> Failed | Finished:
+        try:
+            self._run_chunks(order, connection)
+        except _Left:
+            raise
+        except WalstreamError as error:
+            return Failed(error)
+        except Exception as error:  # noqa: BLE001 - logged scrubbed, not by the interpreter
+            _log.exception("the driver failed: a defect")
+            return Failed(WalstreamError(f"{type(error).__name__}: a defect"))
+        return Finished()
+
+    def _run_chunks(self, order: Order, connection: socket.socket) -> None:
+        from walstream.spark import jobs  # noqa: PLC0415 - loads pyspark
+
+        def see() -> None:
+            """Raise when the worker has closed its end: it says nothing meanwhile."""
+            if select.select([connection], [], [], 0)[0]:
+                raise _Left
+
+        spark = replace(
+            self._spark,
+            pool=order.source,
+            connections=min(order.at_once or _ALL, self._spark.connections),
+        )
+        with contextlib.ExitStack() as stack:
+            leash = None
+            if spark.local:
+                leash = stack.enter_context(Leash.of_an_order(Path(order.lock)))
+            task = order.task(self._config, leash)
+            jobs.run(
+                spark,
+                order.chunks,
+                task,
+                lambda done: transport.send(connection, done),
+                see,
+            )
+
+
+def main() -> int:
+    """Start Spark, and serve."""
+    told = json.loads(sys.stdin.buffer.readline())
+    die_with_parent(told["parent"])
+    config = Config.from_json(told["config"])
+    logs.configure(told["log_level"], config.secrets.scrub)
+    take_signals(_leave)
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    with socket.socket(fileno=told["listener"]) as listener:
+        try:
+            spark = session.start(
+                session.Settings(
+                    config.spark.master,
+                    {key: str(text) for key, text in config.spark.conf.items()},
+                    config.spark.connections,
+                )
+            )
+        except WalstreamError as error:
+            _refuse(listener, error)
+            return error.exit_code
+        try:
+            return Service(config, listener, spark).run()
+        finally:
+            _stop(spark)
+
+
+def _refuse(listener: socket.socket, error: WalstreamError) -> None:
+    """Say to all who wait why there is no Spark."""
+    while select.select([listener], [], [], _REFUSE_S)[0]:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError, EOFError, WalstreamError):
+            transport.check_peer(connection)
+            connection.settimeout(_REFUSE_S)
+            transport.receive(connection)
+            transport.send(connection, Failed(error))
+
+
+def _stop(spark: Spark) -> None:
+    """Take leave of a cluster; what runs here ends with this process."""
+    if not spark.local and spark.alive:
+        leaving = threading.Thread(target=spark.stop, daemon=True)
+        leaving.start()
+        leaving.join(_STOP_S)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _end_with_stdin() -> None:
+    """Follow the keeper's words; its end is ours."""
+    for line in sys.stdin.buffer:
+        word, _, level = line.decode().strip().partition(" ")
+        if word == "log":
+            logs.set_level(level)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    code = 0
+    with contextlib.suppress(SystemExit):
+        code = main()
+    logs.STDERR.flush()
+    # a JVM that died leaves threads of py4j waiting for it
+    os._exit(code)

@@ -1,0 +1,41 @@
+"""How a sink is that is not in its source's stream, and what is said of it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from walstream.sources.postgres.detached.record import AWAY, DROPPED, Note
+
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class AwaySight:
+    """One of them."""
+
+    note: Note
+    retained_wal: int | None  # bytes that its copy of the slot holds; None: not known
+    error: str  # why its own worker does not get on, or ""
+
+    @property
+    def state(self) -> str:
+        return "dropped" if self.note.phase == DROPPED else "detached"
+
+    def problem(self, sink: str) -> str:
+        """Say it in a line."""
+        note = self.note
+        since = datetime.fromtimestamp(note.since, UTC).isoformat(timespec="seconds")
+        if note.phase == DROPPED:
+            return (
+                f"sink {sink!r} was given up at {since}, as its on_failure says, and"
+                f" gets nothing: {note.why}"
+            )
+        held = ""
+        if self.retained_wal is not None:
+            held = f", which holds {self.retained_wal / _MIB:.1f} MiB of WAL"
+        said = f"sink {sink!r} is detached since {since}: {self.error or note.why}"
+        if note.phase != AWAY:
+            return (
+                f"{said}. The source's position waits until it has a copy of the slot"
+            )
+        return f"{said}. It streams from slot {note.slot!r}{held}"

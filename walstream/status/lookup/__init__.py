@@ -1,0 +1,83 @@
+"""Looks at every source and sink: the running instance, state folders, servers.
+
+Works whether an instance runs or not. What cannot be asked is None, and said.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
+from walstream.errors import WalstreamError
+from walstream.postgres.health import Health
+from walstream.state.control import ask_status
+from walstream.state.lock import holder
+from walstream.status.detached import AwaySight
+from walstream.status.kafka import GroupSight
+from walstream.status.kafka import Kept as KeptRecords
+from walstream.status.kept import Kept as KeptPolls
+from walstream.status.lookup.detached import sights
+from walstream.status.lookup.kafka import kept_of as kept_of_chained
+from walstream.status.lookup.kafka import look as group_of
+from walstream.status.lookup.postgres import health_of, kept_of
+from walstream.status.lookup.sql import kept_of as kept_of_polled
+from walstream.status.model import Status
+from walstream.status.postgres import Kept
+from walstream.status.report import Told
+from walstream.status.status import status_of
+
+
+def look(config: Config, now: Callable[[], float] = time.time) -> Status:
+    """Look at every source. Raises nothing that a server or a state folder does.
+
+    But for a folder that this user may not read.
+    """
+    state = Path(config.state)
+    running = ask_status(state)
+    told = running["sources"] if running else {}
+    mute = holder(state) if running is None else None
+    if mute:
+        told = dict.fromkeys(config.sources, _mute(mute))
+    return status_of(_AskingEyes(config), running, told, now())
+
+
+def _mute(pid: str) -> dict[str, Any]:
+    """Stand for what a process that holds the folder does not answer."""
+    return {"exit_code": None, "lent": False, "silent": True, "mute": pid, "pid": pid}
+
+
+class _AskingEyes:
+    """Asks state folders and servers, whatever is told."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def kept(self, name: str, told: Told) -> Kept:
+        del told
+        return kept_of(Path(self.config.state) / name)
+
+    def polls(self, name: str, source: SqlSource) -> KeptPolls:
+        return kept_of_polled(source, Path(self.config.state) / name)
+
+    def chained(
+        self, name: str, source: KafkaSource, told: Told
+    ) -> tuple[KeptRecords, GroupSight]:
+        del told
+        folder = Path(self.config.state) / name
+        return kept_of_chained(folder), group_of(name, source)
+
+    def health(
+        self, source: PostgresSource, told: Told
+    ) -> tuple[Health | None, WalstreamError | None]:
+        del told
+        return health_of(source)
+
+    def stale(self, told: Told) -> bool:
+        del told
+        return False
+
+    def away(
+        self, source: PostgresSource, name: str, kept: Kept, told: Told
+    ) -> dict[str, AwaySight]:
+        return sights(source, name, kept.away, told.get("workers_away", {}))

@@ -1,0 +1,42 @@
+"""Asks how one postgres source is: its state folder, and its server."""
+
+from pathlib import Path
+
+from walstream.config import PostgresSource
+from walstream.errors import WalstreamError
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import session
+from walstream.postgres.health import Health
+from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.detached.record import notes_of
+from walstream.sources.postgres.incremental import progress
+from walstream.state.store import LmdbPositions
+from walstream.status.postgres import Kept
+
+
+def kept_of(folder: Path) -> Kept:
+    """Read a source's folder, beside whoever uses it."""
+    try:
+        with LmdbPositions.beside(folder) as positions:
+            if positions is None:
+                return Kept()
+            position = positions.position()
+            return Kept(
+                position.resume if position else None,
+                positions.read("figures") or {},
+                positions.read("error"),
+                stored_record.read(positions),
+                progress.read(positions),
+                notes_of(positions),
+            )
+    except WalstreamError as error:
+        return Kept(problem=error)
+
+
+def health_of(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
+    """Ask the server how the slot is; or why it cannot be asked."""
+    try:
+        with session(source.dsn) as connection:
+            return slots.health(connection, source.slot), None
+    except WalstreamError as error:
+        return None, error

@@ -1,0 +1,10 @@
+"""Where a source stands: what LMDB, the slot, the server and the topics say.
+
+Only looks, whether an instance runs or not. What cannot be asked is left out, and said;
+the verdict is what `run` would do, by the start table.
+"""
+
+from walstream.status.positions.model import SCHEMA, Outcome, Standing, Standings
+from walstream.status.positions.postgres import look
+
+__all__ = ["SCHEMA", "Outcome", "Standing", "Standings", "look"]

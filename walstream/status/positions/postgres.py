@@ -1,0 +1,206 @@
+"""Looks at one source from all sides: the state folder, the slot, the server, Kafka."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource
+from walstream.config.tls import confined
+from walstream.errors import WalstreamError
+from walstream.kafka import topic_record
+from walstream.kafka.advertised_listeners import Whereabouts
+from walstream.kafka.last_op import TopicEnd, highest, topic_ends
+from walstream.kafka.producer_config import client_properties
+from walstream.postgres import server as servers
+from walstream.postgres import slot as slots
+from walstream.postgres.connection import Connection, session
+from walstream.postgres.server import Server
+from walstream.postgres.slot_inventory import SlotFacts, find, oldest_kept
+from walstream.sources.postgres.stored_state import Window, stored_of, window
+from walstream.state.lock import holder
+from walstream.state.store import LmdbPositions
+from walstream.status.positions import kafka
+from walstream.status.positions.model import (
+    Intent,
+    ServerFacts,
+    Standing,
+    Standings,
+    StateFacts,
+    TopicFacts,
+)
+from walstream.status.positions.remark import remarks
+from walstream.status.positions.sql import standing
+from walstream.status.positions.verdict import Seen, finding, verdict
+from walstream.status.running import Streaming, streaming
+
+_ANSWER_S: Final = 5.0
+
+
+def look(config: Config, source: str = "") -> Standings:
+    """Look at one source, or at all. Raises ConfigError for one that is not there."""
+    if source:
+        config.source(source)
+    ours = streaming(Path(config.state))
+    wanted = {source} if source else config.sources.keys()
+    return Standings(
+        datetime.now(UTC),
+        [
+            _Sight(config, name, one, ours).standing()
+            for name, one in config.postgres_sources.items()
+            if name in wanted
+        ],
+        [
+            standing(config, name, one)
+            for name, one in config.sql_sources.items()
+            if name in wanted
+        ],
+        [
+            kafka.standing(config, name, one)
+            for name, one in sorted(config.sources.items())
+            if name in wanted and isinstance(one, KafkaSource)
+        ],
+    )
+
+
+class _Sight:
+    """One source. A look that fails leaves its side None."""
+
+    def __init__(
+        self, config: Config, name: str, source: PostgresSource, ours: Streaming
+    ) -> None:
+        self._config = config
+        self._folder = Path(config.state) / name
+        self._seen = Seen(name, source, process=ours.workers.get(name))
+        self._state: StateFacts | None = None
+        self._slot: SlotFacts | None = None
+        self._server: ServerFacts | None = None
+        self._window: Window | None = None
+
+    def standing(self) -> Standing:
+        # What streams meanwhile must not look like a gap: the topics come before the
+        # server that is ahead of them, and the slot before the position, likewise.
+        topics = self._look_at_topics()
+        self._look_at_server()
+        name = self._seen.name
+        return Standing(
+            source=name,
+            verdict=verdict(self._seen, self._config.secrets.scrub),
+            state=self._state,
+            slot=self._slot,
+            server=self._server,
+            window=self._window,
+            topics=topics,
+            notes=list(remarks(name, self._state, self._server, topics.last)),
+        )
+
+    def _look_at_server(self) -> None:
+        seen = self._seen
+        try:
+            with session(seen.source.dsn) as connection:
+                self._slot = self._find_slot(connection)
+                seen.reader = self._slot.reader if self._slot else None
+                seen.slot = slots.find(connection, seen.source.slot)
+                self._look_at_state()
+                seen.server = servers.look(connection)
+                self._server = _server_facts(seen.server, connection)
+        except WalstreamError as error:
+            if self._state is None and seen.problem is None:  # not looked at yet
+                self._look_at_state()
+            seen.problem = seen.problem or error
+
+    def _find_slot(self, connection: Connection) -> SlotFacts | None:
+        seen = self._seen
+        slot = find(connection, seen.source.slot)
+        return replace(slot, sources=[seen.name]) if slot else None
+
+    def _look_at_state(self) -> None:
+        seen = self._seen
+        try:
+            with LmdbPositions.beside(self._folder) as positions:
+                if positions is None:
+                    self._state = StateFacts()
+                    return
+                self._state = _state_facts(positions, self._folder)
+                seen.stored = stored_of(positions, seen.source.slot)
+                position = seen.stored.position
+                if position is not None and seen.slot is not None:
+                    self._window = window(positions, position, seen.slot)
+        except WalstreamError as error:
+            self._state = None
+            seen.problem = error
+
+    def _look_at_topics(self) -> TopicFacts:
+        """Look at the ends of the topics that were written to."""
+        names, origin = _kept_topics(self._folder)
+        ends: list[TopicEnd] = []
+        problems = []
+        for sink, topics in names.items():
+            config = self._config.sinks.get(sink)
+            if not isinstance(config, KafkaSink):
+                continue  # not configured any more
+            client = client_properties(config.producer)
+            try:
+                Whereabouts(client, confined(sink, config)).look(_ANSWER_S)
+                ends += topic_ends(client, topics, origin)
+            except WalstreamError as error:
+                scrub = self._config.secrets.scrub
+                problems.append(finding(error, "topics", f"sink {sink}", scrub))
+        return TopicFacts(highest(ends, origin), ends, problems)
+
+
+def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
+    """Name the topics of each sink that were written to, and who wrote."""
+    found: dict[str, list[str]] = {}
+    try:
+        with LmdbPositions.beside(folder) as positions:
+            if positions is None:
+                return {}, ""
+            for name in positions.names(topic_record.TOPICS):
+                _, sink, topic = name.split("/", 2)
+                found.setdefault(sink, []).append(topic)
+            position = positions.position()
+            epoch = _epoch(positions)
+    except WalstreamError:
+        return {}, ""  # said of the state folder itself
+    if position is None:
+        return found, ""
+    return found, f"{position.system_identifier}/{position.database}/{epoch}"
+
+
+def _epoch(positions: LmdbPositions) -> int:
+    number: int = (positions.read("epoch") or {}).get("number", 0)
+    return number
+
+
+def _state_facts(positions: LmdbPositions, folder: Path) -> StateFacts:
+    position = positions.position()
+    previous = positions.read("position.previous")
+    intent = positions.read("intent")
+    return StateFacts(
+        process=holder(folder),
+        resume=position.resume if position else None,
+        previous_resume=previous["resume"] if previous else None,
+        system_identifier=position.system_identifier if position else None,
+        timeline=position.timeline if position else None,
+        database=position.database if position else None,
+        slot=position.slot if position else None,
+        epoch=_epoch(positions),
+        key_tables=len(positions.names("keys/")),
+        topics=len(positions.names(topic_record.TOPICS)),
+        intent=Intent(intent["slot"], intent.get("consistent_point"))
+        if intent
+        else None,
+    )
+
+
+def _server_facts(server: Server, connection: Connection) -> ServerFacts:
+    version = connection.info.server_version
+    return ServerFacts(
+        version=f"{version // 10000}.{version % 10000}",
+        system_identifier=server.system_identifier,
+        timeline=server.timeline,
+        database=server.database,
+        flush_lsn=server.flush_lsn,
+        kept_from=oldest_kept(connection),
+    )

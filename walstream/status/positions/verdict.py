@@ -1,0 +1,114 @@
+"""What `run` would do with a source: asked of the start table that `run` asks.
+
+The rows that stop it come with the error that `run` would end with.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from walstream.config import PostgresSource
+from walstream.errors import NO_REPAIR, Repair, Transient, WalstreamError
+from walstream.finding import Finding
+from walstream.lsn import Lsn, show
+from walstream.postgres import server as servers
+from walstream.postgres import timeline
+from walstream.postgres.server import Server
+from walstream.postgres.slot import Slot
+from walstream.postgres.slot_inventory import Reader
+from walstream.postgres.start_table import Decision, Step, Stored, decide
+from walstream.status.positions.model import Outcome, Verdict
+
+_WAITS: Final = Transient.exit_code
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the start table asks for, as far as it could be asked."""
+
+    name: str  # of the source
+    source: PostgresSource
+    stored: Stored = field(default_factory=Stored)
+    process: int | None = None  # of ours, that streams the source now
+    slot: Slot | None = None
+    reader: Reader | None = None  # who holds the slot
+    server: Server | None = None
+    problem: WalstreamError | None = None  # why it is not known whole
+
+
+def verdict(seen: Seen, scrub: Callable[[str], str]) -> Verdict:
+    """Judge; `scrub` takes the secrets out of what servers say."""
+    try:
+        decision = _decide(seen)
+        return _say(seen, decision)
+    except WalstreamError as error:
+        return refusal(error, seen.name, scrub)
+
+
+def refusal(error: WalstreamError, source: str, scrub: Callable[[str], str]) -> Verdict:
+    """Say that `run` would meet this error."""
+    problem = finding(error, "start", f"source {source}", scrub)
+    problem = replace(problem, repair=problem.repair.of_source(source))
+    if error.exit_code == _WAITS:
+        return Verdict(Outcome.WAIT, "run would wait, and try again", None, problem)
+    text = f"run would stop with exit code {error.exit_code}"
+    return Verdict(Outcome.STOP, text, None, problem)
+
+
+def finding(
+    error: WalstreamError, code: str, subject: str, scrub: Callable[[str], str]
+) -> Finding:
+    """Make the finding of an error that may quote a server."""
+    found = Finding.of(error, code, subject)
+    return replace(found, what=scrub(found.what), why=scrub(found.why))
+
+
+def _decide(seen: Seen) -> Decision:
+    if seen.problem is not None:
+        raise seen.problem
+    if seen.server is None:
+        raise Transient("the server was not asked")
+    position = seen.stored.position
+    servers.check(
+        seen.server,
+        seen.source.encoding,
+        resuming=position is not None,
+        allow_synchronous=seen.source.allow_synchronous,
+    )
+    decision = decide(seen.name, seen.stored, seen.slot, seen.server, adopt=False)
+    if position is not None:
+        given = seen.stored.given
+        timeline.check(seen.source.dsn, seen.name, position, given, seen.server)
+    return decision
+
+
+def _say(seen: Seen, decision: Decision) -> Verdict:
+    at = decision.resume
+    match decision.step:
+        case Step.STREAM:
+            return Verdict(Outcome.STREAM, f"run would stream from {show(at)}", at)
+        case Step.CREATE:
+            text = "run would create publication and slot, and stream from there"
+            return Verdict(Outcome.CREATE, text)
+        case Step.ADOPT:
+            text = f"run would take slot {seen.source.slot!r}, and stream from"
+            return Verdict(Outcome.ADOPT, f"{text} {show(at)}", at)
+        case Step.WAIT:
+            return _say_in_use(seen, at)
+
+
+def _say_in_use(seen: Seen, at: Lsn) -> Verdict:
+    if seen.process is not None:
+        text = f"walstream streams it, process {seen.process}; after a crash now it"
+        return Verdict(Outcome.STREAMING, f"{text} would begin at {show(at)}", at)
+    reader = seen.reader
+    pid = reader.pid if reader else seen.slot.active_pid if seen.slot else None
+    who = f"pid {pid}" if pid else "another session"
+    if reader is not None and reader.application:
+        who += f" ({reader.application})"
+    raise Transient(
+        f"slot {seen.source.slot!r} is in use by {who}",
+        hint="stop that one; or end its session; or, unless walstream runs:"
+        " walstream run --take-over, which ends it too",
+        repair=Repair(sql=f"SELECT pg_terminate_backend({pid});") if pid else NO_REPAIR,
+    )

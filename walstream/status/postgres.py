@@ -1,0 +1,146 @@
+"""One source, as all who know something of it tell: instance, folder, server: pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from walstream.config import PostgresSource
+from walstream.errors import WalstreamError
+from walstream.lsn import parse
+from walstream.postgres.health import Health
+from walstream.postgres.slot_health import alarm_text, spill_text
+from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.detached.record import Note
+from walstream.sources.postgres.incremental.progress import Wishes, stored
+from walstream.status.report import problems_of, state_of
+
+_HISTORY: Final = 3
+_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the state folder says, whether or not something runs."""
+
+    resume: int | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    backfill: Record | None = None
+    beside: Wishes | None = None
+    away: dict[str, Note] = field(default_factory=dict)  # by sink
+    problem: WalstreamError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """One source, as all who know something of it tell."""
+
+    source: PostgresSource
+    kept: Kept
+    told: dict[str, Any]  # by the running instance; empty: none runs
+    health: Health | None
+    unreachable: WalstreamError | None
+    stale: bool = False  # nobody tells how the server is now
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return self.told.get("error") or self.kept.error
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return self.told if "ops" in self.told else self.kept.figures
+
+    @property
+    def beside(self) -> dict[str, dict[str, Any]]:
+        """Tell how the tables are that are read beside the stream."""
+        found: dict[str, dict[str, Any]] | None = self.told.get("beside")
+        return stored(self.kept.beside) if found is None else found
+
+    @property
+    def resume(self) -> int | None:
+        reported = self.told.get("resume")
+        found = parse(reported) if reported else 0
+        return max(found, self.kept.resume or 0) or None
+
+    @property
+    def lag_bytes(self) -> int | None:
+        if self.stale or self.health is None or self.resume is None:
+            return None
+        behind = self.health.flush_lsn - self.resume
+        return behind if behind > _PAGE_HEADER else 0
+
+    def lag_s(self, now: float) -> float | None:
+        told = self.told.get("lag_s")
+        if told is not None and not (self.stale or self.told["silent"]):
+            return float(told)
+        if self.lag_bytes == 0:
+            return 0.0
+        current_at = self.kept.figures.get("current_at")
+        return max(0.0, now - current_at) if current_at else None
+
+    def state(self) -> tuple[str, int]:
+        """Name its state, and the exit code that it stands for."""
+        return state_of(self.told) or self._state_at_rest()
+
+    def _state_at_rest(self) -> tuple[str, int]:
+        if self.kept.problem is not None:
+            return "failed", self.kept.problem.exit_code
+        if self.error is not None and self.error["final"]:
+            return "failed", self.error["exit_code"]
+        if self.unreachable is not None:
+            return "stopped", self.unreachable.exit_code
+        if self.kept.resume is None:
+            return "new", 0
+        return "stopped", _HISTORY if self.slot_problem else 0
+
+    @property
+    def slot_problem(self) -> str:
+        """Say why the slot cannot be read any more; "" while it can."""
+        if self.unreachable is not None or not self.kept.resume:
+            return ""
+        if self.health is None:
+            return f"slot {self.source.slot!r} is gone"
+        if self.health.lost:
+            return f"slot {self.source.slot!r} cannot be read: {self.health.lost}"
+        return ""
+
+    @property
+    def alarm(self) -> str:
+        held = self.health.retained_wal if self.health else 0
+        return alarm_text(self.source.slot, held, self.source.alarm_retained_wal)
+
+    @property
+    def spill_alarm(self) -> str:
+        """Say that too much of large transactions is on disk; "" where it is not."""
+        return spill_text(self.source.slot, self.health, self.source.alarm_spill)
+
+    @property
+    def synchronous(self) -> str:
+        """Say that commits wait for it; "" where they do not, or may."""
+        if self.health is None or self.source.allow_synchronous:
+            return ""
+        return self.health.synchronous
+
+    def problems(self, state: str) -> Iterator[str]:
+        """Say why it is red, the nearest cause first."""
+        yield from problems_of(self.told, state, self.error)
+        for problem in (self.kept.problem, self.unreachable):
+            if problem is not None:
+                yield str(problem.args[0])
+        of_slot = self.slot_problem, self.alarm, self.spill_alarm, self.synchronous
+        yield from filter(None, of_slot)
+        yield from parked_problems(self.told)
+
+
+def parked_problems(told: Mapping[str, Any]) -> Iterator[str]:
+    """Name sinks whose run left word of records that were too large."""
+    for name, figures in told.get("sinks", {}).items():
+        if count := figures.get("parked_now", 0):
+            tables = figures.get("tables", {})
+            of = ", ".join(sorted(t for t in tables if "parked" in tables[t]))
+            plural = "" if count == 1 else "s"
+            yield (
+                f"sink {name!r} parked {count} record{plural} too large for"
+                f" {'its' if count == 1 else 'their'} topic, of {of}: readers lack"
+                " what the topic of on_too_large names"
+            )

@@ -1,0 +1,133 @@
+"""How a polled source is: from a running instance, and from its state folder."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from walstream.config import SqlSource
+from walstream.finding import Finding, warning
+from walstream.status.kept import Kept
+from walstream.status.report import WAITS, Told, problems_of, state_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """A polled table. Keys below its position that were missing are looked for."""
+
+    position: int | None  # the greatest key up to which all is delivered
+    rows: int  # delivered, repeats too
+    rows_per_s: float | None
+    last_row_at: datetime | None
+    missing_keys: int
+    gaps: int  # that these lie in
+    oldest_gap_at: datetime | None  # since when the first of them is looked for
+    given_up: int  # keys that were missing, and are looked for no more
+    held: bool  # no new rows are read: there are too many gaps
+    error: str  # why it does not go on, or ""
+    low_water_mark: datetime | None  # all transactions that were open then have ended
+    lacks_mark: str  # why the engine tells no such mark, as far as it was asked
+    hint: str = ""  # what to do about the error
+    repair: str = ""  # SQL, or a command, that cures it; or ""
+
+    @classmethod
+    def of(cls, kept: Told, told: Told) -> Self:
+        """Read what was stored, or what a worker tells, which is newer."""
+        found = {"rows": 0, **kept, **told}
+        return cls(
+            position=found.get("key"),
+            rows=found["rows"],
+            rows_per_s=found.get("rows_per_s"),
+            last_row_at=_time(found.get("at")),
+            missing_keys=found.get("missing_keys", 0),
+            gaps=found.get("gaps", 0),
+            oldest_gap_at=_time(found.get("oldest_gap")),
+            given_up=found.get("given_up", 0),
+            held=found.get("held", False),
+            error=found.get("error", ""),
+            low_water_mark=_time((found.get("low") or 0) / 1e6 or None),
+            lacks_mark=found.get("lacks_mark", ""),
+            hint=found.get("hint", ""),
+            repair=found.get("repair", ""),
+        )
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class PolledState:
+    """One source, as instance and folder tell."""
+
+    source: SqlSource
+    kept: Kept
+    told: Told  # empty: nothing runs
+
+    @property
+    def error(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = self.told.get("error")
+        return found or self.kept.error
+
+    def tables(self) -> dict[str, TableStatus]:
+        """Tell how each is, by its name as configured."""
+        told = self.told.get("tables", {})
+        return {
+            name: TableStatus.of(self.kept.tables.get(name, {}), told.get(name, {}))
+            for name in self.source.tables
+        }
+
+    def state(self) -> tuple[str, int]:
+        """Name its state, and the exit code that it stands for."""
+        state, code = state_of(self.told) or self._state_at_rest()
+        held_up = any(one.held or one.error for one in self.tables().values())
+        if held_up or self._awaited(state):
+            code = code or WAITS
+        return state, code
+
+    def _state_at_rest(self) -> tuple[str, int]:
+        if self.kept.problem is not None:
+            return "failed", self.kept.problem.exit_code
+        if self.error is not None and self.error["final"]:
+            return "failed", self.error["exit_code"]
+        return ("stopped" if self.kept.tables else "new"), 0
+
+    def _awaited(self, state: str) -> list[str]:
+        """Name the sinks whose brokers do not answer; once it polls, an error does."""
+        sinks = self.told.get("sinks", {}) if state == "starting" else {}
+        return [name for name, sink in sinks.items() if sink["waiting"]]
+
+    def problems(self, state: str) -> Iterator[str]:
+        """Say why it is red, the nearest cause first."""
+        yield from problems_of(self.told, state, self.error)
+        if self.kept.problem is not None:
+            yield str(self.kept.problem.args[0])
+        for sink in self._awaited(state):
+            outage = self.told["sinks"][sink].get("outage")
+            why = f": {outage['why']}: {outage['hint']}" if outage else ""
+            yield f"sink {sink!r} waits for Kafka{why}"
+        ended_by = self.error["error"] if self.error and state == "failed" else ""
+        for name, table in self.tables().items():
+            if table.error and table.error != ended_by:
+                cure = f": {table.repair}" if table.repair else ""
+                yield f"held up: {table.error}{cure}"
+            if table.held:
+                yield (
+                    f"table {name!r}: no new rows are read: {table.gaps:,} gaps of"
+                    " missing keys are looked into, which is max_gaps: raise it, or"
+                    ' lower gap_timeout; sparse keys need gap_timeout = "0"'
+                )
+
+
+def beyond_table(name: str, position: int | None, newest: int | None) -> Finding | None:
+    """Warn of a position above all rows: what gets such keys now is not read."""
+    if position is None or newest is None or newest >= position:
+        return None
+    return warning(
+        "position-beyond-table",
+        f"table {name}",
+        f"its greatest key is {newest}, and its position {position}: unless the"
+        " engine's next key is above that, run has the table wait (on_restart)",
+        "rows were deleted, or the table was made anew, or restored to an earlier"
+        " state",
+    )

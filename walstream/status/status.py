@@ -1,0 +1,287 @@
+"""How every source and sink is, of what its instance and `Eyes` tell: pure.
+
+What nobody knows is None, and said.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from walstream.config import (
+    Config,
+    KafkaSource,
+    PackageSource,
+    PostgresSource,
+    Source,
+    SqlSource,
+)
+from walstream.config.risk import risks
+from walstream.lsn import show
+from walstream.postgres.health import Health
+from walstream.sources.postgres.backfill.status import backfill_status
+from walstream.sources.postgres.backfill.status import problems as backfill_problems
+from walstream.status.kafka import ChainedState
+from walstream.status.model import (
+    LastError,
+    SinkStatus,
+    SlotStatus,
+    SourceStatus,
+    Status,
+    TableBackfill,
+)
+from walstream.status.observer import Eyes, ToldEyes
+from walstream.status.postgres import SourceState, parked_problems
+from walstream.status.report import WAITS, Told, problems_of, state_of
+from walstream.status.snapshot import Snapshot
+from walstream.status.sql import PolledState
+from walstream.telemetry.tally import tallied
+
+_GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
+_FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
+
+
+def of_run(config: Config, snapshot: Snapshot) -> Status:
+    """Tell what the running instance itself knows: no server is asked, no folder."""
+    running = snapshot.running
+    return status_of(ToldEyes(config), running, running["sources"], snapshot.at)
+
+
+def status_of(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
+    """Tell of all sources what the running instance, if one does, and `eyes` say."""
+    away = running.get("away", {}) if running else {}
+    sources = [
+        _look_at(eyes, name, source, _of(name, told, away), at)
+        for name, source in sorted(eyes.config.sources.items())
+    ]
+    return Status(
+        at=_time(at),
+        pid=running["pid"] if running else None,
+        started_at=_time(running["started_at"]) if running else None,
+        exit_code=max((source.exit_code for source in sources), default=0),
+        sources=sources,
+    )
+
+
+def _of(name: str, told: Told, away: Told) -> dict[str, Any]:
+    """Give what is told of a source; nothing, when it is not known there."""
+    return {**told[name], "workers_away": away} if name in told else {}
+
+
+def _look_at(
+    eyes: Eyes,
+    name: str,
+    source: Source,
+    told: dict[str, Any],
+    now: float,
+) -> SourceStatus:
+    if isinstance(source, SqlSource):
+        return _look_at_polled(eyes, name, source, told)
+    if isinstance(source, PackageSource):
+        return _look_at_added(eyes, name, source, told)
+    if isinstance(source, KafkaSource):
+        return _look_at_chained(eyes, name, source, told)
+    config = eyes.config
+    kept = eyes.kept(name, told)
+    health, unreachable = eyes.health(source, told)
+    seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
+    state, exit_code = seen.state()
+    away = eyes.away(source, name, kept, told)
+    if seen.alarm or seen.spill_alarm or seen.synchronous or away:
+        exit_code = exit_code or WAITS
+    given_up = backfill_problems(name, kept.backfill)
+    problems = [*seen.problems(state), *map(config.command, given_up)]
+    problems += [sight.problem(sink) for sink, sight in away.items()]
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(dict.fromkeys(map(config.secrets.scrub, problems))),
+        resume=show(seen.resume) if seen.resume else None,
+        server_lsn=show(health.flush_lsn) if health else None,
+        lag_bytes=seen.lag_bytes,
+        lag_s=seen.lag_s(now),
+        ops=seen.figures.get("ops", 0),
+        delivered=seen.figures.get("delivered", 0),
+        ops_per_s=seen.told.get("ops_per_s"),
+        delivered_per_s=seen.told.get("delivered_per_s"),
+        slot=_slot(source, health),
+        backfill=backfill_status(kept.backfill, seen.told.get("backfill")),
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[
+            _sink(
+                config,
+                sink,
+                away[sink].state if sink in away else state,
+                told,
+                seen.kept.figures,
+            )
+            for sink in source.sinks
+        ],
+        beside={
+            table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
+            for table, how in seen.beside.items()
+        },
+    )
+
+
+def _look_at_polled(
+    eyes: Eyes, name: str, source: SqlSource, told: dict[str, Any]
+) -> SourceStatus:
+    config = eyes.config
+    seen = PolledState(source, eyes.polls(name, source), told)
+    state, exit_code = seen.state()
+    tables = seen.tables()
+    rows = sum(table.rows for table in tables.values())
+    rates = [one.rows_per_s for one in tables.values() if one.rows_per_s is not None]
+    rows_per_s = sum(rates) if rates else None
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=[scrub(problem) for problem in seen.problems(state)],
+        resume=None,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=None,
+        ops=rows,
+        delivered=rows,
+        ops_per_s=rows_per_s,
+        delivered_per_s=rows_per_s,
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
+        tables=tables,
+    )
+
+
+def _look_at_added(
+    eyes: Eyes, name: str, source: PackageSource, told: dict[str, Any]
+) -> SourceStatus:
+    """Look at a source that a package adds: no server of it can be asked."""
+    config = eyes.config
+    kept = eyes.kept(name, told)
+    error = told.get("error") or kept.error
+    final = error is not None and error["final"]
+    resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
+    at_rest = ("failed", error["exit_code"]) if error and final else ("stopped", 0)
+    state, exit_code = state_of(told) or (at_rest if resume or final else ("new", 0))
+    figures = told if "ops" in told else kept.figures
+    problems = [*problems_of(told, state, error), *parked_problems(told)]
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(map(config.secrets.scrub, problems)),
+        resume=resume,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=told.get("lag_s"),
+        ops=figures.get("ops", 0),
+        delivered=figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, error),
+        risks=[],
+        sinks=[_sink(config, sink, state, told, kept.figures) for sink in source.sinks],
+    )
+
+
+def _look_at_chained(
+    eyes: Eyes, name: str, source: KafkaSource, told: dict[str, Any]
+) -> SourceStatus:
+    config = eyes.config
+    kept, group = eyes.chained(name, source, told)
+    seen = ChainedState(kept, told, group)
+    state, exit_code = seen.state()
+    scrub = config.secrets.scrub
+    return SourceStatus(
+        name=name,
+        kind=source.kind,
+        state=state,
+        exit_code=exit_code,
+        problems=list(dict.fromkeys(map(scrub, seen.problems(state)))),
+        resume=None,
+        server_lsn=None,
+        lag_bytes=None,
+        lag_s=None,
+        ops=seen.figures.get("ops", 0),
+        delivered=seen.figures.get("delivered", 0),
+        ops_per_s=told.get("ops_per_s"),
+        delivered_per_s=told.get("delivered_per_s"),
+        slot=None,
+        backfill=None,
+        last_error=_last_error(config, seen.error),
+        risks=list(risks(source).values()),
+        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
+        lag_records=seen.behind,
+        poisoned=dict(seen.figures.get("poisoned", {})),
+    )
+
+
+def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
+    if health is None:
+        return None
+    return SlotStatus(
+        source.slot,
+        health.retained_wal,
+        health.wal_status,
+        health.safe_wal_size,
+        synchronous=bool(health.synchronous),
+        spill_txns=health.spill_txns,
+        spill_bytes=health.spill_bytes,
+        spilled=health.spilled,
+    )
+
+
+def _last_error(config: Config, error: Told | None) -> LastError | None:
+    if error is None:
+        return None
+    return LastError(
+        at=_time(error["at"]),
+        error=error["error"],
+        hint=error["hint"],
+        repair=config.command(error["repair"]) if error["repair"] else "",
+        exit_code=error["exit_code"],
+        stopped=error["final"],
+    )
+
+
+def _sink(
+    config: Config, name: str, source_state: str, told: Told, kept: dict[str, Any]
+) -> SinkStatus:
+    sink = config.sinks[name]
+    figures = told.get("sinks", {}).get(name)
+    if figures is None:
+        figures = tallied(kept.get("sinks", {}).get(name))
+    state = source_state if source_state in _GONE else "stopped"
+    if source_state in _FLOWING:
+        state = "delivering"
+    # once a source polls, an error tells
+    if figures.get("waiting") and source_state in {*_FLOWING, "starting"} - {"polling"}:
+        state = "waiting"
+    return SinkStatus(
+        name=name,
+        kind=sink.kind,
+        state=state,
+        in_flight=figures.get("in_flight"),
+        dropped=figures.get("dropped"),
+        skipped=figures.get("skipped"),
+        failed=figures.get("failed"),
+        parked=figures.get("parked"),
+        sent=figures.get("records"),
+        errors=figures.get("errors"),
+        tables=figures.get("tables", {}),
+        risks=list(risks(sink).values()),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

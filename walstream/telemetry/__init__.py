@@ -1,0 +1,1 @@
+"""Logs, counters and units: what is told of a running instance."""
