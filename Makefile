@@ -102,4 +102,4 @@ python:
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed:" \
 	  "apt-get install python3 python3-venv" >&2; exit 1; }
 java: python
-	@$(PYTHON) -c 'from walstream.spark.java_home import main; main()'
+	@$(PYTHON) -c 'from walstream.spark.java import main; main()'

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.place import Place
-from walstream.spark.java_home import find_java
+from walstream.spark.java import (
+    find_java,
+)
 from walstream.testing.servers.port import free_port
 
 VERSION: Final = "3.5.0.Final"

@@ -13,12 +13,15 @@ from typing import Any, Final
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Shares, Transaction
 from walstream.row import OMITTED, UNCHANGED, Value
-from walstream.sources.postgres.incremental.chunk import Chunk, Key
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Key,
+    Visibility,
+)
 from walstream.sources.postgres.incremental.progress import Progress
 from walstream.sources.postgres.incremental.queue import Backfill
 from walstream.sources.postgres.incremental.table_run import LIMITS, Limits
 from walstream.sources.postgres.incremental.threads import Submit
-from walstream.sources.postgres.incremental.visibility import Visibility
 from walstream.testing import MemoryPositions
 
 NAME: Final = "public.t"

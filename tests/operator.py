@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.running import Walstream, toml
-from walstream.spark.java_home import find_java
+from walstream.spark.java import (
+    find_java,
+)
 from walstream.testing.servers.jars import kafka_class_path
 
 ROOT: Final = Path(__file__).parents[1]

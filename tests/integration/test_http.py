@@ -26,7 +26,7 @@ from tests.services import needs_own_servers
 from tests.waiting import wait_until, within
 from walstream.cli.main import app
 from walstream.config.model import Http
-from walstream.telemetry.words import size
+from walstream.service.http.figures import size
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.port import free_port
 

@@ -13,7 +13,9 @@ from tests.waiting import wait_until
 from walstream.errors import WalstreamError
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import producer_properties
-from walstream.pipeline.counted import Counted
+from walstream.pipeline.ledger import (
+    Counted,
+)
 
 LIMIT = 1 << 20
 FOR_EVER = {"linger.ms": 900_000}

@@ -20,10 +20,12 @@ from tests.beside_model import (
 )
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import Row
-from walstream.sources.postgres.incremental.chunk import Chunk
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Visibility,
+)
 from walstream.sources.postgres.incremental.earlier_transactions import Past
 from walstream.sources.postgres.incremental.table_run import Limits, Run
-from walstream.sources.postgres.incremental.visibility import Visibility
 from walstream.sources.postgres.incremental.window import Window
 from walstream.testing import MemoryPositions
 

@@ -9,8 +9,10 @@ from walstream.errors import StateDamaged
 from walstream.state.control import lent
 from walstream.state.lock import FolderLock
 from walstream.state.store import discard
-from walstream.status.kept import Kept
 from walstream.status.lookup.sql import kept_of
+from walstream.status.sql import (
+    Kept,
+)
 
 _NAMED: Final = 5  # tables, of those that begin alike
 

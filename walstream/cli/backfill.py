@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 
 from walstream.admin import backfill_offline, backfill_running
+from walstream.cli.config_file import load
 from walstream.cli.launch import run
-from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import console
 from walstream.config import Config

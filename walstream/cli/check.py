@@ -8,7 +8,7 @@ from rich.text import Text
 
 from walstream.admin.check import http as http_checks
 from walstream.admin.check.run import ADAPTER, Report, check, refused
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, print_findings, print_json, print_schema
 from walstream.config import Secrets

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile
 from walstream.state import control
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from walstream.cli.config_file import load
 from walstream.cli.launch import run
-from walstream.cli.loading import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo_error
 from walstream.config import Config, SqlSource

@@ -17,7 +17,7 @@ from walstream.admin.rewind import rewind as rewind_source
 from walstream.admin.rewind_sql import TableRewind
 from walstream.admin.rewind_sql import rewind as rewind_table
 from walstream.cli import positions_kafka, positions_sql
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,

@@ -1,6 +1,6 @@
 """`walstream reload`: the running instance reads its configuration again."""
 
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo
 from walstream.state import control

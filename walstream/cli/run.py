@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from walstream import config as configuration
+from walstream.cli.config_file import Again, give_root_up
 from walstream.cli.launch import run as run_all
-from walstream.cli.loading import Again, give_root_up
 from walstream.cli.options import ConfigFile
 from walstream.config.run_options import Options
 from walstream.telemetry import logs

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from walstream.cli import positions_sql
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,

@@ -28,7 +28,9 @@ from walstream.config.secret import Secrets
 from walstream.config.sink import Sink
 from walstream.config.source import PostgresSource, Source, SqlSource
 from walstream.errors import ConfigError
-from walstream.telemetry.units import SIZE_UNITS
+from walstream.telemetry.human import (
+    SIZE_UNITS,
+)
 
 
 class Http(Section):

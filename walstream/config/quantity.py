@@ -9,7 +9,9 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from walstream.telemetry.units import SIZE_UNITS
+from walstream.telemetry.human import (
+    SIZE_UNITS,
+)
 
 DURATION_UNITS: Final = {  # in seconds, largest first
     "d": Decimal(86400),

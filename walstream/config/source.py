@@ -28,7 +28,9 @@ from walstream.config.field import (
 )
 from walstream.config.oauth import OAuth, with_oauth
 from walstream.config.password_command_dsn import carry
-from walstream.telemetry.units import SIZE_UNITS
+from walstream.telemetry.human import (
+    SIZE_UNITS,
+)
 
 _MAX_SLOT_NAME: Final = 63  # bytes, all of them ASCII
 

@@ -22,7 +22,9 @@ from walstream.kafka.connection_errors import Hearing
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.warmup import acquaint
-from walstream.pipeline.counted import Counted
+from walstream.pipeline.ledger import (
+    Counted,
+)
 from walstream.pipeline.outage import Outage
 from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter

@@ -10,8 +10,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from walstream.lsn import Lsn
-from walstream.pipeline.counted import Counted
 from walstream.telemetry.meter import TableMeter
+
+
+class Counted:
+    """Records that are delivered together: a transaction, or what was read at once."""
+
+    __slots__ = ("undelivered",)
+
+    def __init__(self) -> None:
+        self.undelivered = 0  # records handed to a sink, no delivery reported yet
 
 
 class Transaction(Counted):

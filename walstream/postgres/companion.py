@@ -21,8 +21,10 @@ from walstream.postgres import slot as slots
 from walstream.postgres.background_query import Question
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import session
-from walstream.postgres.health import Health
 from walstream.postgres.heartbeat import Heartbeat
+from walstream.postgres.slot_health import (
+    Health,
+)
 from walstream.postgres.table_keys import Keys
 from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value

@@ -3,11 +3,14 @@
 What is missing may come back by itself: walstream waits, and says what would help.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from walstream.errors import Repair, Transient, WalstreamError
+from walstream.errors import PermissionLacking, Repair, Transient, WalstreamError
+from walstream.postgres import privileges
 from walstream.postgres import slot as slots
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.postgres.slot import Slot
 from walstream.telemetry.human import few
@@ -101,3 +104,21 @@ def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
             then=f"or, unless walstream runs: {run} --take-over, which ends it too",
         ),
     )
+
+
+def check(
+    connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
+) -> None:
+    """Refuse a start that could not create its publications and its slot."""
+    for _, obstacle in obstacles(connection, capture, facts):
+        raise obstacle
+
+
+def obstacles(
+    connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
+) -> Iterator[tuple[str, WalstreamError]]:
+    """Give all that stands in the way, each with a code, the first met first."""
+    for obstacle in capture.obstacles(connection, privileges.look(connection), facts):
+        lacks_right = isinstance(obstacle, PermissionLacking)
+        yield f"publication-{'right' if lacks_right else 'missing'}", obstacle
+    yield from lacking(connection, slot=True)

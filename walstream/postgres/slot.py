@@ -22,7 +22,9 @@ from walstream.postgres.connection import (
     session,
     translate,
 )
-from walstream.postgres.health import Health
+from walstream.postgres.slot_health import (
+    Health,
+)
 
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000

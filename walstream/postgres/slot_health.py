@@ -1,12 +1,30 @@
 """When a slot costs more disk than an operator wants: it is said, and not too often."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from walstream.postgres.health import Health
+from walstream.lsn import Lsn
 from walstream.telemetry.fields import HINT, SLOT
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a slot costs its server, and how far the server is."""
+
+    retained_wal: int  # bytes that cannot be removed for it
+    wal_status: str | None
+    safe_wal_size: int | None  # bytes until it is invalidated; None: no limit
+    flush_lsn: Lsn
+    lost: str | None = None  # why it cannot be read any more
+    synchronous: str = ""  # that commits wait for us; "": they do not
+    # what its server wrote to disk since its statistics began
+    spill_txns: int = 0
+    spill_bytes: int = 0
+    spilled: int | None = None  # bytes of that on disk now; None: not to be known
+
 
 _MIB: Final = 1 << 20
 _ALARM_AGAIN_S: Final = 600.0

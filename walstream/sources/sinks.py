@@ -22,8 +22,10 @@ from walstream.kafka.txinfo_sink import InformingSink, Informs
 from walstream.pipeline.ports import NamedSink, Positions
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.dry_run import DrySink
+from walstream.pipeline.sinks.forwarding import (
+    VerboseSink,
+)
 from walstream.pipeline.sinks.handling import Batching, HandledSink
-from walstream.pipeline.sinks.verbose_sink import VerboseSink
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers.chain import Chain

@@ -16,10 +16,14 @@ from walstream.op import EPOCH_S
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.reattach import JoiningSink
-from walstream.postgres.health import Health
-from walstream.postgres.slot_health import Alarm
-from walstream.telemetry.meter import Meter
-from walstream.telemetry.rate import Rate
+from walstream.postgres.slot_health import (
+    Alarm,
+    Health,
+)
+from walstream.telemetry.meter import (
+    Meter,
+    Rate,
+)
 from walstream.telemetry.tally import Tallies
 
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it

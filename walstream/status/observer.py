@@ -8,15 +8,19 @@ from typing import Final, Protocol
 
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
-from walstream.postgres.health import Health
+from walstream.postgres.slot_health import (
+    Health,
+)
 from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.detached.record import BACK, Note
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import Kept as KeptRecords
-from walstream.status.kept import Kept as KeptPolls
 from walstream.status.postgres import Kept
 from walstream.status.report import Told
+from walstream.status.sql import (
+    Kept as KeptPolls,
+)
 
 _FIGURES: Final = ("ops", "delivered", "current_at", "poisoned")
 

@@ -7,8 +7,11 @@ from typing import Any, Final
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.lsn import parse
-from walstream.postgres.health import Health
-from walstream.postgres.slot_health import alarm_text, spill_text
+from walstream.postgres.slot_health import (
+    Health,
+    alarm_text,
+    spill_text,
+)
 from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.detached.record import Note
 from walstream.sources.postgres.incremental.progress import Wishes, stored

@@ -1,14 +1,24 @@
 """How a polled source is: from a running instance, and from its state folder."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from walstream.config import SqlSource
+from walstream.errors import WalstreamError
 from walstream.finding import Finding, warning
-from walstream.status.kept import Kept
 from walstream.status.report import WAITS, Told, problems_of, state_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Empty before the first poll."""
+
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()  # tables that are not configured any more
+    error: Mapping[str, Any] | None = None  # the last one
+    problem: WalstreamError | None = None  # why the folder tells no more
 
 
 @dataclass(frozen=True, slots=True)

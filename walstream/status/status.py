@@ -16,7 +16,9 @@ from walstream.config import (
 )
 from walstream.config.risk import risks
 from walstream.lsn import show
-from walstream.postgres.health import Health
+from walstream.postgres.slot_health import (
+    Health,
+)
 from walstream.sources.postgres.backfill.status import backfill_status
 from walstream.sources.postgres.backfill.status import problems as backfill_problems
 from walstream.status.kafka import ChainedState

@@ -3,7 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from walstream.telemetry.units import SIZE_UNITS
+SIZE_UNITS: Final = {  # in bytes, largest first
+    "TiB": 1 << 40,
+    "GiB": 1 << 30,
+    "MiB": 1 << 20,
+    "KiB": 1 << 10,
+    "B": 1,
+}
+
 
 _SAID: Final = 3
 

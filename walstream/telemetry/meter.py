@@ -7,6 +7,7 @@ every number only grows, and each is read in one step.
 
 import time
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -185,3 +186,22 @@ def added(one: Any, other: Any) -> Any:
     if isinstance(one, list) and isinstance(other, list):
         return [first + second for first, second in zip(one, other, strict=True)]
     return one + other
+
+
+_OVER_S: Final = 10.0
+
+
+class Rate:
+    """The growth of one number, which is looked at again and again."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, now: float, number: int) -> float:
+        """Take in how it stands; give its growth a second over the last ten."""
+        seen = self._seen
+        seen.append((now, number))
+        while now - seen[0][0] > _OVER_S:
+            seen.popleft()
+        then, first = seen[0]
+        return (number - first) / (now - then) if now > then else 0.0

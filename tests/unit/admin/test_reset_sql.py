@@ -12,7 +12,9 @@ from walstream.config import Config
 from walstream.errors import PermissionLacking
 from walstream.state.lock import holder
 from walstream.state.store import LmdbPositions
-from walstream.status.kept import Kept
+from walstream.status.sql import (
+    Kept,
+)
 
 
 def asked(config: Config, *, agrees: bool = True) -> str:

@@ -12,7 +12,9 @@ from walstream.config.quantity import (
     show_duration,
     show_size,
 )
-from walstream.telemetry.units import SIZE_UNITS
+from walstream.telemetry.human import (
+    SIZE_UNITS,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from tests.waiting import wait_until
 from walstream.errors import HistoryError, RecordRefused, TopicLost
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import producer_properties
-from walstream.pipeline.counted import Counted
+from walstream.pipeline.ledger import (
+    Counted,
+)
 from walstream.telemetry.meter import SinkMeter
 
 LIMIT = 1 << 20

@@ -14,7 +14,9 @@ from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
-from walstream.pipeline.counted import Counted
+from walstream.pipeline.ledger import (
+    Counted,
+)
 from walstream.records.encoding import SinkRules
 from walstream.records.router import Router, Rules
 

@@ -4,8 +4,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from walstream.postgres.health import Health
-from walstream.postgres.slot_health import Alarm, spill_text
+from walstream.postgres.slot_health import (
+    Alarm,
+    Health,
+    spill_text,
+)
 
 
 def test_the_alarm_is_said_once_in_ten_minutes_and_when_it_is_over() -> None:

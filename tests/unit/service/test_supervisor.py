@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from walstream import config as configuration
-from walstream.cli.loading import Again
+from walstream.cli.config_file import Again
 from walstream.config import PostgresSource
 from walstream.service.supervisor import Supervisor
 from walstream.testing.servers.port import free_port

@@ -5,8 +5,10 @@ from collections import Counter
 import pytest
 
 from walstream.lsn import Lsn
-from walstream.postgres.health import Health
-from walstream.postgres.slot_health import Alarm
+from walstream.postgres.slot_health import (
+    Alarm,
+    Health,
+)
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry.tally import Tally
 

@@ -7,8 +7,11 @@ import pytest
 
 from walstream.config import SqlSource
 from walstream.errors import StateDamaged
-from walstream.status.kept import Kept
-from walstream.status.sql import PolledState, beyond_table
+from walstream.status.sql import (
+    Kept,
+    PolledState,
+    beyond_table,
+)
 
 SOURCE = SqlSource.model_validate(
     {

@@ -37,9 +37,11 @@ from walstream.service import supported
 from walstream.sources.handlers import handler_problems
 from walstream.sources.postgres.publications import read_anew
 from walstream.sources.routers import NotFull, Routers
-from walstream.status.kept import Kept
 from walstream.status.lookup.sql import kept_of
 from walstream.status.running import Streaming, streaming
+from walstream.status.sql import (
+    Kept,
+)
 
 _HANDLED: Final = "a handler that misses its column lets through what it should not"
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it

@@ -14,11 +14,10 @@ from walstream.errors import (
 )
 from walstream.finding import Finding, note
 from walstream.sources.routers import Routers
-from walstream.sources.sql.inspection import Sight, see
+from walstream.sources.sql.inspection import Sight
 from walstream.sources.sql.topics import topics_of
 from walstream.spark import prerequisites
-from walstream.status.kept import Kept
-from walstream.status.sql import beyond_table
+from walstream.status.sql import Kept, beyond_table
 
 _GRANT: Final = "GRANT "
 
@@ -27,7 +26,9 @@ def inspect(config: Config, source: SqlSource, kept: Kept) -> Iterator[Finding]:
     """Look at this machine and at the database, in the order in which `run` does."""
     for code, error in prerequisites.on_this_machine(config):
         yield Finding.of(error, code, "spark", "rows are read by Spark")
-    sight = see(source)
+    from walstream.sources.sql.inspector import visit  # noqa: PLC0415 - SQLAlchemy
+
+    sight = visit(source)
     if sight.problem is not None:
         yield _of_database(sight.problem)
     for name, table in sight.tables.items():

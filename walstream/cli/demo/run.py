@@ -19,7 +19,9 @@ from walstream.cli.demo.workload import Trade
 from walstream.errors import Transient
 from walstream.kafka.topic_reader import TopicReader
 from walstream.postgres.connection import session
-from walstream.spark.java_home import find_java
+from walstream.spark.java import (
+    find_java,
+)
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.folder import WorkFolder
 

@@ -13,15 +13,18 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, echo, print_schema
 from walstream.cli.tail import json_lines, screen
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
 from walstream.cli.tail.change import Change, read
-from walstream.cli.tail.ending import Ending
 from walstream.cli.tail.filter import Choice, nothing_named
-from walstream.cli.tail.follow import Follower, Span
+from walstream.cli.tail.follow import (
+    Ending,
+    Follower,
+    Span,
+)
 from walstream.cli.tail.layout import Line, plain
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
+from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import NamedSink
 from walstream.records.large_op import takes_large
+from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.tally import Tally
 
 
@@ -72,3 +76,25 @@ class FrontSink:
 
     def close(self) -> None:
         self._sink.close()
+
+
+_log = structlog.get_logger()
+
+
+class VerboseSink(FrontSink):
+    """Stands in front of another sink; says no value of any row."""
+
+    def __init__(self, sink: NamedSink, said: Mapping[str, str]) -> None:
+        """`said` stands in each line: whose op it is."""
+        super().__init__(sink)
+        self._said = dict(said)
+
+    def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
+        _log.info(
+            "op",
+            **self._said,
+            **{TABLE: op.table.full_name, LSN: show(op.lsn)},
+            kind=op.kind.value.lower(),
+            seq_id=op.seq_id,
+        )
+        return super().send(op, transaction)

@@ -5,7 +5,10 @@ from typing import Final
 
 from walstream.errors import ConfigError, Repair, SlotLost, WalstreamError
 from walstream.finding import Finding, note
-from walstream.postgres import creation, preflight, timeline
+from walstream.postgres import (
+    preflight,
+    timeline,
+)
 from walstream.postgres import slot as slots
 from walstream.postgres.checks.context import Seen
 from walstream.postgres.publication_watch import DOUBT, DOUBTFUL
@@ -97,7 +100,7 @@ def _missed(seen: Seen, missed: Mapping[str, str]) -> Iterator[Finding]:
 def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:
     """Name what a first start lacks, or a stream that nobody has begun."""
     if seen.step is Step.CREATE:
-        lacking = creation.obstacles(seen.connection, seen.capture, seen.facts)
+        lacking = preflight.obstacles(seen.connection, seen.capture, seen.facts)
     elif slot is None or slot.active_pid is None:
         lacking = preflight.lacking(seen.connection, slot=False)
     else:

@@ -15,8 +15,8 @@ from typing import Final
 from walstream import __version__
 from walstream.service.http import chart, tables
 from walstream.service.http.board import Sample, Truth
+from walstream.service.http.figures import duration, moment, number, plural, rate, size
 from walstream.status.model import LastError, SourceStatus
-from walstream.telemetry.words import duration, moment, number, plural, rate, size
 
 Samples = Mapping[str, Sequence[Sample]]
 

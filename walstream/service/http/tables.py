@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from walstream.status.model import SourceStatus
-from walstream.telemetry.words import (
+from walstream.service.http.figures import (
     NONE,
     duration,
     listed,
@@ -18,6 +17,7 @@ from walstream.telemetry.words import (
     plural,
     rate,
 )
+from walstream.status.model import SourceStatus
 
 _LOOKS: Final = {"delivering": ("good", "●"), "waiting": ("warn", "◌")}
 _CALM: Final = frozenset({"starting", "new", "lent", "stopped"})  # and so its sinks

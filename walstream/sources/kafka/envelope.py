@@ -3,8 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import structlog
+
 from walstream.formats import event, op
+from walstream.kafka.topic_reader import Record
+from walstream.lsn import show
 from walstream.sources.kafka.offset_metadata import Note
+from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
 
 SOURCE_HEADER: Final = "walstream-source"
 _AHEAD_MS: Final = 30 * 60 * 1000  # half of what brokers allow by default
@@ -72,3 +77,22 @@ def timestamp(given_ms: int | None, now_ms: int, retention_ms: int) -> int:
     if retention_ms > 0:
         return max(given_ms, now_ms - retention_ms // 2)
     return given_ms
+
+
+_log = structlog.get_logger()
+
+
+def say(sink: str, record: Record, named: Named) -> None:
+    """Name a record by what it says of itself, and by where it was; no value."""
+    position: dict[str, str | int] = {}
+    if named.lsn is not None:
+        position[LSN] = show(named.lsn)
+    if named.seq_id is not None:
+        position["seq_id"] = named.seq_id
+    _log.info(
+        "record" if record.value is not None else "tombstone",
+        **{SINK: sink, TABLE: named.full_name, TOPIC: record.topic},
+        **position,
+        partition=record.partition,
+        offset=record.offset,
+    )

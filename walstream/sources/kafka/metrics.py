@@ -2,15 +2,21 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
 
 from walstream.errors import WalstreamError
+from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.sources.kafka.envelope import Table
-from walstream.telemetry.meter import Meter, TableMeter
-from walstream.telemetry.rate import Rate
+from walstream.sources.kafka.lease import Leash
+from walstream.telemetry.meter import (
+    Meter,
+    Rate,
+    TableMeter,
+)
 
 DOCUMENT: Final = "figures"
 _WRITE_EVERY_S: Final = 10.0
@@ -130,3 +136,31 @@ class Figures:
             "sinks": self.sinks,
             "metrics": self._metrics(),
         }
+
+
+class Lasting:
+    """The sizes that a sink's topics take, and what it dropped."""
+
+    def __init__(self, leash: Leash, dropped: int = 0) -> None:
+        """Go on from what earlier processes dropped."""
+        self.leash = leash  # the same for all memberships
+        # the smallest and the largest max.message.bytes that were met
+        self.limits = (DEFAULT_LIMIT, DEFAULT_LIMIT)
+        self.dropped = dropped
+        self._by_table: Counter[str] = Counter()  # dropped by this process
+
+    def see(self, limit: int) -> None:
+        """Take in what one more topic takes."""
+        smallest, largest = self.limits
+        self.limits = min(smallest, limit), max(largest, limit)
+
+    def drop(self, table: str) -> bool:
+        """Count a record that has no topic; tell whether its table is new."""
+        self.dropped += 1
+        self._by_table[table] += 1
+        return self._by_table[table] == 1
+
+    @property
+    def tables(self) -> dict[str, dict[str, int]]:
+        """Give what this process dropped, by table; from any thread."""
+        return {name: {"dropped": n} for name, n in dict(self._by_table).items()}

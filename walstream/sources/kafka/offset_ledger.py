@@ -7,7 +7,9 @@ when everything below it was delivered by every sink, or passed over on purpose.
 
 from collections import deque
 
-from walstream.pipeline.counted import Counted
+from walstream.pipeline.ledger import (
+    Counted,
+)
 from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, Note
 
 

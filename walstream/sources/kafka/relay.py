@@ -19,14 +19,19 @@ from walstream.kafka.topic_reader import Record
 from walstream.pipeline.shutdown import Stop
 from walstream.records.router import IllegalTopic
 from walstream.sources.kafka.assignment import Holdings, place_of, wait_for
-from walstream.sources.kafka.envelope import READERS, Named, Table, noted
+from walstream.sources.kafka.envelope import (
+    READERS,
+    Named,
+    Table,
+    noted,
+    say,
+)
 from walstream.sources.kafka.metrics import Figures
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.offset_metadata import Note
 from walstream.sources.kafka.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
 from walstream.sources.kafka.relay_sink import Aim, Outlet
 from walstream.sources.kafka.source_topics import ReadTopics
-from walstream.sources.kafka.verbose import say
 
 _POLL_S: Final = 0.05
 _BUSY_S: Final = 0.005

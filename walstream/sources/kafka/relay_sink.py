@@ -48,8 +48,10 @@ from walstream.sources.kafka.envelope import (
     source_in,
     timestamp,
 )
-from walstream.sources.kafka.lasting import Lasting
 from walstream.sources.kafka.lease import Window
+from walstream.sources.kafka.metrics import (
+    Lasting,
+)
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.sinks import creation
 from walstream.telemetry.fields import SINK, TABLE, TOPIC

@@ -12,9 +12,12 @@ from walstream.kafka.producer_config import queue_within
 from walstream.kafka.topic_metadata import Describer
 from walstream.pipeline.ports import Positions
 from walstream.pipeline.shutdown import Stop
-from walstream.sources.kafka.lasting import Lasting
 from walstream.sources.kafka.lease import Leash
-from walstream.sources.kafka.metrics import DOCUMENT, Figures
+from walstream.sources.kafka.metrics import (
+    DOCUMENT,
+    Figures,
+    Lasting,
+)
 from walstream.sources.kafka.relay import Passing
 from walstream.sources.kafka.relay_sink import Outlet
 from walstream.sources.kafka.source_topics import ReadTopics

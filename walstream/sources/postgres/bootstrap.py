@@ -13,7 +13,9 @@ from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import Position
-from walstream.postgres import creation, preflight
+from walstream.postgres import (
+    preflight,
+)
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
@@ -93,7 +95,7 @@ class Beginning:
         record = self._backfill.record
         if record is None:
             self.check(connection, captured, create=True)
-            creation.check(connection, self._capture, captured)
+            preflight.check(connection, self._capture, captured)
             self._capture.establish(connection)
             tables = published(connection, sorted(self._capture.remembered))
             self._positions.write(self._backfill.begin(0, tables))
@@ -148,7 +150,7 @@ class Beginning:
                 self._capture.resume(connection, remembered, facts)
                 return Begun(self._slot_start)
             if decision.step is Step.CREATE:
-                creation.check(connection, self._capture, facts)
+                preflight.check(connection, self._capture, facts)
         if decision.step is Step.CREATE:
             wait()
             return self._create(server)

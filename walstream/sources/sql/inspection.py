@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 
 
@@ -29,11 +28,3 @@ class Sight:
         """The first error that `run` would meet."""
         problems = [table.problem for table in self.tables.values()]
         return next(filter(None, [self.problem, *problems]), None)
-
-
-def see(source: SqlSource) -> Sight:
-    """Look at every table; raises nothing that a database does."""
-    # SQLAlchemy takes long to load: most commands need none of it
-    from walstream.sources.sql.visit import visit  # noqa: PLC0415
-
-    return visit(source)

@@ -26,6 +26,7 @@ from walstream.pipeline.shutdown import Stop
 from walstream.sources.routers import Routers
 from walstream.sources.sinks import SinkSet
 from walstream.sources.sql.database.engine import Database
+from walstream.sources.sql.inspector import wish_of
 from walstream.sources.sql.poller import Poller, Rules
 from walstream.sources.sql.progress import Progress, Trouble, bounds_of, progress_of
 from walstream.sources.sql.range_runner import Caution, Ends, Here, Line, Runner
@@ -34,7 +35,6 @@ from walstream.sources.sql.table_thread import TableHeld, TableThread
 from walstream.sources.sql.task import Range
 from walstream.sources.sql.task_factory import PollOrder
 from walstream.sources.sql.topics import topics_of
-from walstream.sources.sql.visit import wish_of
 from walstream.spark import session
 from walstream.spark.leash import await_orphans
 from walstream.telemetry.meter import PollMeter

@@ -22,8 +22,10 @@ from walstream.sources.sql.progress import Trouble
 from walstream.sources.sql.range_runner import Runner
 from walstream.sources.sql.table_session import Place
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
-from walstream.telemetry.meter import PollMeter
-from walstream.telemetry.rate import Rate
+from walstream.telemetry.meter import (
+    PollMeter,
+    Rate,
+)
 
 _TRIES: Final = 3
 _SAY_AGAIN_S: Final = 60.0

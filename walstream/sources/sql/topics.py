@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from walstream.errors import ConfigError
 from walstream.sources.routers import Routers
-from walstream.sources.sql.place import place
 
 
 def topics_of(routers: Routers, source: str, table: str) -> Mapping[str, str]:
@@ -21,3 +20,9 @@ def topics_of(routers: Routers, source: str, table: str) -> Mapping[str, str]:
             " topics",
         )
     return named
+
+
+def place(source: str, table: str) -> tuple[str, str]:
+    """Part a configured name; without a schema the source's name stands for it."""
+    schema, _, name = table.rpartition(".")
+    return schema or source, name

@@ -10,13 +10,14 @@ from typing import Any
 
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
-from walstream.postgres.health import Health
+from walstream.postgres.slot_health import (
+    Health,
+)
 from walstream.state.control import ask_status
 from walstream.state.lock import holder
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import Kept as KeptRecords
-from walstream.status.kept import Kept as KeptPolls
 from walstream.status.lookup.detached import sights
 from walstream.status.lookup.kafka import kept_of as kept_of_chained
 from walstream.status.lookup.kafka import look as group_of
@@ -25,6 +26,9 @@ from walstream.status.lookup.sql import kept_of as kept_of_polled
 from walstream.status.model import Status
 from walstream.status.postgres import Kept
 from walstream.status.report import Told
+from walstream.status.sql import (
+    Kept as KeptPolls,
+)
 from walstream.status.status import status_of
 
 

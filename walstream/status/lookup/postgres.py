@@ -6,7 +6,9 @@ from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
-from walstream.postgres.health import Health
+from walstream.postgres.slot_health import (
+    Health,
+)
 from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.detached.record import notes_of
 from walstream.sources.postgres.incremental import progress

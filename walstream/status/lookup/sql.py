@@ -6,7 +6,9 @@ from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 from walstream.sources.sql.progress import PREFIX, progress_of
 from walstream.state.store import LmdbPositions
-from walstream.status.kept import Kept
+from walstream.status.sql import (
+    Kept,
+)
 
 
 def kept_of(source: SqlSource, folder: Path) -> Kept:

@@ -29,9 +29,13 @@ from walstream.status.positions.model import (
     StateFacts,
     TopicFacts,
 )
-from walstream.status.positions.remark import remarks
 from walstream.status.positions.sql import standing
-from walstream.status.positions.verdict import Seen, finding, verdict
+from walstream.status.positions.verdict import (
+    Seen,
+    finding,
+    remarks,
+    verdict,
+)
 from walstream.status.running import Streaming, streaming
 
 _ANSWER_S: Final = 5.0

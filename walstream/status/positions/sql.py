@@ -6,9 +6,8 @@ from pathlib import Path
 from walstream.config import Config, SqlSource
 from walstream.errors import PermissionLacking
 from walstream.finding import Finding, note
-from walstream.sources.sql.inspection import Sight, TableSight, see
+from walstream.sources.sql.inspection import Sight, TableSight
 from walstream.state.lock import holder
-from walstream.status.kept import Kept
 from walstream.status.lookup.sql import kept_of
 from walstream.status.positions.model import (
     Outcome,
@@ -17,14 +16,16 @@ from walstream.status.positions.model import (
     Verdict,
 )
 from walstream.status.positions.verdict import refusal
-from walstream.status.sql import TableStatus, beyond_table
+from walstream.status.sql import Kept, TableStatus, beyond_table
 
 
 def standing(config: Config, name: str, source: SqlSource) -> PolledStanding:
     """Look at what is stored, and then, since rows come meanwhile, at the tables."""
     folder = Path(config.state) / name
     kept = kept_of(source, folder)
-    sight = see(source)
+    from walstream.sources.sql.inspector import visit  # noqa: PLC0415 - SQLAlchemy
+
+    sight = visit(source)
     tables = [
         _table(table, source, kept, sight.tables.get(table, TableSight()))
         for table in source.tables

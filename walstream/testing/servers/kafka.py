@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from walstream.spark.java_home import find_java
+from walstream.spark.java import (
+    find_java,
+)
 from walstream.testing.servers.jars import kafka_class_path
 from walstream.testing.servers.port import HOST, free_port
 from walstream.testing.servers.process import Child

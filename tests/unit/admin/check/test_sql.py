@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.sqlite import SOURCE, configured, execute, file_of, source_of
-from walstream.admin.check import sql
 from walstream.admin.check.sql import inspect, topics
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.finding import Finding, Severity
 from walstream.sources.routers import Routers
+from walstream.sources.sql import inspector
 from walstream.sources.sql.inspection import Sight, TableSight
-from walstream.status.kept import Kept
+from walstream.status.sql import Kept
 
 TABLES = """
 CREATE TABLE t (id INTEGER PRIMARY KEY);
@@ -30,7 +30,7 @@ def found(
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, folder: Path, sight: Sight) -> list[Finding]:
-    monkeypatch.setattr(sql, "see", lambda _source: sight)
+    monkeypatch.setattr(inspector, "visit", lambda _source: sight)
     return found(folder, {"t": {}, "u": {}})
 
 

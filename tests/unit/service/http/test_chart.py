@@ -1,7 +1,7 @@
 """A chart needs no script, and says in words what it shows."""
 
 from walstream.service.http.chart import render
-from walstream.telemetry.words import rate
+from walstream.service.http.figures import rate
 
 
 def test_what_was_not_known_is_a_gap() -> None:

@@ -1,9 +1,11 @@
 """What a record says of itself."""
 
 import pytest
+import structlog
 
 from walstream.errors import WalstreamError
-from walstream.sources.kafka.envelope import READERS, Named, source_in, timestamp
+from walstream.kafka.topic_reader import Record
+from walstream.sources.kafka.envelope import READERS, Named, say, source_in, timestamp
 
 DAY_MS = 86_400_000
 NOW = 1_800_000_000_000
@@ -60,3 +62,25 @@ def test_a_time_passes_on_unless_kafka_would_delete_or_refuse_the_record() -> No
     assert timestamp(NOW + 1000, NOW, DAY_MS) == NOW + 1000
     assert timestamp(NOW + DAY_MS, NOW, DAY_MS) == NOW
     assert timestamp(None, NOW, DAY_MS) == 0
+
+
+def record(value: bytes | None) -> Record:
+    return Record("up", 2, 7, b"secret", value, (), None)
+
+
+def test_a_record_is_named_and_no_value() -> None:
+    with structlog.testing.capture_logs() as said:
+        say("far", record(b"secret"), Named(("s", "t"), (1 << 32) + 255, 3))
+    (line,) = said
+    assert line["event"] == "record"
+    assert (line["table"], line["lsn"], line["seq_id"]) == ("s.t", "1/FF", 3)
+    assert (line["topic"], line["partition"], line["offset"]) == ("up", 2, 7)
+    assert "secret" not in str(said)
+
+
+def test_a_tombstone_has_no_position() -> None:
+    with structlog.testing.capture_logs() as said:
+        say("far", record(None), Named(("", "t")))
+    (line,) = said
+    assert (line["event"], line["table"]) == ("tombstone", "t")
+    assert not {"lsn", "seq_id"} & line.keys()

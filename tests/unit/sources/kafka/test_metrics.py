@@ -6,7 +6,12 @@ from typing import Any
 import structlog
 
 from walstream.errors import Transient
-from walstream.sources.kafka.metrics import Figures
+from walstream.kafka.topic_limits import DEFAULT_LIMIT
+from walstream.sources.kafka.lease import Leash
+from walstream.sources.kafka.metrics import (
+    Figures,
+    Lasting,
+)
 
 
 def test_figures_go_on_from_what_was_kept() -> None:
@@ -72,3 +77,19 @@ def test_records_are_counted_by_table_and_only_those_of_this_process() -> None:
     assert ops == {"public.t": 2, "u": 1, "": 1}
     assert counted["poisoned"] == 1
     assert counted["sinks"]["a"]["dropped"] == {"public.t": 1}
+
+
+def test_limits_grow_both_ways() -> None:
+    lasting = Lasting(Leash(10_000))
+    lasting.see(DEFAULT_LIMIT + 1)
+    lasting.see(10)
+    lasting.see(20)
+    assert lasting.limits == (10, DEFAULT_LIMIT + 1)
+
+
+def test_what_was_dropped_before_counts() -> None:
+    lasting = Lasting(Leash(10_000), 5)
+    assert lasting.drop("a")
+    assert not lasting.drop("a")
+    assert lasting.drop("b")
+    assert lasting.dropped == 8

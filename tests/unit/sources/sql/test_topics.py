@@ -8,7 +8,7 @@ import pytest
 from tests.sqlite import SOURCE, configured
 from walstream.errors import ConfigError
 from walstream.sources.routers import Routers
-from walstream.sources.sql.topics import topics_of
+from walstream.sources.sql.topics import place, topics_of
 
 
 def routers(folder: Path, **sink: Any) -> Routers:
@@ -29,3 +29,11 @@ def test_a_table_that_no_sink_takes_is_refused_with_what_takes_it(
     with pytest.raises(ConfigError, match=r"sources.legacy.tables.t: no sink") as error:
         topics_of(found, SOURCE, "t")
     assert "fallback_topic" in error.value.hint
+
+
+def test_a_schema_is_what_stands_before_the_last_dot() -> None:
+    assert place("legacy", "shop.orders") == ("shop", "orders")
+
+
+def test_without_one_the_source_stands_for_it() -> None:
+    assert place("legacy", "orders") == ("legacy", "orders")

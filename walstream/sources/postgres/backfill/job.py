@@ -21,7 +21,9 @@ from walstream.op import Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.postgres.backfill.chunk import Chunk, Void
-from walstream.sources.postgres.backfill.order import SnapshotOrder
+from walstream.sources.postgres.backfill.task_factory import (
+    SnapshotOrder,
+)
 from walstream.spark.driver.client import Driver
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed

@@ -27,7 +27,6 @@ from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import fencing
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
-from walstream.sources.postgres.backfill.order import SnapshotOrder
 from walstream.sources.postgres.backfill.plan import plan
 from walstream.sources.postgres.backfill.publication_filter import (
     NoSuchTable,
@@ -38,7 +37,11 @@ from walstream.sources.postgres.backfill.reader import Database, under_snapshot
 from walstream.sources.postgres.backfill.record import Elsewhere, Record
 from walstream.sources.postgres.backfill.status import asking_again
 from walstream.sources.postgres.backfill.stored_record import Book
-from walstream.sources.postgres.backfill.task_factory import Snapshot, wanted
+from walstream.sources.postgres.backfill.task_factory import (
+    Snapshot,
+    SnapshotOrder,
+    wanted,
+)
 from walstream.sources.stream_metrics import Gauge
 from walstream.spark import session as spark
 from walstream.spark.leash import await_orphans

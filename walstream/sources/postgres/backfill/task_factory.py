@@ -19,6 +19,7 @@ from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, translate
 from walstream.sources.handlers import handler_specs
+from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.publication_filter import Wanted
 from walstream.sources.postgres.backfill.reader import Database
 from walstream.sources.postgres.backfill.task import ChunkTask
@@ -138,3 +139,18 @@ def _dry(routers: Routers, name: str, origin: str, sink: RoutedSink) -> Target:
         handlers=handler_specs(sink),
         dry=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOrder:
+    """One snapshot's chunks, and what their tasks are made of."""
+
+    source: str
+    snapshot: Snapshot
+    topics: Mapping[str, Mapping[str, Topic]]  # as found, by sink
+    chunks: Sequence[Chunk]
+    lock: str
+    at_once: int | None = None
+
+    def task(self, config: Config, leash: Leash | None) -> ChunkTask:
+        return chunk_task(config, self.source, self.snapshot, self.topics, leash)

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, Protocol
 
+from walstream.sources.postgres.incremental.chunk import (
+    Visibility,
+)
 from walstream.sources.postgres.incremental.threads import Submit
-from walstream.sources.postgres.incremental.visibility import Visibility
 
 MOST: Final = 100_000  # then it is asked which of them are seen by now
 MOST_OF_ALL: Final = 1_000_000

@@ -20,8 +20,11 @@ from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
 from walstream.sources.postgres.backfill.publication_filter import Connection, Wanted
 from walstream.sources.postgres.backfill.reader import Database, copied, settle
 from walstream.sources.postgres.backfill.table import Readable, look
-from walstream.sources.postgres.incremental.chunk import Chunk, Key
-from walstream.sources.postgres.incremental.visibility import Visibility
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Key,
+    Visibility,
+)
 
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
 _POSTGRES_EPOCH: Final = 946_684_800

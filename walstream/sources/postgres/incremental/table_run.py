@@ -21,7 +21,11 @@ from walstream.errors import Transient
 from walstream.lsn import Lsn, show
 from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
 from walstream.row import UNCHANGED
-from walstream.sources.postgres.incremental.chunk import Chunk, Key
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Key,
+    Visibility,
+)
 from walstream.sources.postgres.incremental.earlier_transactions import (
     MOST,
     MOST_OF_ALL,
@@ -29,7 +33,6 @@ from walstream.sources.postgres.incremental.earlier_transactions import (
 )
 from walstream.sources.postgres.incremental.progress import Wish
 from walstream.sources.postgres.incremental.threads import Submit
-from walstream.sources.postgres.incremental.visibility import Visibility
 from walstream.sources.postgres.incremental.window import (
     MOST_ENTRIES,
     MOST_SIZE,

@@ -16,8 +16,11 @@ from typing import Final
 
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import UNCHANGED, NotSent, Row, Value
-from walstream.sources.postgres.incremental.chunk import Chunk, Key
-from walstream.sources.postgres.incremental.visibility import Visibility
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Key,
+    Visibility,
+)
 
 MOST_ENTRIES: Final = 100_000
 MOST_SIZE: Final = 32 << 20  # characters held of keys and rows

@@ -4,15 +4,69 @@ How many rows are asked for, and how many fetched at a time, follows from how wi
 before were. Rows that suddenly are a thousand times wider end their page early.
 """
 
+import codecs
 from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, CursorResult, cast, select, types
 from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
 
+from walstream.sources.sql.database import psycopg_text
 from walstream.sources.sql.database.shape import Shape, Type
-from walstream.sources.sql.database.tolerance import is_undecodable, tolerate
 from walstream.sources.sql.database.values import comes_as_text
+
+_ERRORS: Final = "backslashreplace"
+_CODEC: Final = "walstream_utf8"
+# character_not_in_repertoire, untranslatable_character
+_POSTGRES_STATES: Final = frozenset({"22021", "22P05"})
+_SQLITE_WORDS: Final = "Could not decode to UTF-8"
+
+
+def is_undecodable(error: BaseException) -> bool:
+    """Whether a driver met such text."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        error = error.orig
+    state = getattr(error, "sqlstate", None)
+    return (
+        isinstance(error, UnicodeDecodeError)
+        or _SQLITE_WORDS in str(error)
+        or state in _POSTGRES_STATES
+    )
+
+
+def tolerate(connection: Connection) -> bool:
+    """Let the session read such text from now on; False if it did, or cannot."""
+    raw: Any = connection.connection.driver_connection
+    match connection.dialect.driver:
+        case "pysqlite" if raw.text_factory is not text:
+            raw.text_factory = text
+        case "pymysql" if raw.encoding != _CODEC:
+            raw.encoding = _CODEC
+        case "psycopg":
+            return psycopg_text.tolerate(raw)
+        case _:
+            return False
+    return True
+
+
+def text(data: bytes) -> str:
+    """Decode, whatever it is."""
+    return str(data, "utf-8", _ERRORS)
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != _CODEC:
+        return None
+    return codecs.CodecInfo(
+        lambda given, errors="strict": codecs.utf_8_encode(given, errors),
+        lambda data, errors=_ERRORS: codecs.utf_8_decode(data, _ERRORS, True),  # noqa: ARG005, FBT003 - a codec's signature
+        name=_CODEC,
+    )
+
+
+codecs.register(_find)
+
 
 ROWS: Final = "walstream_rows"  # the execution option of what reads rows
 MOST_ROWS: Final = 10_000  # of a page

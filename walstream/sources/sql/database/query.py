@@ -21,7 +21,11 @@ from sqlalchemy import (
 )
 
 from walstream.errors import ConfigError
-from walstream.sources.sql.database.keys import ascending, whole, wholes
+from walstream.sources.sql.database.key import (
+    ascending,
+    whole,
+    wholes,
+)
 from walstream.sources.sql.database.page import Block, Pages
 from walstream.sources.sql.database.shape import Shape
 

@@ -12,8 +12,10 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.sources.postgres.backfill import job as jobs
 from walstream.sources.postgres.backfill.chunk import Chunk, Keys, Pages, Relation, Span
 from walstream.sources.postgres.backfill.job import Job, Progress
-from walstream.sources.postgres.backfill.order import SnapshotOrder
-from walstream.sources.postgres.backfill.task_factory import Snapshot
+from walstream.sources.postgres.backfill.task_factory import (
+    Snapshot,
+    SnapshotOrder,
+)
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
 

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from walstream.sources.postgres.incremental.chunk import (
+    Visibility,
+)
 from walstream.sources.postgres.incremental.earlier_transactions import Past
-from walstream.sources.postgres.incremental.visibility import Visibility
 
 
 class Server:

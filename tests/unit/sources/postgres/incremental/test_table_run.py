@@ -8,10 +8,13 @@ import pytest
 
 from walstream.errors import Transient
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.sources.postgres.incremental.chunk import Chunk, Key
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Key,
+    Visibility,
+)
 from walstream.sources.postgres.incremental.progress import Wish
 from walstream.sources.postgres.incremental.table_run import MOST_ROWS, Limits, Run
-from walstream.sources.postgres.incremental.visibility import Visibility
 
 PLACE = 1000
 

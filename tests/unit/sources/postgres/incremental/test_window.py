@@ -6,8 +6,10 @@ import pytest
 
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, Row
-from walstream.sources.postgres.incremental.chunk import Chunk
-from walstream.sources.postgres.incremental.visibility import Visibility
+from walstream.sources.postgres.incremental.chunk import (
+    Chunk,
+    Visibility,
+)
 from walstream.sources.postgres.incremental.window import Window
 
 TABLE = Table("public", "t", ("id", "n", "big"), key=(0,))

@@ -1,4 +1,7 @@
-"""Asks a database of the tables that are polled, as a poll does first."""
+"""Asks a database of the tables that are polled, as a poll does first.
+
+SQLAlchemy takes long to load: who needs it seldom imports this module in a function.
+"""
 
 from walstream.config import PolledTable, SqlSource
 from walstream.errors import WalstreamError
@@ -16,7 +19,7 @@ def wish_of(name: str, rules: PolledTable) -> Wish:
 
 
 def visit(source: SqlSource) -> Sight:
-    """Look at every table, whatever is wrong with another."""
+    """Look at every table, whatever is wrong with another; raise no database error."""
     database = Database(source.url)
     tables: dict[str, TableSight] = {}
     try:

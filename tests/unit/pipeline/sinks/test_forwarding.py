@@ -5,7 +5,9 @@ from structlog.testing import capture_logs
 from tests.unit.pipeline.sinks.test_handling import TABLE, Target
 from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.sinks.verbose_sink import VerboseSink
+from walstream.pipeline.sinks.forwarding import (
+    VerboseSink,
+)
 
 
 def test_each_op_is_named_and_goes_on() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 CHILD = """
 import os, sys
 from pathlib import Path
-from walstream.cli.loading import become_owner
+from walstream.cli.config_file import become_owner
 become_owner(Path(sys.argv[1]))
 print(os.geteuid(), os.getegid(), os.getgroups(), os.environ["HOME"])
 """
@@ -74,7 +74,7 @@ def loaded(folder: Path, file: str) -> str:
     child = f"""
 import os
 from pathlib import Path
-from walstream.cli.loading import load
+from walstream.cli.config_file import load
 from walstream.errors import ConfigError
 try:
     load({file})

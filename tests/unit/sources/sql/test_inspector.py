@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.sqlite import configured, execute, file_of, source_of
 from walstream.config import SqlSource
 from walstream.errors import ConfigError, Transient
-from walstream.sources.sql.visit import visit, wish_of
+from walstream.sources.sql.inspector import visit, wish_of
 
 TABLES = """
 CREATE TABLE t (id INTEGER PRIMARY KEY);

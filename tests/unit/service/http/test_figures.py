@@ -1,6 +1,6 @@
 """How figures are written."""
 
-from walstream.telemetry.words import duration, listed, plural, rate, size
+from walstream.service.http.figures import duration, listed, plural, rate, size
 
 
 def test_times_sizes_and_rates_are_short() -> None:

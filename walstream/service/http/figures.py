@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from walstream.telemetry.human import SIZE_UNITS
+
 NONE: Final = "-"
 _TIMES: Final = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_SIZES: Final = tuple((size, name) for name, size in SIZE_UNITS.items() if size > 1)
 _WHOLE: Final = 10.0  # from here on no digit follows the point
 
 
