@@ -9,7 +9,11 @@ import pytest
 from tests.cover_own import ROOT
 from tests.reference import anchor
 
-_DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+_DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+_INDEXES = sorted(ROOT.glob("docs/*/README.md"))
+_RECORDS = sorted(ROOT.glob("docs/decisions/[0-9]*.md"))
+_FOLDERS = r"walstream|consumer|tests|bench|docs|packaging"
+_MADE = {"bench/results/small"}  # by a program, kept nowhere
 _CODE = re.compile(r"(?ms)^```.*?^```$|^    .*?$")
 
 
@@ -40,10 +44,39 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not place or place in anchors(found), target
 
 
+def _linked(path: Path) -> set[Path]:
+    names = {target.partition("#")[0] for target in targets(path)}
+    return {(path.parent / name).resolve() for name in names if name}
+
+
 def test_readme_leads_to_every_document() -> None:
-    linked = {target.partition("#")[0] for target in targets(ROOT / "README.md")}
-    documents = {_name(path) for path in ROOT.glob("docs/*.md")}
-    assert documents <= linked
+    documents = {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/README.md")}
+    assert documents <= _linked(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("index", _INDEXES, ids=_name)
+def test_an_index_leads_to_every_page_of_its_folder(index: Path) -> None:
+    assert {*index.parent.glob("*.md")} - {index} <= _linked(index)
+
+
+@pytest.mark.parametrize("path", _DOCUMENTS, ids=_name)
+def test_a_file_that_is_named_is_there(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for name in re.findall(rf"`((?:{_FOLDERS})/[\w./-]+)`", text):
+        assert (ROOT / name).exists() or name in _MADE or "NAME" in name, name
+
+
+@pytest.mark.parametrize("path", _RECORDS, ids=_name)
+def test_a_decision_is_a_numbered_record_and_stands_in_the_index(path: Path) -> None:
+    number = path.name[:4]
+    assert int(number) == _RECORDS.index(path) + 1
+    text = path.read_text("utf-8")
+    head = re.match(rf"# {number}\. (.+)\n\n\d{{4}}-\d\d-\d\d, (.+)\.\n", text)
+    assert head is not None
+    assert re.findall(r"(?m)^## (.+)$", text) == ["Context", "Decision", "Consequence"]
+    index = path.with_name("README.md").read_text("utf-8")
+    row = f"| [{number}]({path.name}) | {head[1]} | {head[2].split()[0]} |"
+    assert index.count(row) == 1
 
 
 def test_each_cell_about_another_program_has_its_source() -> None:

@@ -383,7 +383,7 @@ class Fold:
         """Give the keys of a record's row before and behind it.
 
         Under FULL nobody can know which of two keys over the same columns a row of a
-        backlog had (docs/decisions.md has it): walstream may read such a row under the
+        backlog had (docs/decisions/0059): walstream may read such a row under the
         key of before until it looks again, or under that of now. The row is known by
         its columns then, once: what comes after the next comparison has the right key.
         So it is with a partition root's identity, until walstream has looked at it.

@@ -96,7 +96,8 @@ def test_the_document_holds_every_key_default_and_sentence() -> None:
 def test_what_replaces_an_older_tool_is_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    text = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+    pages = sorted((ROOT / "docs" / "migrating").glob("*.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"(?ms)^```toml\n(.*?)^```$", text)
     assert len(blocks) == 4
     (tmp_path / "topics.json").write_text('{"t": {"name": "x"}}')
