@@ -19,7 +19,7 @@ JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 4 ] && echo 3 || echo 2)
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
 .PHONY: help fmt check test fault lowest bench bench-quick demo dist package deb rpm \
-  lock reference cover-own clean python java
+  lock reference picture cover-own clean python java
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -63,6 +63,8 @@ dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in di
 	$(BIN)/twine check --strict dist/*
 reference: $(READY) ## docs/reference.md, from the code
 	$(BIN)/python -m tests.reference
+picture: $(READY) ## docs/packages.svg, from the imports
+	$(BIN)/python -m tests.picture
 package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
 	$(PACKAGES) deb rpm
 deb: ## the deb packages alone
