@@ -135,7 +135,7 @@ class KafkaSink:
         if (outboxes := self._outboxes) is not None:
             outboxes.wait(_CLOSE_WAIT_S)
             self._outboxes = None  # must end nothing: who reports would find it freed
-            outboxes.close()  # used after that, so ended here (decisions.md, mypyc)
+            outboxes.close()  # used after that, so ended here (docs/decisions/0050)
         self._topics.close()
         self._aims.tell()
 

@@ -105,7 +105,7 @@ class KeyHistory:
 
         The LSN decides while its set's columns are there. Only sets that are later can
         be added, so nothing that was once found is found otherwise in a replay: see
-        docs/decisions.md.
+        docs/decisions/0059.
         """
         found = self._find((lsn, seq_id), oid, columns)
         return () if found is None and (oid, columns) in self._let_go else found
