@@ -150,7 +150,7 @@ def test_the_position_is_behind_what_was_given(kafka: Mocked) -> None:
 
 
 _MEMBER = """
-from tests.unit.kafka.test_upstream import EACH, PARTITIONS, Mocked, TOPIC, Who
+from tests.unit.kafka.test_group_consumer import EACH, PARTITIONS, Mocked, TOPIC, Who
 from walstream.kafka.group_consumer import Upstream
 kafka, calls, records = Mocked(), [], []
 kafka.write(TOPIC, EACH)
