@@ -1,23 +1,20 @@
 """Sources and sinks taken together: who feeds whom, and which topics they can reach.
 
 Two sources in one topic of `op` records would mix two servers' LSNs, which then order
-nothing. Which topics a source can reach is computed from patterns alone, before any
-server is asked, and errs on the side of refusing: every table that a pattern could
-match is taken to exist, and mappings and fallback are taken to be used.
+nothing. `reachable_topics` says which topics those are, and errs on the side of
+refusing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
 from walstream.config import dsn
 from walstream.config.problem import Problem
+from walstream.config.reachable_topics import Feed, feeds, overlap, shared_topic
 from walstream.config.sink import KafkaSink, PackageSink, RoutedSink, Sink
 from walstream.config.source import (
     KafkaSource,
-    PackageSource,
     PostgresSource,
     Source,
     SqlSource,
@@ -33,21 +30,6 @@ _OF_OPS: Final = (
     "strict",
     "verbose",
 )
-
-
-@dataclass(frozen=True)
-class Feed:
-    """One source's stream into one Kafka sink, and the topics it can reach."""
-
-    source: str
-    sink: str
-    writes_ops: bool
-    brokers: frozenset[str]
-    topics: frozenset[str]  # patterns with * and ?
-    asides: frozenset[str]  # of those, what holds no ops
-
-    def shares_cluster(self, other: "Feed") -> bool:
-        return self.sink == other.sink or not self.brokers.isdisjoint(other.brokers)
 
 
 def check_formats(
@@ -180,11 +162,11 @@ def check_topics(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:
     """No topic mixes the ops of two sources, and none is read back by its writer."""
-    feeds = list(_feeds(sources, sinks))
-    for one, other in combinations(feeds, 2):
+    every = list(feeds(sources, sinks))
+    for one, other in combinations(every, 2):
         if one.source == other.source or not (one.writes_ops or other.writes_ops):
             continue
-        if one.shares_cluster(other) and (topic := _shared_topic(one, other)):
+        if one.shares_cluster(other) and (topic := shared_topic(one, other)):
             yield Problem(
                 ("sources", other.source, "sinks"),
                 f'through sinks.{other.sink} it can reach the topic "{topic}", which '
@@ -192,7 +174,7 @@ def check_topics(
                 "order nothing in one topic: write {source} in the sink's topic, or "
                 "give each source a sink with topics of its own",
             )
-    for feed in feeds:
+    for feed in every:
         yield from _check_loop(feed, sources[feed.source])
 
 
@@ -200,14 +182,14 @@ def check_parking(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:
     """Keep what is no op out of topics of ops: their readers would not know it."""
-    feeds = list(_feeds(sources, sinks))
+    every = list(feeds(sources, sinks))
     for name, sink in sinks.items():
         if not isinstance(sink, KafkaSink):
             continue
-        own = [feed for feed in feeds if feed.sink == name]
+        own = [feed for feed in every if feed.sink == name]
         near = {
             topic
-            for feed in feeds
+            for feed in every
             if any(feed.shares_cluster(one) for one in own)
             for topic in feed.topics - feed.asides
         }
@@ -228,41 +210,6 @@ def _asides(sink: KafkaSink, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]
         yield "txinfo", topic
 
 
-def topics_of(
-    sink: str, sources: Mapping[str, Source], sinks: Mapping[str, Sink]
-) -> list[str]:
-    """List the topics that a sink can reach, as names and patterns."""
-    feeds = _feeds(sources, sinks)
-    return sorted({topic for one in feeds if one.sink == sink for topic in one.topics})
-
-
-def overlap(one: str, other: str) -> bool:
-    """Tell whether some text matches both patterns."""
-    if _is_wild(one) or _is_wild(other):
-        return _overlap(one, other)
-    return one == other
-
-
-@lru_cache(maxsize=4096)
-def _overlap(one: str, other: str) -> bool:
-    """Go row by row: row[j] tells whether one text may match one[:i] and other[:j]."""
-    row = [True]
-    for right in other:
-        row.append(row[-1] and right == "*")
-    for left in one:
-        above, row = row, [row[0] and left == "*"]
-        for j, right in enumerate(other):
-            if "*" in {left, right}:  # it takes nothing, or one character more
-                row.append(above[j + 1] or row[j])
-            else:
-                row.append(above[j] and (left == right or "?" in {left, right}))
-    return row[-1]
-
-
-def _is_wild(pattern: str) -> bool:
-    return "*" in pattern or "?" in pattern
-
-
 def _servers(
     source: PostgresSource, environment: Mapping[str, str]
 ) -> set[tuple[str, str]]:
@@ -274,78 +221,6 @@ def _servers(
         ("this machine" if dsn.is_local(host) else host.lower(), port)
         for host, port in servers
     }
-
-
-def _feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[Feed]:
-    for name, source in sources.items():
-        for sink_name in source.sinks:
-            sink = sinks.get(sink_name)
-            if isinstance(sink, KafkaSink):
-                yield Feed(
-                    source=name,
-                    sink=sink_name,
-                    writes_ops=sink.format == "op",
-                    brokers=brokers(sink.producer),
-                    topics=frozenset(_topics(name, source, sink)),
-                    asides=frozenset({sink.txinfo_topic(name)}),
-                )
-
-
-def _topics(name: str, source: Source, sink: KafkaSink) -> Iterator[str]:
-    for pattern in _tables(name, source):
-        for table, mapped in sink.topics.items():
-            if overlap(pattern, table if "." in table else f"*.{table}"):
-                yield mapped.name
-        if sink.topic:
-            yield from _fill(sink.topic.replace("{source}", name), pattern)
-    if sink.fallback_topic:
-        yield sink.fallback_topic
-    if topic := sink.txinfo_topic(name):
-        yield topic
-
-
-def _tables(name: str, source: Source) -> list[str]:
-    match source:
-        case PostgresSource(tables=[]):
-            return ["*"]  # whatever the publication holds
-        case PostgresSource(tables=patterns):
-            return patterns
-        case SqlSource(tables=tables):
-            # where no schema is written, the source's name stands for it
-            return [table if "." in table else f"{name}.{table}" for table in tables]
-        case KafkaSource() | PackageSource():
-            return ["*"]  # whatever the records are of
-
-
-def _fill(template: str, pattern: str) -> Iterator[str]:
-    """Name the topics of matching tables; names hold dots, so each split counts."""
-    template = template.replace("{schema}.{table}", "{both}")
-    schema, dot, table = pattern.partition(".")
-    splits = {("*", "*")} if _is_wild(schema) else set()
-    while dot:
-        splits.add((schema, table))
-        if _is_wild(table):
-            splits.add((f"{schema}.*", "*"))
-        following, dot, table = table.partition(".")
-        schema = f"{schema}.{following}"
-    for schema, table in splits or {("*", "*")}:
-        yield (
-            template.replace("{both}", pattern)
-            .replace("{schema}", schema)
-            .replace("{table}", table)
-        )
-
-
-def _shared_topic(one: Feed, other: Feed) -> str:
-    """Find a topic, or a pattern of topics, that both can reach."""
-    for topic in sorted(one.topics & other.topics):
-        return topic
-    for here, there in ((one, other), (other, one)):
-        for pattern in sorted(filter(_is_wild, here.topics)):
-            for topic in sorted(there.topics):
-                if overlap(pattern, topic):
-                    return topic
-    return ""
 
 
 def _check_loop(feed: Feed, source: Source) -> Iterator[Problem]:

@@ -1,12 +1,8 @@
 """Sources and sinks taken together."""
 
-import re
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from walstream.config import Sink, Source
@@ -18,8 +14,6 @@ from walstream.config.topology import (
     check_row_sink,
     check_slots,
     check_topics,
-    overlap,
-    topics_of,
 )
 
 SOURCES: TypeAdapter[dict[str, Source]] = TypeAdapter(dict[str, Source])
@@ -237,49 +231,6 @@ def routed(written: dict[str, Any]) -> RoutedSink:
     sink = SINKS.validate_python({"k": written})["k"]
     assert isinstance(sink, RoutedSink)
     return sink
-
-
-GLOBS = st.text(st.sampled_from("ab*?"), max_size=7)
-TEXTS = st.text(st.sampled_from("ab"), max_size=7)
-
-
-@given(GLOBS, TEXTS)
-def test_a_pattern_overlaps_the_texts_that_it_matches(glob: str, text: str) -> None:
-    assert overlap(glob, text) == overlap(text, glob) == fnmatchcase(text, glob)
-
-
-@given(GLOBS, GLOBS)
-def test_patterns_overlap_where_a_text_matches_both(one: str, other: str) -> None:
-    if not overlap(one, other):
-        both = re.compile(f"(?={_regex(one)})(?={_regex(other)})")
-        assert not any(both.match(text) for text in _short_texts())
-    assert overlap(one, other) == overlap(other, one)
-
-
-def _regex(glob: str) -> str:
-    return glob.replace("?", ".").replace("*", ".*") + "$"
-
-
-def _short_texts() -> list[str]:
-    texts = [""]
-    for text in texts:
-        if len(text) < 6:
-            texts += [text + "a", text + "b"]
-    return texts
-
-
-def test_topics_of_a_sink_are_those_of_all_its_sources() -> None:
-    sources = {
-        "one": postgres("sales.*"),
-        "two": postgres("hr.a", sinks=["k", "other"]),
-    }
-    sinks = {
-        "k": kafka(fallback_topic="rest", topics={"a": {"name": "mapped"}}),
-        "other": kafka(topic="{source}.{table}"),
-    }
-    given = SOURCES.validate_python(sources), SINKS.validate_python(sinks)
-    assert topics_of("k", *given) == ["hr.a", "mapped", "rest", "sales.*"]
-    assert topics_of("other", *given) == ["two.a"]
 
 
 def test_what_is_parked_has_a_topic_of_its_own() -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.config import Config, KafkaSink, tls
+from walstream.config.reachable_topics import topics_of
 from walstream.config.tls import Confined
-from walstream.config.topology import topics_of
 from walstream.errors import ConfigError
 from walstream.kafka.producer_config import client_properties
 
