@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.postgres.continuity import OPERATIONS, Sighting, compare
+from walstream.postgres.continuity import compare
+from walstream.postgres.publication_sighting import OPERATIONS, Sighting
 
 TABLES = (1, 2, 3)  # the third is partitioned, into 30
 LEAF = 30

@@ -14,7 +14,7 @@ from walstream.errors import PermissionLacking, Repair
 from walstream.postgres import quoting
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
-from walstream.postgres.continuity import Place
+from walstream.postgres.publication_sighting import Place
 from walstream.records.router import matches
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"

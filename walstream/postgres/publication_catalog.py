@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.postgres.connection import Connection
-from walstream.postgres.continuity import (
+from walstream.postgres.publication import Publication
+from walstream.postgres.publication_sighting import (
     IN_SCHEMA,
     NAMED,
     PART,
@@ -20,7 +21,6 @@ from walstream.postgres.continuity import (
     Sighting,
     files_of,
 )
-from walstream.postgres.publication import Publication
 
 _UNLOGGED: Final = "u"
 # ALTER SEQUENCE gives the row of pg_sequence another xmin; SET LOGGED does not

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from walstream.postgres.continuity import Sighting
+from walstream.postgres.publication_sighting import Sighting
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ import structlog
 from walstream.errors import RESET, PublicationLost, Repair, Transient
 from walstream.postgres import catalog, publication
 from walstream.postgres.connection import Connection, publication_lost
-from walstream.postgres.continuity import Sighting, compare
+from walstream.postgres.continuity import compare
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
 from walstream.postgres.publication_memory import Altered, Memory
+from walstream.postgres.publication_sighting import Sighting
 from walstream.postgres.warning_once import Teller
 from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
