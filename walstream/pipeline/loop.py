@@ -31,6 +31,12 @@ from walstream.pipeline.pgoutput import (
     decode,
 )
 from walstream.pipeline.pgoutput import large_value as large_frames
+from walstream.pipeline.pgoutput.frame import (
+    HEADER_SIZE,
+    WAL_DATA,
+    is_row,
+    keepalive,
+)
 from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
 from walstream.pipeline.ports import Beside, Companion, Membership, Sink, Source
 from walstream.pipeline.shutdown import Stop, Waker
@@ -38,12 +44,6 @@ from walstream.records import large_op
 from walstream.telemetry.meter import Meter
 
 _FRAMES_PER_TURN: Final = 500
-_WAL_DATA: Final = ord("w")
-_HEADER_SIZE: Final = 25  # 'w', start, end, clock
-_INSERT: Final = ord("I")
-_UPDATE: Final = ord("U")
-_DELETE: Final = ord("D")
-_KEEPALIVE: Final = Struct("!xQQB").unpack  # wal_end, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
 _ROOM_S: Final = 0.01  # between two looks for room
 
@@ -220,12 +220,12 @@ class Pipeline:
         frames = self._frames
         while self._done < len(frames):
             frame = frames[self._done]
-            if frame[0] == _WAL_DATA and _is_row(frame[_HEADER_SIZE]):
+            if frame[0] == WAL_DATA and is_row(frame[HEADER_SIZE]):
                 self._done += 1
                 if len(frame) == HEAD_SIZE:
                     op = self._large_row(frame)
                 else:
-                    row = cast("RowMessage", decode(frame[_HEADER_SIZE:]))
+                    row = cast("RowMessage", decode(frame[HEADER_SIZE:]))
                     op = self._assembler.row(row, _U64(frame, 1)[0])
                 if not self._send(op):
                     return True
@@ -247,10 +247,10 @@ class Pipeline:
 
     def _process(self, frame: bytes) -> bool:
         """Take one CopyData frame that is no row; False: not now, again the same."""
-        if frame[0] != _WAL_DATA:
+        if frame[0] != WAL_DATA:
             self._keepalive(frame)
             return True
-        message = decode(frame[_HEADER_SIZE:])
+        message = decode(frame[HEADER_SIZE:])
         match message:
             case Begin():
                 if message.final_lsn >= self._until:
@@ -294,7 +294,7 @@ class Pipeline:
         self._transaction = None
 
     def _keepalive(self, frame: bytes) -> None:
-        wal_end, _, reply = _KEEPALIVE(frame)
+        wal_end, _, reply = keepalive(frame)
         if self._transaction is None:
             self._lanes.keepalive(wal_end)
             self.reached = wal_end >= self._until
@@ -340,10 +340,6 @@ class Pipeline:
     def _advance(self) -> None:
         """Store how far all is delivered, confirm what is stored."""
         self._keeping.advance(self._lanes.advance(), self._last_commit)
-
-
-def _is_row(tag: int) -> bool:
-    return tag == _INSERT or tag == _UPDATE or tag == _DELETE  # noqa: PLR1714 - no set
 
 
 def _outside(what: str) -> WalstreamError:

@@ -18,14 +18,13 @@ from psycopg import sql
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
 from walstream.pipeline.pgoutput import Begin, decode
+from walstream.pipeline.pgoutput.frame import HEADER_SIZE, WAL_DATA
 from walstream.postgres.connection import Connection, connect, translate
 from walstream.postgres.server import Server
 from walstream.postgres.stream import SlotSource, start_command
 
 _FRAMES: Final = 500
-_WAL_DATA: Final = ord("w")
 _BEGIN: Final = ord("B")
-_HEADER_SIZE: Final = 25  # 'w', start, end, clock
 _U64: Final = Struct("!Q").unpack_from
 _WAIT_MS: Final = 500
 _TOO_MANY: Final = "53400"
@@ -73,15 +72,15 @@ class SlotCopy:
 
 
 def _begin(frame: bytes) -> Begin | None:
-    if frame[0] != _WAL_DATA or frame[_HEADER_SIZE] != _BEGIN:
+    if frame[0] != WAL_DATA or frame[HEADER_SIZE] != _BEGIN:
         return None
-    message = decode(frame[_HEADER_SIZE:])
+    message = decode(frame[HEADER_SIZE:])
     return message if isinstance(message, Begin) else None
 
 
 def _wal_end(frame: bytes) -> Lsn:
     """Tell up to where a keepalive says that all was sent; 0 of other frames."""
-    return 0 if frame[0] == _WAL_DATA else _U64(frame, 1)[0]
+    return 0 if frame[0] == WAL_DATA else _U64(frame, 1)[0]
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import Final, Self, cast
 from walstream.errors import DecodeError
 from walstream.formats.placeholder import StandIn
 from walstream.pipeline.pgoutput.decode import decode
+from walstream.pipeline.pgoutput.frame import HEADER_SIZE
 from walstream.pipeline.pgoutput.messages import Delete, Insert, RowMessage, Update
 from walstream.row import Value
 
 LARGE_FRAME: Final = 1 << 20
-HEADER_SIZE: Final = 25  # of CopyData's WAL: 'w', start, end, clock
 HEAD_SIZE: Final = HEADER_SIZE + 1  # and the tag: fewer bytes than any row has
 _LARGE_VALUE: Final = 4096  # a row has 1,600 columns at most
 _U16: Final = Struct("!H").unpack_from
