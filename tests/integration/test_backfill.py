@@ -22,7 +22,8 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
 from walstream.postgres.slot_health import Alarm
-from walstream.sources.postgres.backfill.run import Backfill, Site, Surroundings, hold
+from walstream.sources.postgres.backfill.run import Backfill, hold
+from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.stream_metrics import Gauge
 from walstream.testing import MemoryPositions
 

@@ -30,6 +30,7 @@ WITHOUT = {
     "walstream/sources/postgres/detached_runner.py": _SERVERS,
     "walstream/admin/backfill_offline.py": _SERVERS,
     "walstream/sources/postgres/backfill/run.py": _SERVERS,
+    "walstream/sources/postgres/backfill/site.py": "records",
     "walstream/admin/check/backfill.py": _SERVERS,
     "walstream/sources/postgres/backfill/prerequisites.py": _SERVERS,
     "walstream/sources/postgres/backfill/fencing.py": _SERVERS,

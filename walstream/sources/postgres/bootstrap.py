@@ -25,7 +25,8 @@ from walstream.postgres.snapshot_holder import Holder
 from walstream.postgres.start_table import Decision, Step, decide
 from walstream.sources.postgres.backfill import prerequisites as obstacles
 from walstream.sources.postgres.backfill.publication_filter import published
-from walstream.sources.postgres.backfill.run import Backfill, Site
+from walstream.sources.postgres.backfill.run import Backfill
+from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import PUBLICATIONS, stored_of
 from walstream.spark import prerequisites
 from walstream.state.store import LmdbPositions

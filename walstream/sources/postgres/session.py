@@ -30,7 +30,8 @@ from walstream.postgres.start_table import Step
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill.reader import Database
-from walstream.sources.postgres.backfill.run import Backfill, Site, Surroundings, hold
+from walstream.sources.postgres.backfill.run import Backfill, hold
+from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.bootstrap import Beginning, Begun, tell_of_waiting
 from walstream.sources.postgres.commit_times import DOCUMENTS, CommitTimes
 from walstream.sources.postgres.detached.membership import Members

@@ -7,19 +7,15 @@ in Kafka between the stream up to that point and the stream from there on.
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
-from walstream.config import Config, LogSink, PostgresSource
+from walstream.config import LogSink
 from walstream.errors import Repair, Transient
-from walstream.kafka.topic import Topic
 from walstream.lsn import show
 from walstream.op import Table
-from walstream.pipeline.ports import Positions
-from walstream.pipeline.shutdown import Stop
 from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import connect, session, translate
@@ -35,6 +31,7 @@ from walstream.sources.postgres.backfill.publication_filter import (
 )
 from walstream.sources.postgres.backfill.reader import Database, under_snapshot
 from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.backfill.status import asking_again
 from walstream.sources.postgres.backfill.stored_record import Book
 from walstream.sources.postgres.backfill.task_factory import (
@@ -42,50 +39,12 @@ from walstream.sources.postgres.backfill.task_factory import (
     SnapshotOrder,
     wanted,
 )
-from walstream.sources.stream_metrics import Gauge
-from walstream.spark import session as spark
 from walstream.spark.leash import await_orphans
 from walstream.spark.outcome import ChunkDone, ChunkFailed
 from walstream.telemetry.fields import ERROR, HINT, LSN, REPAIR, SINK, SLOT, TABLE
 
 _LOOK_EVERY_S: Final = 5.0
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Whose backfill it is, and what it stands on."""
-
-    config: Config
-    name: str  # of the source
-    source: PostgresSource
-    positions: Positions
-    gauge: Gauge
-    stop: Stop
-    driver: str  # the address of who runs Spark
-    asked: bool = False  # an operator asks for what is left, whatever is configured
-
-    @property
-    def elsewhere(self) -> bool:
-        """Tell whether tasks run on other machines, or may."""
-        return spark.slots(self.config.spark.master) is None
-
-    @property
-    def lock(self) -> Path:
-        """The file that every task of this machine holds, shared."""
-        return Path(self.config.state) / self.name / "spark.lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a stream's start found."""
-
-    facts: Mapping[str, TableFacts]
-    publications: Sequence[str]
-    topics: Mapping[str, Mapping[str, Topic]]  # by sink
-    header: bytes  # of each first record
-    empty: Callable[[Table, int, int], None]
-    """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
 
 
 class Backfill:

@@ -1,0 +1,50 @@
+"""What a source's backfill stands on: its configuration, and what a start found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walstream.config import Config, PostgresSource
+from walstream.kafka.topic import Topic
+from walstream.op import Table
+from walstream.pipeline.ports import Positions
+from walstream.pipeline.shutdown import Stop
+from walstream.postgres.catalog import TableFacts
+from walstream.sources.stream_metrics import Gauge
+from walstream.spark import session as spark
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Whose backfill it is, and what it stands on."""
+
+    config: Config
+    name: str  # of the source
+    source: PostgresSource
+    positions: Positions
+    gauge: Gauge
+    stop: Stop
+    driver: str  # the address of who runs Spark
+    asked: bool = False  # an operator asks for what is left, whatever is configured
+
+    @property
+    def elsewhere(self) -> bool:
+        """Return True if tasks run on other machines, or may."""
+        return spark.slots(self.config.spark.master) is None
+
+    @property
+    def lock(self) -> Path:
+        """The file that every task of this machine holds, shared."""
+        return Path(self.config.state) / self.name / "spark.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream's start found."""
+
+    facts: Mapping[str, TableFacts]
+    publications: Sequence[str]
+    topics: Mapping[str, Mapping[str, Topic]]  # by sink
+    header: bytes  # of each first record
+    empty: Callable[[Table, int, int], None]
+    """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
