@@ -24,10 +24,10 @@ from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic_config import remarks_of
+from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools, grouped, listed
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.kafka.topic_record import Document
-from walstream.kafka.topics import Creation
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit

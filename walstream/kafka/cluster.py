@@ -4,7 +4,6 @@ Only asks, and changes nothing. What the answers mean is `checks`' business. A c
 that did not answer once is not asked again.
 """
 
-import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
@@ -20,13 +19,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
+from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import Look
 from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
-from walstream.kafka.errors import creation_error, failure, unfit
-from walstream.kafka.oauth_token import prepared
+from walstream.kafka.errors import creation_error, failure
 from walstream.kafka.request_limit import of_broker
-from walstream.kafka.topics import Creation, in_parts
+from walstream.kafka.topic_creation import Creation
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -191,13 +190,7 @@ class Cluster:
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            try:
-                hearing: Any = {**self._properties, "error_cb": self._hear}
-                self._admin = AdminClient(
-                    prepared(hearing), logger=logging.getLogger("librdkafka")
-                )
-            except KafkaException as error:
-                raise unfit(error, "producer properties", self._properties) from error
+            self._admin = admin_client(self._properties, self._hear)
         return self._admin
 
     def _hear(self, error: KafkaError) -> None:

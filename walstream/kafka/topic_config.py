@@ -7,9 +7,9 @@ from walstream.errors import NO_REPAIR, Repair, Transient
 from walstream.finding import Severity
 from walstream.kafka.cluster import FoundTopic
 from walstream.kafka.request_limit import ASSUMED, SETTING
+from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
-from walstream.kafka.topics import Creation
 
 _SMALL_BYTES: Final = 1 << 20
 _DAY_S: Final = 86400

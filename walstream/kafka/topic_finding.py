@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from walstream.errors import NO_REPAIR, Repair, WalstreamError
 from walstream.finding import Finding, Severity
-from walstream.kafka.topics import Creation
+from walstream.kafka.topic_creation import Creation
 
 _NAMED: Final = 3
 _TOPIC: Final = "{topic}"

@@ -1,6 +1,5 @@
 """What topics are that are read: their partitions, and which topic it is."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,11 +8,11 @@ from confluent_kafka.admin import AdminClient
 
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, PermissionLacking, Transient
+from walstream.kafka.admin_client import admin_client
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import Look
 from walstream.kafka.connection_errors import Hearing
-from walstream.kafka.errors import failure, unfit
-from walstream.kafka.oauth_token import prepared
+from walstream.kafka.errors import failure
 from walstream.kafka.producer_config import client_properties
 from walstream.pipeline.outage import Outage
 
@@ -55,13 +54,9 @@ class Describer:
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            hearing: Any = {**self._given, "error_cb": self._hear}
-            try:
-                self._admin = AdminClient(
-                    prepared(hearing), logger=logging.getLogger("librdkafka")
-                )
-            except KafkaException as error:
-                raise unfit(error, "consumer properties", self._given) from error
+            self._admin = admin_client(
+                self._given, self._hear, whose="consumer properties"
+            )
         return self._admin
 
     def look(

@@ -3,46 +3,40 @@
 Asks brokers in a thread of its own: the streaming loop never waits for an answer.
 """
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient
 
 from walstream.config.tls import Confined
 from walstream.errors import Transient, WalstreamError
+from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import Look
 from walstream.kafka.connection_errors import Hearing
 from walstream.kafka.errors import (
-    creation_error,
     failure,
     topic_lost,
     topics_missing,
-    unfit,
 )
-from walstream.kafka.oauth_token import prepared
 from walstream.kafka.topic import Topic
+from walstream.kafka.topic_creation import (
+    CREATED_TIMEOUT_S,
+    Creation,
+    create_topics,
+)
 from walstream.kafka.topic_limits import DEFAULT_LIMIT, Limits
 from walstream.pipeline.outage import Outage
 from walstream.telemetry.fields import ERROR, HINT, TOPIC
 
-T = TypeVar("T")
-
 _TIMEOUT_S: Final = 10.0
 _ASK_S: Final = 3.0
-_CREATED_TIMEOUT_S: Final = 30.0
 _AGAIN_S: Final = 3.0  # until a broker has heard what others know already
-_CREATED_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
 _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
 _AGAIN: Final = "walstream tries again by itself; walstream check says more"
 _WAITING: Final = "waiting for Kafka"
@@ -52,25 +46,6 @@ _GROWN: Final = (
 )
 
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Creation:
-    """How to create a missing topic; `allowed` is False: it must be there."""
-
-    allowed: bool
-    partitions: int = 0  # 0: the broker's default
-    replication: int = 0
-    config: Mapping[str, str] = field(default_factory=dict)
-
-    def topic(self, name: str) -> NewTopic:
-        """Ask for a topic of this name."""
-        return NewTopic(
-            name,
-            num_partitions=self.partitions or -1,
-            replication_factor=self.replication or -1,
-            config=dict(self.config),
-        )
 
 
 class Topics:
@@ -194,7 +169,7 @@ class Topics:
         missing = sorted(names - found.keys())
         if missing:
             self._create(missing)
-            deadline = time.monotonic() + _CREATED_TIMEOUT_S
+            deadline = time.monotonic() + CREATED_TIMEOUT_S
             while names - found.keys():
                 if time.monotonic() > deadline:
                     raise Transient(f"topics {missing} were created but do not appear")
@@ -211,32 +186,16 @@ class Topics:
             _log.info("Kafka answers")
 
     def _create(self, names: list[str]) -> None:
-        creation = self._creation
-        if not creation.allowed:
+        if not self._creation.allowed:
             for name in filter(self._met, names):
                 raise topic_lost(name, "was deleted")
             raise topics_missing(names)
-        new = [creation.topic(name) for name in names]
-        for part in in_parts(new, _CREATED_AT_ONCE):
-            asked = self._connected().create_topics(
-                part, request_timeout=_CREATED_TIMEOUT_S
-            )
-            for name, done in asked.items():
-                _await_creation(name, done)
+        create_topics(self._connected(), self._creation, names)
 
     def _connected(self) -> AdminClient:
         if self._admin is None:
-            self._admin = self._open(self._hear)
+            self._admin = admin_client(self._client, self._hear)
         return self._admin
-
-    def _open(self, hear: Callable[[KafkaError], None]) -> AdminClient:
-        hearing: Any = {**self._client, "error_cb": hear}
-        try:
-            return AdminClient(
-                prepared(hearing), logger=logging.getLogger("librdkafka")
-            )
-        except KafkaException as error:
-            raise unfit(error, "producer properties", self._client) from error
 
     def _hear(self, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own
@@ -287,7 +246,7 @@ class Topics:
 
     def _ask(self) -> None:
         # a client that is logged in would not notice that others are refused now
-        admin = self._open(lambda _: None)
+        admin = admin_client(self._client, lambda _: None)
         try:
             admin.describe_cluster(request_timeout=_ASK_S).result(_ASK_S + 1)
         except (KafkaException, TimeoutError) as error:
@@ -355,20 +314,3 @@ class Topics:
     def close(self) -> None:
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-def in_parts(items: list[T], most: int) -> Iterator[list[T]]:
-    """Cut into lists of so many: what one request asks for."""
-    return (items[start : start + most] for start in range(0, len(items), most))
-
-
-def _await_creation(name: str, done: "Future[None]") -> None:
-    try:
-        done.result(_CREATED_TIMEOUT_S + 1)
-    except TimeoutError as error:
-        raise Transient(f"creating topic {name!r}: Kafka does not answer") from error
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise creation_error(name, error) from error
-    else:
-        _log.info("topic created", **{TOPIC: name})

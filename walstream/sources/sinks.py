@@ -17,7 +17,8 @@ from walstream.kafka import topic_record
 from walstream.kafka.producer_config import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
-from walstream.kafka.topics import Creation, Topics
+from walstream.kafka.topic_creation import Creation
+from walstream.kafka.topics import Topics
 from walstream.kafka.txinfo_sink import InformingSink, Informs
 from walstream.pipeline.ports import NamedSink, Positions
 from walstream.pipeline.sinks import plugin

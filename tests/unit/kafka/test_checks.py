@@ -11,7 +11,7 @@ from walstream.finding import Finding, Severity
 from walstream.kafka import topic_record
 from walstream.kafka.checks import WantedSink, inspect
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
-from walstream.kafka.topics import Creation
+from walstream.kafka.topic_creation import Creation
 
 TOPIC = FoundTopic("t", "id", 2, 3, {"WRITE"}, {**DEFAULTS, "min.insync.replicas": "2"})
 ONE_BROKER = Brokers(1, 1, 1)

@@ -5,8 +5,8 @@ import pytest
 from walstream.finding import Severity
 from walstream.kafka.cluster import FoundTopic
 from walstream.kafka.topic_config import remarks_of
+from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools
-from walstream.kafka.topics import Creation
 
 DAY = 86400.0
 DEFAULTS = {

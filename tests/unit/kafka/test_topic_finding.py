@@ -2,8 +2,8 @@
 
 from walstream.errors import ConfigError, Repair
 from walstream.finding import Severity
+from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools, grouped
-from walstream.kafka.topics import Creation
 
 PLAIN = Tools.of({}, "h:1,h:2")
 SMALL = Remark("size", Severity.WARNING, "is small", "why", PLAIN.set(a_b="5"))

@@ -17,7 +17,8 @@ from walstream.config.tls import Confined
 from walstream.errors import TopicLost, TopicMissing
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.metadata import read_frame
-from walstream.kafka.topics import Creation, Topics
+from walstream.kafka.topic_creation import Creation
+from walstream.kafka.topics import Topics
 from walstream.testing.servers.port import free_port
 
 

@@ -1,0 +1,63 @@
+"""How a missing topic is created."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
+    AdminClient,
+    NewTopic,
+)
+
+from walstream.errors import Transient
+from walstream.kafka.admin_client import in_parts
+from walstream.kafka.errors import creation_error
+from walstream.telemetry.fields import TOPIC
+
+CREATED_TIMEOUT_S: Final = 30.0
+_AT_ONCE: Final = 100  # a controller takes 10,000 partitions in one request
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """How to create a missing topic; `allowed` is False: it must be there."""
+
+    allowed: bool
+    partitions: int = 0  # 0: the broker's default
+    replication: int = 0
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def topic(self, name: str) -> NewTopic:
+        """Return the request for a topic of this name."""
+        return NewTopic(
+            name,
+            num_partitions=self.partitions or -1,
+            replication_factor=self.replication or -1,
+            config=dict(self.config),
+        )
+
+
+def create_topics(admin: AdminClient, creation: Creation, names: list[str]) -> None:
+    """Create those that are not there; raise why one cannot be."""
+    new = [creation.topic(name) for name in names]
+    for part in in_parts(new, _AT_ONCE):
+        asked = admin.create_topics(part, request_timeout=CREATED_TIMEOUT_S)
+        for name, done in asked.items():
+            _await_creation(name, done)
+
+
+def _await_creation(name: str, done: "Future[None]") -> None:
+    try:
+        done.result(CREATED_TIMEOUT_S + 1)
+    except TimeoutError as error:
+        raise Transient(f"creating topic {name!r}: Kafka does not answer") from error
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise creation_error(name, error) from error
+    else:
+        _log.info("topic created", **{TOPIC: name})
