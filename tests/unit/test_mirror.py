@@ -41,6 +41,8 @@ WITHOUT = {
     "walstream/admin/check/kafka.py": _SERVERS,
     "walstream/sources/kafka/relay_sink.py": _SERVERS,
     "walstream/sources/kafka/relay.py": _SERVERS,
+    "walstream/sources/kafka/record_relay.py": _SERVERS,
+    "walstream/sources/kafka/target_topics.py": _SERVERS,
     "walstream/sources/kafka/poison.py": _SERVERS,
     "walstream/status/lookup/kafka.py": _SERVERS,
     "walstream/sources/kafka/runner.py": _SERVERS,

@@ -1,42 +1,33 @@
 """One sink of a chained source: records as they came, into the partition they were in.
 
-A target topic has as many partitions as the topic that its records come from: it is
-created so, and refused otherwise. Everything else of sending is the outbox's.
+Which topics those are is `target_topics`' business; sending is the outbox's.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
 from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.config.tls import confined
 from walstream.errors import (
     NO_REPAIR,
-    ConfigError,
     RecordRefused,
     Restart,
-    TopicLost,
     WalstreamError,
 )
-from walstream.kafka import topic_record
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.ordered_producer import Headers, Outbox
 from walstream.kafka.probe import Asking
 from walstream.kafka.producer_config import (
-    client_properties,
     fits_queue,
     hurries,
     producer_properties,
 )
 from walstream.kafka.topic import Topic
-from walstream.kafka.topic_finding import Tools
-from walstream.kafka.topic_metadata import NO_IDENTITY
 from walstream.kafka.topic_reader import Record
-from walstream.kafka.topics import Topics
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import Positions
 from walstream.records.oversize import widen
@@ -53,17 +44,11 @@ from walstream.sources.kafka.metrics import (
     Lasting,
 )
 from walstream.sources.kafka.offset_ledger import Portion
-from walstream.sources.sinks import creation
+from walstream.sources.kafka.target_topics import ANY, TargetTopics
 from walstream.telemetry.fields import SINK, TABLE, TOPIC
 from walstream.telemetry.meter import SinkMeter, TableMeter
 
 _RECORD_OVERHEAD: Final = 200  # of a batch and a record around key and value, at most
-_GROWN: Final = (
-    "topic has other partitions now: records stay in theirs, and the next start stops"
-    " unless the topic that they come from has as many"
-)
-_REFRESH_S: Final = 60.0
-_ANY: Final = 0  # partitions of a topic that takes records of several topics
 _log = structlog.get_logger()
 
 
@@ -91,15 +76,12 @@ class Outlet:
         self.name = name
         self._config = config
         self._router = router
-        self._positions = positions
         self.verbose = config.verbose
         self._lasting = lasting
-        self._read: frozenset[str] = frozenset()  # ids of topics
-        self._topics: dict[int, Topics] = {}  # by the partitions that they have
+        self._topics = TargetTopics(name, config, positions)
         self._aims: dict[tuple[Table, int], Aim] = {}
         self._outbox: Outbox | None = None
         self._built_for = (0, 0)  # limits that the outbox was built for
-        self._next_refresh = time.monotonic() + _REFRESH_S
         self._clock = TurnClock()
         self._leash = lasting.leash
         self._window = Window(lasting.leash.give_up_s)
@@ -114,7 +96,7 @@ class Outlet:
         Raises what stops this producer for good: nothing is sent after that.
         """
         if self._outbox is None:
-            if not self._of(_ANY).have(()):
+            if not self._topics.located:
                 return False  # a producer would go wherever brokers say they are
             self._built_for = self._lasting.limits
             given = self._config.producer
@@ -145,15 +127,14 @@ class Outlet:
     @property
     def waiting(self) -> bool:
         """Tell whether it waits for Kafka."""
-        away = any(topics.away for topics in self._topics.values())
-        return self._outbox is None or self._outbox.unreachable or away
+        outbox = self._outbox
+        return outbox is None or outbox.unreachable or self._topics.away
 
     @property
     def outage(self) -> Outage | None:
         """Why Kafka does not answer, as far as it is known."""
         asked = [] if self._outbox is None else [self._outbox.outage]
-        asked += [topics.outage for topics in list(self._topics.values())]
-        return next(filter(None, asked), None)
+        return next(filter(None, [*asked, *self._topics.outages]), None)
 
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""
@@ -189,11 +170,9 @@ class Outlet:
         return found
 
     def _find(self, name: str, partitions: int) -> Topic | None:
-        topics = self._of(partitions)
-        if not topics.have([name]):
+        topic = self._topics.find(name, partitions)
+        if topic is None:
             return None
-        topic = topics.known[name]
-        self._check_loop(topic)
         self._lasting.see(topic.limit)
         smallest, largest = self._lasting.limits
         if smallest < self._built_for[0] or not fits_queue(
@@ -203,20 +182,8 @@ class Outlet:
         return topic
 
     def keep_from(self, identities: Iterable[str]) -> None:
-        """Hear the ids of the topics that are read: none may be written to."""
-        self._read = frozenset(identities) - {NO_IDENTITY, ""}
-        for topics in self._topics.values():
-            for topic in list(topics.known.values()):
-                self._check_loop(topic)
-
-    def _check_loop(self, topic: Topic) -> None:
-        if topic.identity in self._read:
-            raise ConfigError(
-                f"topic {topic.name!r} of sinks.{self.name} is one that the source"
-                " reads: what it sends would come back for ever",
-                hint="name another topic, with `topic` or in"
-                f" [sinks.{self.name}.topics], or another cluster; then: walstream run",
-            )
+        """Take the ids of the topics that are read: none may be written to."""
+        self._topics.keep_from(identities)
 
     def put(self, aim: Aim, record: Record, source: str, portion: Portion) -> None:
         """Send a record as it is; `source` is what its partition's records come from.
@@ -236,7 +203,7 @@ class Outlet:
 
     def find_aside(self, name: str) -> Topic | None:
         """Find a topic of any size, for records that are no op; None: ask again."""
-        return self._find(name, _ANY)
+        return self._find(name, ANY)
 
     def put_aside(
         self, topic: Topic, record: Record, headers: Sequence[Header], portion: Portion
@@ -281,14 +248,10 @@ class Outlet:
                 hint=f"{widen(topic.name, topic.advice)}; then: walstream run",
                 repair=NO_REPAIR
                 if topic.advice
-                else self._tools()
-                .set("walstream run", max_message_bytes=size)
-                .of_topic(topic.name),
+                else self._topics.tools.set(
+                    "walstream run", max_message_bytes=size
+                ).of_topic(topic.name),
             )
-
-    def _tools(self) -> Tools:
-        producer = self._config.producer
-        return Tools.of(producer, str(producer.get("bootstrap.servers", "")))
 
     def _say_redated(self, topic: str) -> None:
         if topic not in self._redated:
@@ -308,87 +271,25 @@ class Outlet:
 
     def ask(self) -> Future[None]:
         """Ask whether the brokers answer."""
-        return self._of(_ANY).ask()
+        return self._topics.ask()
 
     def look_at_topics(self) -> None:
         """See once a minute whether the topics are still what they were."""
         if self._outbox is not None:
             self._asking.look(self._outbox)
-        if time.monotonic() < self._next_refresh or self._outbox is None:
-            return
-        self._next_refresh = time.monotonic() + _REFRESH_S
-        for topics in self._topics.values():
-            topics.refresh().add_done_callback(self._refreshed)
+            self._topics.look(self._fail)
 
-    def _refreshed(self, done: Future[Any]) -> None:
-        """Hear it, in the thread that looked."""
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, WalstreamError) and not error.retryable and self._outbox:
-            self._outbox.fail(error)
-
-    def _of(self, partitions: int) -> Topics:
-        """Give what finds, or creates, topics of so many partitions."""
-        if partitions not in self._topics:
-            made = creation(self._config)
-            if partitions != _ANY:
-                made = replace(made, partitions=partitions)
-            self._topics[partitions] = Topics(
-                client_properties(self._config.producer),
-                made,
-                accept=self._accept(partitions),
-                # aside goes what has no order
-                grown="" if partitions == _ANY else _GROWN,
-                met=self._met,
-                confined=confined(self.name, self._config),
-            )
-        return self._topics[partitions]
-
-    def _met(self, topic: str) -> bool:
-        name = topic_record.document_name(self.name, topic)
-        return self._positions.read(name) is not None
-
-    def _accept(self, partitions: int) -> Callable[[Topic], None]:
-        """Compare each topic with what it has to be, before its first record."""
-
-        def accept(topic: Topic) -> None:
-            if partitions not in {_ANY, topic.partitions}:
-                raise self._other_count(topic, partitions)
-            name = topic_record.document_name(self.name, topic.name)
-            found = topic_record.document(topic.partitions, topic.identity)
-            before = self._positions.read(name)
-            if before == found:
-                return
-            if topic_record.created_again(found, before or found):
-                _log.warning(
-                    f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
-                )
-            self._positions.write({name: found})
-
-        return accept
-
-    def _other_count(self, topic: Topic, partitions: int) -> TopicLost:
-        """Make the error of a topic in which records would change their partition."""
-        has = f"topic {topic.name!r} has {topic.partitions} partitions, and the topic"
-        what = f"{has} that its records come from has {partitions}"
-        if topic.partitions > partitions:
-            return TopicLost(
-                f"{what}: order, and barriers, would lose their meaning",
-                hint=f"name another topic for them in [sinks.{self.name}.topics], or"
-                f" delete {topic.name!r}: walstream then creates it anew",
-            )
-        return TopicLost(
-            f"{what}: order, and barriers, would lose their meaning",
-            hint=f"give {topic.name!r} as many partitions, then: walstream run",
-            repair=self._tools().grow(partitions).of_topic(topic.name),
-        )
+    def _fail(self, error: WalstreamError) -> None:
+        """End with what became of a topic; in the thread that looked."""
+        if (outbox := self._outbox) is not None:
+            outbox.fail(error)
 
     def close(self, wait_s: float) -> None:
         """Let what is in flight arrive, so long; then give it up."""
         if self._outbox is not None:
             self._outbox.close(wait_s)
             self._outbox = None
-        for topics in self._topics.values():
-            topics.close()
+        self._topics.close()
 
     def give_up(self) -> None:
         """Send no more of what was put, at once."""
