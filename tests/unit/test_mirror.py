@@ -107,6 +107,7 @@ WITHOUT = {
     "walstream/admin/rewind.py": _SERVERS,
     "walstream/cli/launch.py": "starts processes: tests/fault",
     "walstream/sources/postgres/session.py": _SERVERS,
+    "walstream/sources/postgres/session_stream.py": _SERVERS,
     "walstream/admin/check/sinks.py": _SERVERS,
     "walstream/records/encoding.py": "tests/unit/pipeline/sinks/test_dry_run.py",
     "walstream/admin/slots.py": _SERVERS,

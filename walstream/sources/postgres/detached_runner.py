@@ -43,7 +43,7 @@ from walstream.sources.postgres.detached.record import (
     note_of,
 )
 from walstream.sources.postgres.stored_state import PUBLICATIONS, given_of, stored_of
-from walstream.sources.postgres.stream import Course, Flow
+from walstream.sources.postgres.stream import Flow, StreamSpec
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
@@ -277,21 +277,21 @@ class AwaySink:
         sinks: Sequence[Sink],
     ) -> bool:
         position = self._position()
-        course = Course(
-            self._folder.name,
-            self._source,
-            server,
-            position,
-            slot_start,
-            0,
-            capture,
-            BorrowedKeys(self._state),
-            sinks,
-            given_of(self._positions),
-            self._positions.write,
-            self._accepts,
+        spec = StreamSpec(
+            name=self._folder.name,
+            source=self._source,
+            server=server,
+            position=position,
+            slot_start=slot_start,
+            retain=0,
+            capture=capture,
+            keys=BorrowedKeys(self._state),
+            sinks=sinks,
+            given=given_of(self._positions),
+            keep=self._positions.write,
+            accepts=self._accepts,
         )
-        flow = Flow(course, _Plainly(self._positions), self._gauge, self._stop)
+        flow = Flow(spec, _Plainly(self._positions), self._gauge, self._stop)
         self._accepts = False  # of this timeline, not of the next
         self._pipeline = pipeline = flow.pipeline
 

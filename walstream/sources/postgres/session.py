@@ -1,12 +1,12 @@
-"""One stream of a PostgreSQL source: from the start table to a running pipeline.
+"""One session of a PostgreSQL source: from the start table to its stream.
 
-Composes what the adapters offer. A session ends by a stop, or by an error; after one
-that passes, the worker begins the next from the position in LMDB.
+Composes what the adapters offer. Here stands what comes before the stream, which is
+`session_stream`'s. A session ends by a stop, or by an error; after one that passes, the
+worker begins the next from the position in LMDB.
 """
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -15,52 +15,34 @@ import structlog
 from walstream.config import Config, PostgresSource
 from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Restart, Transient
-from walstream.lsn import NEVER, Lsn, show
+from walstream.lsn import NEVER, Lsn
 from walstream.op import Table, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
-from walstream.pipeline.ports import NamedSink, Position
+from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.connection import Connection, connect, session, translate
+from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.start_table import Step
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres import stored_state
-from walstream.sources.postgres.backfill.reader import Database
 from walstream.sources.postgres.backfill.run import Backfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.bootstrap import Beginning, Begun, tell_of_waiting
-from walstream.sources.postgres.commit_times import DOCUMENTS, CommitTimes
 from walstream.sources.postgres.detached.membership import Members
 from walstream.sources.postgres.detached.slot_copy import Home
-from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 from walstream.sources.postgres.incremental.progress import Progress
-from walstream.sources.postgres.incremental.queue import Backfill as BesideBackfill
-from walstream.sources.postgres.incremental.threads import Threads
 from walstream.sources.postgres.publications import capture_of
-from walstream.sources.postgres.stream import Course, Flow
+from walstream.sources.postgres.session_stream import SessionStream, Stage
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
-from walstream.telemetry.fields import LSN, SLOT
 
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """What one session found, and opened."""
-
-    server: Server
-    facts: Mapping[str, TableFacts]
-    captured: Mapping[str, TableFacts]  # and what is left to backfill
-    sinks: list[NamedSink]
-    keys: KeyBook
-    slot_start: Lsn
 
 
 class Session:
@@ -88,7 +70,6 @@ class Session:
         self._stop = stop
         self._gauge = gauge
         self._only = options.end_backfilled
-        self._accepts = options.accept_timeline
         self._site = Site(
             config,
             name,
@@ -99,7 +80,6 @@ class Session:
             driver=options.driver,
             asked=self._only,
         )
-        self._progress = progress
         self._capture = capture_of(name, source, positions, progress)
         self._backfill = Backfill(self._site)
         self._beginning = Beginning(
@@ -108,9 +88,19 @@ class Session:
         given = config, name, positions, options, seen_topics
         self._sinks = SinkSet(*given, stopping=self._stopping, meter=gauge.meter)
         self.members: Members | None = None
-        self.pipeline: Pipeline | None = None
-        self._times: CommitTimes | None = None
+        self._stream = SessionStream(
+            self._site,
+            positions,
+            self._capture,
+            progress,
+            accepts=options.accept_timeline,
+        )
         self.ended = False  # there is nothing left to do, now or later
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """The last stream's; None: none began."""
+        return self._stream.pipeline
 
     def run(self) -> bool:
         """Stream until stop; False: its deadline cut the drain short."""
@@ -139,7 +129,7 @@ class Session:
             oldest = min(begun.slot_start, away)
             unsent = stored_state.take_unsent(self._positions, server.flush_lsn)
             keys.learn(captured, end, oldest, unsent)
-            stage = _Stage(server, facts, known, sinks, keys, begun.slot_start)
+            stage = Stage(server, facts, known, sinks, keys, begun.slot_start)
             self._fence(stage)
             if self._backfill.pending and not self._away:
                 if not self._fill(begun, stage):
@@ -148,10 +138,10 @@ class Session:
                 begun.holder.close()
             if self._only:
                 return self._end()
-            return self._stream(stage)
+            return self._stream.run(stage, self.members, self._backfill)
 
     def _stopping(self) -> bool:
-        return self._stop.requested or bool(self.pipeline and self.pipeline.reached)
+        return self._stop.requested or self._stream.reached
 
     def _end(self) -> bool:
         self._backfill.check_complete()
@@ -225,7 +215,7 @@ class Session:
             sinks = self._open(server, captured, stack)
             known = self._backfill.known(captured, facts)
             keys = KeyBook(self._positions, self._sinks.partition_key)
-            stage = _Stage(server, facts, known, sinks, keys, slot_start=0)
+            stage = Stage(server, facts, known, sinks, keys, slot_start=0)
             self._wait_for(sinks)
             self._fence(stage)
             holder = hold(self._site, tell=tell_of_waiting)
@@ -236,7 +226,7 @@ class Session:
         """Wait for Kafka before anything is created in PostgreSQL, or read there."""
         self._await(lambda: all_ready(sinks))
 
-    def _fence(self, stage: _Stage) -> None:
+    def _fence(self, stage: Stage) -> None:
         """See that tasks of an earlier start, which ran elsewhere, send no more."""
         if self._backfill.unfenced:
             self._wait_for(stage.sinks)
@@ -247,7 +237,7 @@ class Session:
             if self._stop.event.wait(_LOOK_EVERY_S):
                 raise Transient("stopped while waiting for Kafka")
 
-    def _fill(self, begun: Begun, stage: _Stage) -> bool:
+    def _fill(self, begun: Begun, stage: Stage) -> bool:
         """Bring a backfill to its end; False: a stop came first.
 
         Under another snapshot than the new slot's own, the stream goes up to it first.
@@ -257,7 +247,7 @@ class Session:
             self._wait_for(stage.sinks)
             if self._came_late(stage):
                 raise Restart("tables came into the publication while it began")
-            if begun.holder is None and not self._stream_up_to(holder.point, stage):
+            if begun.holder is None and not self._stream.run_up_to(holder.point, stage):
                 return False
             around = Surroundings(
                 facts=stage.captured,
@@ -271,23 +261,13 @@ class Session:
             self._sinks.written(stage.sinks, places)
             return whole
 
-    def _came_late(self, stage: _Stage) -> bool:
+    def _came_late(self, stage: Stage) -> bool:
         """Tell whether a table is to be read of which this session does not know."""
         strange = self._backfill.strange(stage.captured)
         if not strange:
             return False
         with session(self._source.dsn) as connection:
             return not strange.isdisjoint(catalog.tables(connection))
-
-    def _stream_up_to(self, point: Lsn, stage: _Stage) -> bool:
-        """Stream what committed below; False: a stop came first."""
-        drained = self._stream(stage, until=point)
-        if self.pipeline is None or not (drained and self.pipeline.reached):
-            return False
-        position = self._stored()
-        if position.resume < point and self._times is not None:
-            self._times.store(replace(position, resume=point), {})
-        return True
 
     def _empty(
         self, sinks: list[NamedSink], table: Table, lsn: Lsn, chunk: int
@@ -298,57 +278,3 @@ class Session:
         for sink in sinks:
             sink.send(op, transaction)
         self._await(lambda: all_ready(sinks) and not transaction.undelivered)
-
-    def _stored(self) -> Position:
-        position = self._positions.position()
-        if position is None:
-            raise ConfigError(f"source {self._name!r} has no position: a defect")
-        return position
-
-    def _stream(self, stage: _Stage, until: Lsn = NEVER) -> bool:
-        position = self._stored()
-        self._times = CommitTimes(
-            {name: self._positions.read(name) for name in DOCUMENTS},
-            self._positions.store,
-            resume=position.resume,
-            retain=self._source.retain,
-            slot_start=stage.slot_start,
-        )
-        course = Course(
-            self._name,
-            self._source,
-            stage.server,
-            position,
-            stage.slot_start,
-            self._source.retain,
-            self._capture,
-            stage.keys,
-            stage.sinks,
-            stored_state.given_of(self._positions),
-            self._positions.write,
-            self._accepts,
-            self._source.heartbeat,
-        )
-        flow = Flow(course, self._times, self._gauge, self._stop)
-        self.pipeline = flow.pipeline
-        threads = Threads(self._stop.waker.wake)
-        said = {SLOT: position.slot, LSN: show(position.resume)}
-        if until == NEVER:
-            self.pipeline.let_in(partial(self._beside, threads, flow.source.ask))
-            if self.members is not None:
-                self.pipeline.share(self.members, self._source.detach_after)
-            _log.info("streaming", **said)
-        else:
-            _log.info("catching up with a new snapshot", **said, until=show(until))
-        with closing(threads):
-            return flow.run(until)
-
-    def _beside(self, threads: Threads, ask: Callable[[], None]) -> BesideBackfill:
-        """Make what reads tables beside the stream, now that all sinks are in it."""
-        if self._backfill.pending:
-            raise Restart("all sinks are back: the backfill that waits begins")
-        reader = KeysetReader(
-            Database(self._source.dsn, connect, translate),
-            lambda: sorted(self._capture.remembered),
-        )
-        return BesideBackfill(reader, self._progress, threads, ask)

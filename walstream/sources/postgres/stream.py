@@ -25,8 +25,8 @@ from walstream.sources.stream_metrics import Gauge
 _CLOSE_WAIT_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSpec:
     """From where to where, and what is known on the way."""
 
     name: str  # of the source
@@ -58,49 +58,49 @@ class Flow:
     """A stream that was asked for; `run` once."""
 
     def __init__(
-        self, course: Course, keeper: Keeper, gauge: Gauge, stop: Stop
+        self, spec: StreamSpec, keeper: Keeper, gauge: Gauge, stop: Stop
     ) -> None:
         """`keeper` stores the positions."""
         self._gauge = gauge
         self._stop = stop
         self._keeper = keeper
-        self._keep = course.keep
+        self._keep = spec.keep
         wake = stop.waker.wake
-        timelines = [course.position.timeline]
-        given = course.given
+        timelines = [spec.position.timeline]
+        given = spec.given
         self.source = open_stream(
-            course.source.dsn,
-            course.server,
-            course.position,
-            source=course.name,
-            publications=sorted(course.capture.remembered),
-            given=given.believed() if given and course.accepts else given,
+            spec.source.dsn,
+            spec.server,
+            spec.position,
+            source=spec.name,
+            publications=sorted(spec.capture.remembered),
+            given=given.believed() if given and spec.accepts else given,
             report=timelines.append,
         )
         self._reach = Reach(given, timelines[-1])
-        position = replace(course.position, timeline=timelines[-1])
+        position = replace(spec.position, timeline=timelines[-1])
         self._writer = PositionWriter(
             self._store, wake, keeper.note, self._reach.admits
         )
-        dsn, beat_s = course.source.dsn, course.heartbeat
+        dsn, beat_s = spec.source.dsn, spec.heartbeat
         self._companion = SessionCompanion(
             Watched(
                 dsn,
                 position.slot,
-                course.capture,
-                read_toast=course.source.toast_on_key_change == "read",
+                spec.capture,
+                read_toast=spec.source.toast_on_key_change == "read",
                 tell=gauge.see,
                 heartbeat=Heartbeat(dsn, beat_s, gauge.beat) if beat_s else None,
             ),
-            course.keys,
+            spec.keys,
             wake,
         )
         self.pipeline = Pipeline(
             self.source,
-            course.sinks,
+            spec.sinks,
             self._companion,
             self._writer,
-            Confirming(position, course.retain, slot_start=course.slot_start),
+            Confirming(position, spec.retain, slot_start=spec.slot_start),
         )
         self.pipeline.measure(gauge.meter)
 

@@ -1,0 +1,146 @@
+"""The streams of one session: from the stored position to a stop, or to a snapshot."""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+
+from walstream.errors import ConfigError, Restart
+from walstream.lsn import Lsn, show
+from walstream.pipeline.loop import Pipeline
+from walstream.pipeline.ports import NamedSink, Position
+from walstream.postgres.capture import Capture
+from walstream.postgres.catalog import TableFacts
+from walstream.postgres.connection import connect, translate
+from walstream.postgres.server import Server
+from walstream.postgres.table_keys import KeyBook
+from walstream.sources.postgres import stored_state
+from walstream.sources.postgres.backfill.reader import Database
+from walstream.sources.postgres.backfill.run import Backfill
+from walstream.sources.postgres.backfill.site import Site
+from walstream.sources.postgres.commit_times import DOCUMENTS, CommitTimes
+from walstream.sources.postgres.detached.membership import Members
+from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
+from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.queue import Backfill as BesideBackfill
+from walstream.sources.postgres.incremental.threads import Threads
+from walstream.sources.postgres.stream import Flow, StreamSpec
+from walstream.state.store import LmdbPositions
+from walstream.telemetry.fields import LSN, SLOT
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a session found, and opened, before its stream."""
+
+    server: Server
+    facts: Mapping[str, TableFacts]
+    captured: Mapping[str, TableFacts]  # and what is left to backfill
+    sinks: list[NamedSink]
+    keys: KeyBook
+    slot_start: Lsn
+
+
+class SessionStream:
+    """One stream after the other, of one session."""
+
+    def __init__(
+        self,
+        site: Site,
+        positions: LmdbPositions,
+        capture: Capture,
+        progress: Progress,
+        *,
+        accepts: bool,
+    ) -> None:
+        """Take from an operator, who `accepts`, that no other commits were given."""
+        self._site = site
+        self._positions = positions
+        self._capture = capture
+        self._progress = progress
+        self._accepts = accepts
+        self._times: CommitTimes | None = None
+        self.pipeline: Pipeline | None = None  # the last one
+
+    @property
+    def reached(self) -> bool:
+        """Return True if the pipeline came to where it was to end."""
+        return self.pipeline is not None and self.pipeline.reached
+
+    def run(self, stage: Stage, members: Members | None, backfill: Backfill) -> bool:
+        """Stream until a stop; False: its deadline cut the drain short."""
+        flow = self._flow(stage)
+        pipeline, waker = flow.pipeline, self._site.stop.waker
+        threads = Threads(waker.wake)
+        beside = partial(self._incremental, threads, flow.source.ask, backfill)
+        pipeline.let_in(beside)
+        if members is not None:
+            pipeline.share(members, self._site.source.detach_after)
+        _log.info("streaming", **self._from())
+        with closing(threads):
+            return flow.run()
+
+    def run_up_to(self, point: Lsn, stage: Stage) -> bool:
+        """Stream what committed below; False: a stop came first."""
+        flow = self._flow(stage)
+        _log.info("catching up with a new snapshot", **self._from(), until=show(point))
+        if not (flow.run(point) and self.reached):
+            return False
+        position = self._stored()
+        if position.resume < point and self._times is not None:
+            self._times.store(replace(position, resume=point), {})
+        return True
+
+    def _flow(self, stage: Stage) -> Flow:
+        site, position = self._site, self._stored()
+        self._times = CommitTimes(
+            {name: self._positions.read(name) for name in DOCUMENTS},
+            self._positions.store,
+            resume=position.resume,
+            retain=site.source.retain,
+            slot_start=stage.slot_start,
+        )
+        spec = StreamSpec(
+            name=site.name,
+            source=site.source,
+            server=stage.server,
+            position=position,
+            slot_start=stage.slot_start,
+            retain=site.source.retain,
+            capture=self._capture,
+            keys=stage.keys,
+            sinks=stage.sinks,
+            given=stored_state.given_of(self._positions),
+            keep=self._positions.write,
+            accepts=self._accepts,
+            heartbeat=site.source.heartbeat,
+        )
+        flow = Flow(spec, self._times, site.gauge, site.stop)
+        self.pipeline = flow.pipeline
+        return flow
+
+    def _stored(self) -> Position:
+        position = self._positions.position()
+        if position is None:
+            raise ConfigError(f"source {self._site.name!r} has no position: a defect")
+        return position
+
+    def _from(self) -> dict[str, str]:
+        position = self._stored()
+        return {SLOT: position.slot, LSN: show(position.resume)}
+
+    def _incremental(
+        self, threads: Threads, ask: Callable[[], None], backfill: Backfill
+    ) -> BesideBackfill:
+        """Return what reads tables beside the stream, now that all sinks are in it."""
+        if backfill.pending:
+            raise Restart("all sinks are back: the backfill that waits begins")
+        reader = KeysetReader(
+            Database(self._site.source.dsn, connect, translate),
+            lambda: sorted(self._capture.remembered),
+        )
+        return BesideBackfill(reader, self._progress, threads, ask)
