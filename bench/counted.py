@@ -8,8 +8,7 @@ import statistics
 import time
 
 from walstream.formats.context import Context, Origin
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import Column, Insert, Relation
 from walstream.pipeline.ports import Position
@@ -69,19 +68,19 @@ def drained(size: int) -> float:
         context=context,
     )
     router = Router("app", Rules({}, "{schema}.{table}", ""))
-    writer = PositionWriter(MemoryPositions().store, stop.waker.wake)
     with MemorySource(frames, on_exhausted=stop.request) as source:
-        pipeline = Pipeline(
+        checkpointer = Checkpointer(
+            StartPoint(Position(1000, 1, 1, "d", "s")),
+            MemoryPositions(),
             source,
-            [DrySink(rules, router, says=False)],
-            MemoryCompanion(),
-            writer,
-            Confirming(Position(1000, 1, 1, "d", "s")),
+            stop.waker.wake,
         )
+        sinks = [DrySink(rules, router, says=False)]
+        pipeline = Pipeline(source, sinks, MemoryCompanion(), checkpointer)
         began = time.thread_time()
         pipeline.run(stop)
         elapsed = time.thread_time() - began
-    writer.close()
+    checkpointer.close()
     return _ROWS / elapsed
 
 

@@ -123,8 +123,7 @@ def _waker() -> "Waker":
 
 def _streamed(frames: list[bytes], start: int) -> list[object]:
     """Stream, and give the bytes of every record; or the error."""
-    from walstream.pipeline.checkpoint import Confirming  # noqa: PLC0415
-    from walstream.pipeline.checkpoint_writer import PositionWriter  # noqa: PLC0415
+    from walstream.pipeline.checkpoint import Checkpointer, StartPoint  # noqa: PLC0415
     from walstream.pipeline.loop import Pipeline  # noqa: PLC0415
     from walstream.pipeline.ports import Position  # noqa: PLC0415
     from walstream.pipeline.row_key import KeyHistory, KeySet  # noqa: PLC0415
@@ -142,17 +141,18 @@ def _streamed(frames: list[bytes], start: int) -> list[object]:
     sink = MemorySink(partitions=3)
     waker = _waker()
     stop = Stop(waker, 10.0)
-    writer = PositionWriter(positions.store, waker.wake)
     companion = MemoryCompanion({"s.f": KeyHistory([KeySet(0, ("id",))])})
     said = ""
     with MemorySource(frames, on_exhausted=stop.request) as source:
-        pipeline = Pipeline(source, [sink], companion, writer, Confirming(position))
+        begins = StartPoint(position)
+        checkpointer = Checkpointer(begins, positions, source, waker.wake)
+        pipeline = Pipeline(source, [sink], companion, checkpointer)
         try:
             pipeline.run(stop)
         except Exception as error:  # noqa: BLE001 - both have to fail alike
             said = f"{type(error).__name__}: {error}"
         finally:
-            writer.close()
+            checkpointer.close()
     return [[repr(record) for record in sink.sent], pipeline.ops_read, said]
 
 

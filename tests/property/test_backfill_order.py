@@ -19,8 +19,7 @@ from walstream.errors import Transient
 from walstream.formats.op import decode
 from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table, snapshot_truncate
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import (
@@ -170,14 +169,14 @@ class Life:
         source = MemorySource(
             frames, ending=Transient("crash"), on_exhausted=lambda: None
         )
-        writer = PositionWriter(self.positions.store, stop.waker.wake)
-        pipeline = Pipeline(
-            source, [self.sink], Asking(self.server), writer, Confirming(position)
+        checkpointer = Checkpointer(
+            StartPoint(position), self.positions, source, stop.waker.wake
         )
+        pipeline = Pipeline(source, [self.sink], Asking(self.server), checkpointer)
         try:
             pipeline.run(stop, min(until, self.server.end))
         finally:
-            writer.close()
+            checkpointer.close()
             source.close()
         if until != NEVER:
             stored = self.positions.position()

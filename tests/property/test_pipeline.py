@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import Stream, streams
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint
 from walstream.pipeline.ledger import Ledger
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import (
@@ -92,21 +91,21 @@ def run(stream: Stream, outside: Conditions, resume: int | None = None) -> Outco
         limit=outside.limit,
         on_ready=deliver_some,
     )
-    writer = PositionWriter(positions.store, WAKER.wake)
     with MemorySource(
         stream.frames(resume), batches=outside.batches, on_exhausted=stop.request
     ) as source:
-        confirming = Confirming(position)
+        start = StartPoint(position)
+        checkpointer = Checkpointer(start, positions, source, WAKER.wake)
         companion = MemoryCompanion(
             {"s.f": KeyHistory([KeySet(0, ("id",))])},
             patience=outside.patience,
             wake=WAKER.wake,
         )
-        pipeline = Pipeline(source, [sink], companion, writer, confirming)
+        pipeline = Pipeline(source, [sink], companion, checkpointer)
         try:
             drained = pipeline.run(stop)
         finally:
-            writer.close()
+            checkpointer.close()
     stored = [one.resume for one in positions.stored]
     return Outcome(sink.sent, pipeline.confirmed, source.confirmed, stored, drained)
 

@@ -68,7 +68,6 @@ WITHOUT = {
     "walstream/service/http/text.py": "tests/unit/service/http/test_app.py",
     "walstream/service/http/protocol.py": "tests/unit/service/http/test_server.py",
     "walstream/service/http/tables.py": "tests/unit/service/http/test_page.py",
-    "walstream/pipeline/checkpoint.py": "tests/unit/pipeline/test_loop.py",
     "walstream/kafka/cluster.py": _SERVERS,
     "walstream/kafka/topic_metadata.py": _SERVERS,
     "walstream/kafka/fencing.py": _SERVERS,

@@ -1,17 +1,25 @@
 """How far a stream is, kept: delivered, then stored with fsync, then confirmed.
 
-Many transactions share one fsync. What is confirmed stays behind by what is retained.
+The loop says how far all is delivered. One position at a time is stored in a thread of
+its own, since an fsync may hold up neither reading nor feedback, and transactions that
+are delivered meanwhile share the next one. Only what is on disk is confirmed to the
+server, less what is retained.
 """
 
+import threading
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final
 
 import structlog
 
+from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
-from walstream.pipeline.checkpoint_writer import PositionWriter
-from walstream.pipeline.ports import Position
+from walstream.pipeline.commit_times import CommitTimes
+from walstream.pipeline.ports import Position, Positions, Source
+from walstream.pipeline.sent_position import Reach, document
 
 _STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
 _STORE_KEEPALIVE_EVERY_S: Final = 1.0
@@ -20,61 +28,75 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Confirming:
-    """How far the confirmed LSN stays behind the position."""
+class StartPoint:
+    """Where a stream begins, and how far the confirmed LSN stays behind it."""
 
     position: Position  # from where the stream was asked for
     retain_bytes: int = 0
     slot_start: Lsn = 0  # the slot's confirmed LSN at start: never below
 
 
-class Confirmed(Protocol):
-    """Who is told what may be forgotten."""
+@dataclass(frozen=True, slots=True)
+class StoredBeside:
+    """What is stored in one write with each position."""
 
-    def confirm(self, lsn: Lsn) -> None:
-        """Let the server forget everything before `lsn`. Never goes back."""
+    figures: Callable[[], Mapping[str, Any]] | None = None
+    times: CommitTimes | None = None  # an index from commit times to LSNs
+    reach: Reach | None = None  # how far sinks were given commits
 
 
-class Keeping:
-    """One stream's position, on its way to the disk and to the server."""
+class Checkpointer:
+    """One stream's position, on its way to the disk and to the server.
+
+    `_write` and `_run` are the writer thread's, all else is the loop's.
+    """
 
     def __init__(
-        self, writer: PositionWriter, confirming: Confirming, source: Confirmed
+        self,
+        start: StartPoint,
+        positions: Positions,
+        source: Source,
+        wake: Callable[[], None],
+        beside: StoredBeside = StoredBeside(),
     ) -> None:
-        self._writer = writer
-        self._confirming = confirming
+        """`wake` is called when a position was stored, or could not be."""
+        self._start = start
+        self._positions = positions
         self._source = source
-        self._submitted = confirming.position.resume
-        self._stored_at = 0.0
+        self._wake = wake
+        self._beside = beside
+        self.resume = start.position.resume  # where the stream begins
+        self.confirmed: Lsn = 0  # the position that is stored
+        self._submitted = self.resume
+        self._submitted_at = 0.0
         self._next_store = 0.0  # when the position that is due may be stored
         self._write_failed = False
-        self.note = writer.note  # hears of each transaction that begins
-        self.confirmed: Lsn = 0  # the position that is stored
+        # handed to the thread, and back
+        self._wanted: Position | None = None
+        self._stored: Lsn = 0
+        self.error: WalstreamError | None = None  # of the last write
+        self._condition = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
+        self._thread.start()
 
     def begin(self) -> None:
         """Confirm what was stored: the slot may not have heard of it before a crash."""
-        self._confirm(self._confirming.position.resume)
+        self._confirm(self.resume)
 
     def admits(self, lsn: Lsn) -> bool:
-        """Tell whether sinks may be given a commit; else what allows it is stored."""
-        writer = self._writer
-        if writer.admits(lsn):
+        """Return True if sinks may be given a commit; else what allows it is stored."""
+        reach = self._beside.reach
+        if reach is None or reach.admits(lsn):
             return True
-        if not writer.busy and writer.error is None:
+        if not self.busy and self.error is None:
             self._submit(self._submitted, time.monotonic())
         return False
 
-    def hurry(self) -> None:
-        """Store the next at once: nothing more will share its fsync."""
-        self._stored_at = 0.0
-
-    def due_s(self, resume: Lsn) -> float:
-        """Tell after how many seconds a position has to be stored, or was."""
-        if self._writer.busy:
-            return _STORE_EVERY_S
-        if self._submitted >= resume:
-            return float("inf")
-        return max(0.0, self._next_store - time.monotonic())
+    def note(self, lsn: Lsn, commit_time: int) -> None:
+        """Take in each transaction as it begins, before a position behind it."""
+        if (times := self._beside.times) is not None:
+            times.note(lsn, commit_time)
 
     def advance(self, resume: Lsn, last_commit: Lsn) -> None:
         """Store how far all is delivered, confirm what is stored.
@@ -82,42 +104,113 @@ class Keeping:
         Beyond the end of the last commit only keepalives moved it: that can wait.
         """
         now = time.monotonic()
-        if resume > self._submitted and not self._writer.busy:
+        if resume > self._submitted and not self.busy:
             by_commit = resume <= last_commit
             interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
-            self._next_store = self._stored_at + interval_s
+            self._next_store = self._submitted_at + interval_s
             if now >= self._next_store:
                 self._submit(resume, now)
         self._note_write_error(resume, now)
-        stored = self._writer.stored
-        if stored is not None:
-            self._confirm(stored.resume)
+        self._confirm(self._stored)
 
-    def _confirm(self, resume: Lsn) -> None:
-        """Confirm a stored position, less what is retained; never goes back."""
-        if resume > self.confirmed:
-            self.confirmed = resume
-            lsn = resume - self._confirming.retain_bytes
-            if lsn > self._confirming.slot_start:
-                self._source.confirm(lsn)
+    def due_s(self, resume: Lsn) -> float:
+        """Return after how many seconds a position has to be stored, or was."""
+        if self.busy:
+            return _STORE_EVERY_S
+        if self._submitted >= resume:
+            return float("inf")
+        return max(0.0, self._next_store - time.monotonic())
+
+    def hurry(self) -> None:
+        """Store the next at once: nothing more will share its fsync."""
+        self._submitted_at = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a position is on its way to the disk."""
+        return self._wanted is not None
+
+    def _submit(self, resume: Lsn, now: float) -> None:
+        """Hand a position to the thread; only while not busy."""
+        self._submitted = resume
+        self._submitted_at = now
+        self._hand_over(replace(self._start.position, resume=resume))
+
+    def _hand_over(self, position: Position) -> None:
+        with self._condition:
+            self._wanted = position
+            self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._wanted or self._closed)
+                position = self._wanted
+            if position is None:
+                return
+            try:
+                self._write(position)
+            except WalstreamError as error:
+                self.error = error
+            except Exception as error:  # noqa: BLE001 - the loop must hear of any
+                self.error = WalstreamError(f"positions cannot be stored: {error}")
+            else:
+                self.error = None
+                self._stored = position.resume
+            self._wanted = None
+            self._wake()
+
+    def _write(self, position: Position) -> None:
+        """Store a position, with what belongs to it, in one write with one fsync."""
+        figures, times, reach = (
+            self._beside.figures,
+            self._beside.times,
+            self._beside.reach,
+        )
+        documents: dict[str, Any] = {}
+        given = None if reach is None else reach.ahead(position.resume)
+        if given is not None:
+            documents |= document(given)
+        if figures is not None:
+            documents["figures"] = figures()
+        if times is not None:
+            documents |= times.documents(position.resume)
+        self._positions.store(position, documents)
+        if times is not None:
+            times.stored()
+        if reach is not None and given is not None:
+            reach.keep(given)  # from here on `admits` counts on it
 
     def _note_write_error(self, resume: Lsn, now: float) -> None:
         """After a failed write say so once, and try again each second."""
-        error = self._writer.error
+        error = self.error
         if error is None:
             if self._write_failed:
                 self._write_failed = False
                 _log.info("positions are stored again")
         elif not error.retryable:
             raise error
-        elif not self._writer.busy:
+        elif not self.busy:
             if not self._write_failed:
                 self._write_failed = True
                 _log.error("positions cannot be stored", error=str(error))
-            if now >= self._stored_at + _STORE_KEEPALIVE_EVERY_S:
+            if now >= self._submitted_at + _STORE_KEEPALIVE_EVERY_S:
                 self._submit(resume, now)
 
-    def _submit(self, resume: Lsn, now: float) -> None:
-        self._submitted = resume
-        self._stored_at = now
-        self._writer.submit(replace(self._confirming.position, resume=resume))
+    def _confirm(self, resume: Lsn) -> None:
+        """Confirm a stored position, less what is retained; never goes back."""
+        if resume > self.confirmed:
+            self.confirmed = resume
+            lsn = resume - self._start.retain_bytes
+            if lsn > self._start.slot_start:
+                self._source.confirm(lsn)
+
+    def close(self) -> None:
+        """End the thread, what it holds stored first; keep what was given to sinks."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify()
+        self._thread.join()
+        if (reach := self._beside.reach) is not None:
+            with suppress(WalstreamError):  # what is kept is ahead of it
+                self._positions.write(document(reach.exact()))

@@ -15,8 +15,7 @@ from walstream.errors import WalstreamError
 from walstream.lsn import NEVER, Lsn
 from walstream.op import Kind, LargeOp, ReplicationOp
 from walstream.pipeline.assembler import Assembler
-from walstream.pipeline.checkpoint import Confirming, Keeping
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer
 from walstream.pipeline.fanout import Lanes
 from walstream.pipeline.interleave import Inset
 from walstream.pipeline.ledger import Shares
@@ -56,13 +55,12 @@ class Pipeline:
         source: Source,
         sinks: Sequence[Sink],
         companion: Companion,
-        writer: PositionWriter,
-        confirming: Confirming,
+        checkpointer: Checkpointer,
     ) -> None:
         self._source = source
         self._companion = companion
-        self._keeping = Keeping(writer, confirming, source)
-        resume = confirming.position.resume
+        self._checkpointer = checkpointer
+        resume = checkpointer.resume
         self._lanes = Lanes(sinks, resume)
         self._pace = Pace(source)
         self._assembler = Assembler(resume)
@@ -89,7 +87,7 @@ class Pipeline:
     @property
     def confirmed(self) -> Lsn:
         """The position that is stored, and confirmed but for what is retained."""
-        return self._keeping.confirmed
+        return self._checkpointer.confirmed
 
     @property
     def ops_read(self) -> int:
@@ -145,7 +143,7 @@ class Pipeline:
         """
         if until != NEVER:
             self._until = until
-        self._keeping.begin()
+        self._checkpointer.begin()
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
         self._inset.abandon()
@@ -158,7 +156,7 @@ class Pipeline:
         while not stop.expired:
             self.turned_at = time.monotonic()
             self._lanes.ready()
-            self._keeping.hurry()
+            self._checkpointer.hurry()
             self._advance()
             if self._lanes.idle and self.confirmed >= self._lanes.advance():
                 return True
@@ -187,7 +185,7 @@ class Pipeline:
             self._rest(waker, readable=reading, room=room)
 
     def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
-        due_s = self._keeping.due_s(self._lanes.advance())
+        due_s = self._checkpointer.due_s(self._lanes.advance())
         self._pace.rest(
             waker,
             readable=readable,
@@ -203,7 +201,7 @@ class Pipeline:
         if self._beside is not None and self._lanes.whole != self._inset.open:
             self._inset.abandon()
             beside = self._beside() if self._lanes.whole else None
-            self._inset = Inset(self._lanes, beside, self._keeping.admits)
+            self._inset = Inset(self._lanes, beside, self._checkpointer.admits)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process what is there, as far as the sinks have room; tell if any was."""
@@ -256,13 +254,13 @@ class Pipeline:
                 if message.final_lsn >= self._until:
                     self.reached = True
                     return False
-                if not self._keeping.admits(message.final_lsn):
+                if not self._checkpointer.admits(message.final_lsn):
                     return False
                 self._assembler.begin(message)
                 self._began = time.perf_counter()
                 begun = message.final_lsn, message.commit_time
                 self._transaction = self._lanes.begin(*begun)
-                self._keeping.note(*begun)
+                self._checkpointer.note(*begun)
                 self._xid = message.xid
             case Commit():
                 self._commit(message)
@@ -339,7 +337,7 @@ class Pipeline:
 
     def _advance(self) -> None:
         """Store how far all is delivered, confirm what is stored."""
-        self._keeping.advance(self._lanes.advance(), self._last_commit)
+        self._checkpointer.advance(self._lanes.advance(), self._last_commit)
 
 
 def _outside(what: str) -> WalstreamError:

@@ -178,5 +178,10 @@ class Positions(Protocol):
     def write(self, documents: Mapping[str, Any]) -> None:
         """Write all or none, with fsync; None deletes."""
 
-    def store(self, position: Position) -> None:
-        """Write the position. A `resume` below the stored one is an error."""
+    def store(
+        self, position: Position, beside: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the position; documents `beside` it share its fsync.
+
+        A `resume` below the stored one is an error.
+        """

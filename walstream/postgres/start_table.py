@@ -18,7 +18,7 @@ from walstream.errors import (
 )
 from walstream.lsn import Lsn, parse, show
 from walstream.pipeline.ports import Position
-from walstream.postgres.sent_position import Given
+from walstream.pipeline.sent_position import Given
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 

@@ -19,6 +19,7 @@ from walstream.lsn import Lsn, parse, show
 from walstream.op import EPOCH_S
 from walstream.pipeline.pgoutput.large_value import LARGE_FRAME, LargeFrame
 from walstream.pipeline.ports import Position
+from walstream.pipeline.sent_position import Given
 from walstream.postgres import oversize_row
 from walstream.postgres import timeline as timelines
 from walstream.postgres.connection import (
@@ -28,7 +29,6 @@ from walstream.postgres.connection import (
     readable,
     translate,
 )
-from walstream.postgres.sent_position import Given
 from walstream.postgres.server import Server
 from walstream.postgres.slot import quoted
 from walstream.postgres.start_table import check_timeline

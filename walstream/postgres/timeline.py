@@ -8,8 +8,8 @@ from typing import Final
 import psycopg
 
 from walstream.pipeline.ports import Position
+from walstream.pipeline.sent_position import Given
 from walstream.postgres.connection import Connection, connect, translate
-from walstream.postgres.sent_position import Given
 from walstream.postgres.server import Server
 from walstream.postgres.start_table import check_timeline
 

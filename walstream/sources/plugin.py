@@ -16,8 +16,7 @@ from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.op import ReplicationOp
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import NamedSink, Position, Source
@@ -87,20 +86,21 @@ class AddedSource:
         self, source: Source, sinks: list[NamedSink], position: Position
     ) -> bool:
         gauge = self._gauge
-        writer = PositionWriter(
-            lambda reached: self._positions.store(reached, {"figures": gauge.kept()}),
+        checkpointer = Checkpointer(
+            StartPoint(position),
+            self._positions,
+            source,
             self._stop.waker.wake,
+            StoredBeside(gauge.kept),
         )
         companion = PlainCompanion(self._sinks)
-        self._pipeline = Pipeline(
-            source, sinks, companion, writer, Confirming(position)
-        )
+        self._pipeline = Pipeline(source, sinks, companion, checkpointer)
         gauge.attach(self._pipeline, _Unasked())
         _log.info("streaming", **{LSN: show(position.resume)})
         try:
             return self._pipeline.run(self._stop)
         finally:
-            writer.close()
+            checkpointer.close()
             gauge.detach()
 
     @property

@@ -124,11 +124,13 @@ class MemoryPositions:
         stored = self.read("position")
         return None if stored is None else Position(**stored)
 
-    def store(self, position: Position) -> None:
+    def store(
+        self, position: Position, beside: Mapping[str, Any] | None = None
+    ) -> None:
         previous = self.position()
         if previous is not None and position.resume < previous.resume:
             raise WalstreamError("a position below the stored one")
-        self.write({"position": asdict(position)})
+        self.write({"position": asdict(position), **(beside or {})})
         self.stored.append(position)
 
 

@@ -11,8 +11,7 @@ from tests.waiting import wait_until
 from walstream.errors import StateDamaged, Transient, WalstreamError
 from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import (
@@ -27,8 +26,8 @@ from walstream.pipeline.pgoutput import (
     Update,
 )
 from walstream.pipeline.ports import Position
+from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop, Waker
-from walstream.postgres.sent_position import Given, Reach
 from walstream.row import UNCHANGED
 from walstream.testing import (
     Delivery,
@@ -75,21 +74,19 @@ class Running:
     ) -> None:
         self.positions = positions or MemoryPositions()
         self.stop = Stop(Waker(), 10.0)
-        self.reach = reach or Reach(Given(1, 0, NEVER), 1)
-        self.writer = PositionWriter(
-            self._store, self.stop.waker.wake, admits=self.reach.admits
-        )
+        self.reach = reach or Reach(Given(1, 0, 1 << 40), 1)
         self.source = source
         self.sink = sink
         self.companion = MemoryCompanion(patience=patience, wake=self.stop.waker.wake)
         position = Position(START, 1, 1, "d", "s")
-        self.pipeline = Pipeline(
+        self.checkpointer = Checkpointer(
+            StartPoint(position, **confirming),
+            self.positions,
             source,
-            [sink],
-            self.companion,
-            self.writer,
-            Confirming(position, **confirming),
+            self.stop.waker.wake,
+            StoredBeside(reach=self.reach),
         )
+        self.pipeline = Pipeline(source, [sink], self.companion, self.checkpointer)
         self.limit = NEVER
         self.drained: bool | None = None
         self.error: Exception | None = None
@@ -101,11 +98,6 @@ class Running:
         except Exception as error:  # noqa: BLE001 - shown by who waits
             self.error = error
 
-    def _store(self, position: Position) -> None:
-        given = self.reach.ahead(position.resume)
-        self.positions.store(position)
-        self.reach.keep(given)
-
     def start(self) -> None:
         self._thread.start()
 
@@ -116,7 +108,7 @@ class Running:
     def finish(self) -> bool | None:
         self.stop.request()
         self._thread.join()
-        self.writer.close()
+        self.checkpointer.close()
         self.source.close()
         return self.drained
 
@@ -190,7 +182,7 @@ def test_failed_write_is_tried_again_and_confirms_nothing_meanwhile(
     positions = MemoryPositions()
     scripted = faulty(positions, store=[fault(Transient("disk full"))])
     with running(rows(2000, "1"), positions=scripted) as live:
-        live.until(lambda: live.writer.error is not None, "it failed")
+        live.until(lambda: live.checkpointer.error is not None, "it failed")
         assert live.confirmed == [START]
         live.until(lambda: live.confirmed == [START, 2048], "it is stored after all")
 
@@ -304,14 +296,11 @@ def test_a_stop_below_the_limit_does_not_reach_it() -> None:
     assert not live.pipeline.reached
 
 
-class LateWriter(PositionWriter):
+class LateCheckpointer(Checkpointer):
     """Is found busy for the last time in the moment in which it is done."""
 
-    def __init__(self, positions: MemoryPositions) -> None:
-        super().__init__(positions.store, lambda: None)
-        self._positions = positions
-        self._late: Position | None = None
-        self._looks = 0
+    _late: Position | None = None
+    _looks = 0
 
     @property
     def busy(self) -> bool:
@@ -319,17 +308,16 @@ class LateWriter(PositionWriter):
         self._looks += 1
         if late is not None and self._looks > 1:
             self._positions.store(late)
-            self.stored, self._late = late, None
+            self._stored, self._late = late.resume, None
         return late is not None
 
-    def submit(self, position: Position) -> None:
+    def _hand_over(self, position: Position) -> None:
         self._late, self._looks = position, 0
 
 
 def test_drain_never_ends_between_two_writes() -> None:
     positions = MemoryPositions()
     stop = Stop(Waker(), 10.0)
-    writer = LateWriter(positions)
     with MemorySource(rows(2000, "1")) as source:
 
         def read_on(sink: MemorySink) -> None:
@@ -339,11 +327,11 @@ def test_drain_never_ends_between_two_writes() -> None:
 
         sink = MemorySink(on_ready=read_on)
         position = Position(START, 1, 1, "d", "s")
-        parts = source, [sink], MemoryCompanion(), writer, Confirming(position)
-        assert Pipeline(*parts).run(stop)
+        late = LateCheckpointer(StartPoint(position), positions, source, lambda: None)
+        assert Pipeline(source, [sink], MemoryCompanion(), late).run(stop)
         assert sink.sent[-1].lsn == 3000
         assert source.confirmed[-1] == positions.stored[-1].resume == 3048
-    writer.close()
+        late.close()
 
 
 def test_retained_wal_stays_behind_the_position() -> None:
@@ -441,9 +429,8 @@ def test_ended_stream_confirms_nothing_more() -> None:
 def test_two_sinks_move_together() -> None:
     fast, slow = MemorySink(), on_command()
     live = Running(MemorySource(rows(2000, "1")), fast)
-    position = Position(START, 1, 1, "d", "s")
     live.pipeline = Pipeline(
-        live.source, [fast, slow], live.companion, live.writer, Confirming(position)
+        live.source, [fast, slow], live.companion, live.checkpointer
     )
     live.start()
     live.until(lambda: slow.in_flight == 1 and fast.delivered, "both have it")

@@ -6,7 +6,7 @@ import pytest
 
 from walstream.errors import ConfigError, HistoryError, SlotLost, WalstreamError
 from walstream.pipeline.ports import Position
-from walstream.postgres.sent_position import Given
+from walstream.pipeline.sent_position import Given
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import (

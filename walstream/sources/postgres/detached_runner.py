@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -158,19 +158,6 @@ class JoinWatch:
         self._thread.join()
 
 
-@dataclass(frozen=True, slots=True)
-class _Plainly:
-    """Keeps the position alone: nobody rewinds a sink that is away."""
-
-    positions: LmdbPositions
-
-    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
-        self.positions.store(position, beside)
-
-    def note(self, lsn: Lsn, time: int) -> None:
-        """Hear of a transaction that begins."""
-
-
 class AwaySink:
     """One detached sink, as its worker runs it: one stream after the other."""
 
@@ -288,10 +275,10 @@ class AwaySink:
             keys=BorrowedKeys(self._state),
             sinks=sinks,
             given=given_of(self._positions),
-            keep=self._positions.write,
+            positions=self._positions,
             accepts=self._accepts,
         )
-        flow = Flow(spec, _Plainly(self._positions), self._gauge, self._stop)
+        flow = Flow(spec, self._gauge, self._stop)
         self._accepts = False  # of this timeline, not of the next
         self._pipeline = pipeline = flow.pipeline
 

@@ -9,6 +9,7 @@ import structlog
 
 from walstream.errors import ConfigError, Restart
 from walstream.lsn import Lsn, show
+from walstream.pipeline.commit_times import DOCUMENTS, CommitTimes
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink, Position
 from walstream.postgres.capture import Capture
@@ -20,7 +21,6 @@ from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill.reader import Database
 from walstream.sources.postgres.backfill.run import Backfill
 from walstream.sources.postgres.backfill.site import Site
-from walstream.sources.postgres.commit_times import DOCUMENTS, CommitTimes
 from walstream.sources.postgres.detached.membership import Members
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 from walstream.sources.postgres.incremental.progress import Progress
@@ -92,14 +92,14 @@ class SessionStream:
             return False
         position = self._stored()
         if position.resume < point and self._times is not None:
-            self._times.store(replace(position, resume=point), {})
+            times = self._times.documents(point)
+            self._positions.store(replace(position, resume=point), times)
         return True
 
     def _flow(self, stage: Stage) -> Flow:
         site, position = self._site, self._stored()
         self._times = CommitTimes(
             {name: self._positions.read(name) for name in DOCUMENTS},
-            self._positions.store,
             resume=position.resume,
             retain=site.source.retain,
             slot_start=stage.slot_start,
@@ -115,11 +115,12 @@ class SessionStream:
             keys=stage.keys,
             sinks=stage.sinks,
             given=stored_state.given_of(self._positions),
-            keep=self._positions.write,
+            positions=self._positions,
             accepts=self._accepts,
             heartbeat=site.source.heartbeat,
+            times=self._times,
         )
-        flow = Flow(spec, self._times, site.gauge, site.stop)
+        flow = Flow(spec, site.gauge, site.stop)
         self.pipeline = flow.pipeline
         return flow
 

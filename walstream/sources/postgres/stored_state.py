@@ -6,13 +6,13 @@ from typing import Final
 
 from walstream.formats import timestamp
 from walstream.lsn import Lsn
+from walstream.pipeline.commit_times import DOCUMENTS, TimeIndex
 from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KeyHistory
-from walstream.postgres.sent_position import GIVEN, Given
+from walstream.pipeline.sent_position import GIVEN, Given
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import Stored
-from walstream.sources.postgres.commit_times import DOCUMENTS, TimeIndex
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.json_types import ShownLsn
 

@@ -1,22 +1,20 @@
 """One stream from a slot into sinks: opened from a position, run, closed in order."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final
 
 from walstream.config import PostgresSource
-from walstream.errors import WalstreamError
 from walstream.lsn import NEVER, Lsn
-from walstream.pipeline.checkpoint import Confirming
-from walstream.pipeline.checkpoint_writer import PositionWriter
+from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
+from walstream.pipeline.commit_times import CommitTimes
 from walstream.pipeline.loop import Pipeline
-from walstream.pipeline.ports import Position, Sink
+from walstream.pipeline.ports import Position, Positions, Sink
+from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.capture import Capture
 from walstream.postgres.companion import SessionCompanion, Watched
 from walstream.postgres.heartbeat import Heartbeat
-from walstream.postgres.sent_position import Given, Reach, document
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.postgres.table_keys import Keys
@@ -39,32 +37,18 @@ class StreamSpec:
     keys: Keys
     sinks: Sequence[Sink]
     given: Given | None  # to sinks, as far as is known
-    keep: Callable[[Mapping[str, Any]], None]  # documents, with fsync
+    positions: Positions
     accepts: bool  # an operator says that what is known of `given` is all
     heartbeat: float = 0.0  # seconds; 0: it writes none
-
-
-class Keeper(Protocol):
-    """Who keeps the position, and may hear of transactions."""
-
-    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
-        """Store the position, and what belongs to it, with fsync."""
-
-    def note(self, lsn: Lsn, time: int) -> None:
-        """Hear of a transaction that begins: its commit's LSN and time."""
+    times: CommitTimes | None = None  # None: nobody rewinds it to a time
 
 
 class Flow:
     """A stream that was asked for; `run` once."""
 
-    def __init__(
-        self, spec: StreamSpec, keeper: Keeper, gauge: Gauge, stop: Stop
-    ) -> None:
-        """`keeper` stores the positions."""
+    def __init__(self, spec: StreamSpec, gauge: Gauge, stop: Stop) -> None:
         self._gauge = gauge
         self._stop = stop
-        self._keeper = keeper
-        self._keep = spec.keep
         wake = stop.waker.wake
         timelines = [spec.position.timeline]
         given = spec.given
@@ -77,10 +61,13 @@ class Flow:
             given=given.believed() if given and spec.accepts else given,
             report=timelines.append,
         )
-        self._reach = Reach(given, timelines[-1])
         position = replace(spec.position, timeline=timelines[-1])
-        self._writer = PositionWriter(
-            self._store, wake, keeper.note, self._reach.admits
+        self._checkpointer = Checkpointer(
+            StartPoint(position, spec.retain, slot_start=spec.slot_start),
+            spec.positions,
+            self.source,
+            wake,
+            StoredBeside(gauge.kept, spec.times, Reach(given, timelines[-1])),
         )
         dsn, beat_s = spec.source.dsn, spec.heartbeat
         self._companion = SessionCompanion(
@@ -96,19 +83,9 @@ class Flow:
             wake,
         )
         self.pipeline = Pipeline(
-            self.source,
-            spec.sinks,
-            self._companion,
-            self._writer,
-            Confirming(position, spec.retain, slot_start=spec.slot_start),
+            self.source, spec.sinks, self._companion, self._checkpointer
         )
         self.pipeline.measure(gauge.meter)
-
-    def _store(self, reached: Position) -> None:
-        given = self._reach.ahead(reached.resume)
-        beside = {"figures": self._gauge.kept(), **document(given)}
-        self._keeper.store(reached, beside)
-        self._reach.keep(given)
 
     def run(self, until: Lsn = NEVER) -> bool:
         """Stream until a stop, or `until`; False: a deadline cut the drain short."""
@@ -120,8 +97,6 @@ class Flow:
         finally:
             self.source.close(wait_s=wait_s)
             self._companion.close()
-            self._writer.close()
-            with suppress(WalstreamError):  # what is kept is ahead of it
-                self._keep(document(self._reach.exact()))
+            self._checkpointer.close()
             self._gauge.detach()
         return drained

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from walstream.postgres.sent_position import Given, Reach
+from walstream.pipeline.sent_position import Given, Reach
 
 STEP = 16 << 20
 

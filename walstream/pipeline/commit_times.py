@@ -8,12 +8,11 @@ that was not committed before it may be. Which one it is, the WAL itself says.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from walstream.lsn import Lsn
-from walstream.pipeline.ports import Position
 
 _CLOSED: Final = "times"
 _OPEN: Final = "times.open"  # small: it is written with each position
@@ -60,7 +59,7 @@ class TimeIndex:
         return index
 
     def documents(self) -> dict[str, Any]:
-        """Give what is stored, by name."""
+        """Return what is stored, by name."""
         stretches = [(stretch.end, stretch.latest) for stretch in self.closed]
         return {
             _CLOSED: {
@@ -131,19 +130,17 @@ class TimeIndex:
 
 
 class CommitTimes:
-    """Keeps the index of one stream: `note` in the loop, `store` in another thread."""
+    """One stream's index: `note` is the loop's, all else is the writer thread's."""
 
     def __init__(
         self,
         kept: Mapping[str, Any],
-        store: Callable[[Position, Mapping[str, Any]], None],
         *,
         resume: Lsn,
         retain: int,
         slot_start: Lsn,
     ) -> None:
         """`resume` is where the stream begins: an index that ends below has a gap."""
-        self._store = store
         self._retain = retain
         self._slot_start = slot_start
         index = TimeIndex.of(kept)
@@ -168,9 +165,9 @@ class CommitTimes:
                     time = max(time, latest)
         self._noted.append((lsn, time))
 
-    def store(self, position: Position, beside: Mapping[str, Any]) -> None:
-        """Store a position, with the index as of it, and documents `beside`."""
-        resume, index = position.resume, self._index
+    def documents(self, resume: Lsn) -> dict[str, Any]:
+        """Return what is stored of the index as of a position, with that."""
+        index = self._index
         for time in self._passed(resume):
             if index.before is None:
                 index.before = time - 1
@@ -182,7 +179,10 @@ class CommitTimes:
         documents = index.documents()
         if not self._unsaved:
             del documents[_CLOSED]
-        self._store(position, {**beside, **documents})
+        return documents
+
+    def stored(self) -> None:
+        """Take in that all of it is on disk."""
         self._unsaved = False
 
     def _passed(self, resume: Lsn) -> list[Time]:

@@ -64,7 +64,7 @@ class Reach:
         return True
 
     def ahead(self, resume: Lsn) -> Given:
-        """Give what is to be kept with this position."""
+        """Return what is to be kept with this position."""
         if resume >= self._unsure:
             self._unsure = 0  # all that was below came again
         given, wanted = self._given, self._wanted
@@ -72,15 +72,15 @@ class Reach:
         return Given(self._timeline, given, max(below, self._below))
 
     def keep(self, given: Given) -> None:
-        """Hear that it is on disk."""
+        """Take in that it is on disk."""
         self._below = given.below
 
     def exact(self) -> Given:
-        """Give what is to be kept when nothing will be given any more."""
+        """Return what is to be kept when nothing will be given any more."""
         below = max(self._given + 1, self._unsure)
         return Given(self._timeline, self._given, below)
 
 
 def document(given: Given) -> dict[str, Any]:
-    """Make the document of it."""
+    """Return the document of it."""
     return {GIVEN: asdict(given)}
