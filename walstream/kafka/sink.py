@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from walstream.errors import Restart, WalstreamError
-from walstream.kafka import producer_config as producers
+from walstream.errors import WalstreamError
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.ordered_producer import Headers, Outbox
-from walstream.kafka.producer_pool import Outboxes, parts_for
+from walstream.kafka.producer_fit import ProducerFit
+from walstream.kafka.producer_pool import Outboxes
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
@@ -17,7 +17,7 @@ from walstream.kafka.topics import Topics
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.records.encoding import MAX_TABLES, Aims, SinkRules
+from walstream.records.encoding import MAX_TABLES, Aim, Aims, SinkRules
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import PARTITIONERS
 from walstream.records.router import Router
@@ -48,14 +48,13 @@ class KafkaSink:
         self._router = router
         self._topics = topics
         self._expected = [*expected, *([rules.parking] if rules.parking else ())]
-        self._given = producer
-        self._properties: Mapping[str, Any] = producer  # of one of the outboxes
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = Aims(rules, router)
         self._tombstones = rules.tombstones
         self._outboxes: Outboxes | None = None
-        self._limits = (0, 0)  # of the topics that the outboxes were built for
+        self._fit = ProducerFit(rules.name, rules.meter, producer)
         self._targets: dict[Table, Target | None] = {}
+        self._given_aims: dict[Table, Aim] = {}
         self._met: set[str] = set()  # topics that fit the outbox
         # where this producer's records come from: once for each partition
         self._headers: Headers = [("walstream-source", rules.source_header)]
@@ -70,28 +69,14 @@ class KafkaSink:
         if self._outboxes is None:
             if not self._topics.have(self._expected):
                 return False
-            self._outboxes = self._open()
+            self._targets.clear()
+            self._outboxes = self._fit.open(self._expected, self._topics.limits)
         still_ms = self._clock.turn()
         if still_ms > self._rules.frozen_after_ms and self._outboxes.in_flight:
             self._outboxes.close()  # before a poll lets librdkafka send more of it
             raise stood_still(still_ms)
         self._look_at_topics(self._outboxes)
         return self._outboxes.serve()
-
-    def _open(self) -> Outboxes:
-        self._limits = self._topics.limits
-        self._targets.clear()
-        parts = parts_for(len(self._expected))
-        parts = producers.parts_within(self._given, parts, self._limits[1])
-        self._properties = producers.split_queue(self._given, parts)
-        properties = producers.producer_properties(self._properties, *self._limits)
-        name, meter = self._rules.name, self._rules.meter
-        hurry = producers.hurries(self._given)
-        make = partial(Outbox, name, properties, meter, hurries=hurry)
-        made = Outboxes(parts, make)
-        if self._expected:
-            made.acquaint(self._expected[0])
-        return made
 
     @property
     def in_flight(self) -> int:
@@ -190,20 +175,38 @@ class KafkaSink:
         transaction: Transaction,
     ) -> None:
         """Send a record that a handler made of an op, to the op's topic."""
-        target = self._targets.get(op.table) or self._aim(op.table)
+        target = self._target(op.table)
         if target is None:
             self._aims.drop(op.table)
         elif target.topic is None:
             again = partial(self.put, key, value, op, transaction)
             self._hold(target, transaction, again)
         else:
-            self._put(target.topic, key, value, op, transaction)
+            topic, outbox = target.topic, target.outbox
+            self._put_fitting(outbox, topic, key, value, op, transaction)
+
+    def aim_at(self, table: Table, aim: Aim) -> None:
+        """Let ops of a table that no database has go where `aim` says; before any."""
+        self._given_aims[table] = aim
+
+    def rows_of(self, op: ReplicationOp) -> int:
+        """Return how many records it becomes that are of a row; 0: it is dropped."""
+        target = self._target(op.table)
+        if target is None or op.kind is _TRUNCATE:
+            return 0
+        return 2 if op.key_changed and self._rules.split_key_updates else 1
+
+    def _target(self, table: Table) -> Target | None:
+        try:
+            return self._targets[table]
+        except KeyError:
+            return self._aim(table)
 
     def _aim(self, table: Table) -> Target | None:
         if len(self._targets) >= MAX_TABLES:
             self._targets.clear()
         target = None
-        if (aim := self._aims.of(table)) is not None:
+        if (aim := self._given_aims.get(table) or self._aims.of(table)) is not None:
             topic = self._topics.known.get(aim.route.topic)
             outbox = self._outbox_of(aim.route.topic)
             target = Target(aim, topic, outbox)
@@ -243,16 +246,9 @@ class KafkaSink:
         if not self._aims.sends_truncate(op, target.aim):
             return
         value = target.encode(replace(op, partitions=topic.partitions))
+        key = target.aim.route.key.table_key
         for partition in range(topic.partitions):
-            target.outbox.put(
-                topic.name,
-                value,
-                target.aim.route.key.table_key,
-                partition,
-                topic.timestamp_ms(op.commit_time, self._clock.now_ms),
-                transaction,
-                topic.headers(partition, self._headers),
-            )
+            self._put(target.outbox, topic, key, value, partition, op, transaction)
 
     def _put_row(
         self,
@@ -266,61 +262,57 @@ class KafkaSink:
         else:
             key = target.key(op)
             value = target.encode(op)
-            size = len(value) + len(key) + RECORD_OVERHEAD
-            if size > topic.limit:
-                self._park(topic.too_large(op, key, size), transaction)
-            else:
-                partitions = topic.partitions
-                partition = self._partition(key, partitions) if partitions > 1 else 0
-                target.outbox.put(
-                    topic.name,
-                    value,
-                    key,
-                    partition,
-                    topic.timestamp_ms(op.commit_time, self._clock.now_ms),
-                    transaction,
-                    topic.headers(partition, self._headers),
-                )
+            self._put_fitting(target.outbox, topic, key, value, op, transaction)
         if self._tombstones and op.kind is _DELETE:
-            self._put(topic, key, None, op, transaction)
+            self._put_fitting(target.outbox, topic, key, None, op, transaction)
 
     def _put_large(
         self, target: Target, topic: Topic, op: LargeOp, transaction: Transaction
     ) -> bytes:
-        """Do the same, but write no more than what is sent; give the key."""
+        """Do the same, but write no more than what is sent; return the key."""
         key, record = target.large(op)
         size = record.size() + len(key) + RECORD_OVERHEAD
         if size > topic.limit:
             self._park(topic.too_large(op, key, size), transaction)
         else:
-            self._put(topic, key, record.value(), op, transaction)
+            value = record.value()
+            self._put_fitting(target.outbox, topic, key, value, op, transaction)
         return key
 
-    def _put(
+    def _put_fitting(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
+        outbox: Outbox,
         topic: Topic,
         key: bytes,
         value: bytes | None,
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Put a record that is no op's own form, or of a large op."""
+        """Put a record in its key's partition, or park what its topic does not take."""
         size = len(value or b"") + len(key) + RECORD_OVERHEAD
         if size > topic.limit:
             self._park(topic.too_large(op, key, size), transaction)
             return
-        partition = self._partition(key, topic.partitions)
-        outbox = self._outbox_of(topic.name)
-        put = outbox.put_alone if value and len(value) > _ALONE else outbox.put
-        put(
-            topic.name,
-            value,
-            key,
-            partition,
-            topic.timestamp_ms(op.commit_time, self._clock.now_ms),
-            transaction,
-            topic.headers(partition, self._headers),
-        )
+        partitions = topic.partitions
+        partition = self._partition(key, partitions) if partitions > 1 else 0
+        self._put(outbox, topic, key, value, partition, op, transaction)
+
+    def _put(  # noqa: PLR0913, PLR0917 - likewise
+        self,
+        outbox: Outbox,
+        topic: Topic,
+        key: bytes,
+        value: bytes | None,
+        partition: int,
+        op: ReplicationOp,
+        transaction: Transaction,
+    ) -> None:
+        name, headers = topic.name, topic.headers(partition, self._headers)
+        stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
+        if value is not None and len(value) > _ALONE:
+            outbox.put_alone(name, value, key, partition, stamp, transaction, headers)
+        else:
+            outbox.put(name, value, key, partition, stamp, transaction, headers)
 
     def _park(self, large: TooLarge, transaction: Transaction) -> None:
         """Leave word of a record that its topic does not take, or stop at it."""
@@ -329,7 +321,8 @@ class KafkaSink:
             raise large.refusal()
         self.tally.parked[large.op.table.full_name] += 1
         large.tell(self._rules.name, parking.name)
-        self._put(parking, large.key, large.document(), large.op, transaction)
+        outbox, document = self._outbox_of(parking.name), large.document()
+        self._put_fitting(outbox, parking, large.key, document, large.op, transaction)
 
     def _look_at_topics(self, kafka: Outboxes) -> None:
         """See whether the topics are still what they were."""
@@ -339,19 +332,8 @@ class KafkaSink:
         if gone:
             self._met -= gone
             self._targets.clear()
-        self._check_limits()
+        self._fit.check(self._topics.limits)
 
     def _meet(self, topic: str) -> None:
         self._watch.meet(topic)
-        self._check_limits()
-
-    def _check_limits(self) -> None:
-        """Begin again when batches are too large, or the queue too small, for a topic.
-
-        A wider limit needs neither: the size check reads it from the topic.
-        """
-        smallest, largest = self._topics.limits
-        if smallest < self._limits[0] or not producers.fits_queue(
-            self._properties, largest, self._limits[1]
-        ):
-            raise Restart("max.message.bytes of a topic changed")
+        self._fit.check(self._topics.limits)

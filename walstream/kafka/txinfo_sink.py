@@ -11,7 +11,6 @@ from typing import Any, Final
 from walstream.formats.placeholder import weight
 from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink
-from walstream.kafka.target import Target
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.records.encoding import Aim
@@ -36,6 +35,9 @@ class InformingSink(KafkaSink):
     def __init__(self, informs: Informs, *arguments: Any, **named: Any) -> None:
         """All but `informs` is what a KafkaSink takes."""
         super().__init__(*arguments, **named)
+        key = KeyForm(lambda op: b"%d" % op.lsn, b"")
+        aim = Aim(Route(informs.topic, key), _whole_record, truncates=False)
+        self.aim_at(_TABLE, aim)
         self._informs = informs
         self._whose: Transaction | None = None
         self._counts = RowCounts()
@@ -48,7 +50,7 @@ class InformingSink(KafkaSink):
             return super().send(op, transaction)
         if transaction is not self._whose:
             self._begin(transaction)
-        rows = self._rows(op)
+        rows = self.rows_of(op)
         if not rows:
             return super().send(op, transaction)  # dropped, as a rule: it need not wait
         self._counts.add(op.table, rows)
@@ -66,14 +68,6 @@ class InformingSink(KafkaSink):
         self._held = None if self._informs.topic else []
         self._held_bytes = 0
         transaction.at_end += (self._end,)
-
-    def _rows(self, op: ReplicationOp) -> int:
-        """Tell how many records it becomes that are of a row."""
-        if op.table not in self._targets:
-            self._aim(op.table)
-        if op.kind is Kind.TRUNCATE or self._targets.get(op.table) is None:
-            return 0
-        return 2 if op.key_changed and self._rules.split_key_updates else 1
 
     def _let_go(self, transaction: Transaction, info: bytes) -> bool:
         """Send what was kept, with what is said of all of it."""
@@ -97,18 +91,6 @@ class InformingSink(KafkaSink):
                 commit_time=transaction.commit_time,
             )
             super().send(info, transaction)
-
-    def _aim(self, table: Table) -> Target | None:
-        if table is not _TABLE:
-            return super()._aim(table)
-        topic = self._informs.topic
-        key = KeyForm(lambda op: b"%d" % op.lsn, b"")
-        aim = Aim(Route(topic, key), _whole_record, truncates=False)
-        known = self._topics.known.get(topic)
-        outbox = self._outbox_of(topic)
-        made = Target(aim, known, outbox)
-        self._targets[table] = made
-        return made
 
 
 def _whole_record(op: ReplicationOp) -> bytes:

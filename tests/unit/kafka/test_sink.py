@@ -14,8 +14,10 @@ from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
+from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import (
     Counted,
+    Transaction,
 )
 from walstream.records.encoding import SinkRules
 from walstream.records.router import Router, Rules
@@ -100,3 +102,35 @@ def test_a_process_that_stood_still_gives_up_what_it_had_under_way(
     else:
         sink.ready()
     sink.close()
+
+
+class Outbox:
+    """Notes how records are put."""
+
+    has_room = True
+
+    def __init__(self) -> None:
+        self.sizes: list[tuple[str, int]] = []
+
+    def put(self, _topic: str, value: bytes, *_: object) -> None:
+        self.sizes.append(("put", len(value)))
+
+    def put_alone(self, _topic: str, value: bytes, *_: object) -> None:
+        self.sizes.append(("alone", len(value)))
+
+    def of(self, _topic: str) -> "Outbox":
+        return self
+
+
+def test_a_record_of_many_bytes_goes_alone() -> None:
+    topics, outbox = NoTopics(), Outbox()
+    topics.known["t"] = Topic("t", "id", 3, 100 << 20)
+    router = Router("s", Rules({}, "{table}", ""))
+    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=PRODUCER)
+    vars(sink)["_outboxes"] = outbox
+    table = Table("public", "t", ("id", "v"), (0,))
+    for size in (10, 9 << 20):
+        op = ReplicationOp(Kind.INSERT, table, 7, 1, new=["1", "x" * size])
+        assert sink.send(op, Transaction(7))
+        sink.put(b"k", b"v" * size, op, Transaction(7))
+    assert [how for how, _ in outbox.sizes] == ["put", "put", "alone", "alone"]

@@ -64,7 +64,8 @@ class Running:
             producer={},
         )
         self.outbox = Outbox()
-        vars(self.sink).update(_outboxes=self.outbox, _limits=topics.limits)
+        vars(self.sink)["_outboxes"] = self.outbox
+        vars(vars(self.sink)["_fit"])["_limits"] = topics.limits
         self.ledger = Ledger(0)
 
     def begin(self, lsn: int = 4865) -> Transaction:

@@ -1,0 +1,41 @@
+"""Producers are built for the sizes that topics take, and anew where those change."""
+
+from typing import Any
+
+import pytest
+
+from walstream.errors import Restart
+from walstream.kafka.producer_fit import ProducerFit
+from walstream.telemetry.meter import SinkMeter
+
+PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
+MIB = 1 << 20
+
+
+def fitted(limits: tuple[int, int], **given: Any) -> ProducerFit:
+    fit = ProducerFit("k", SinkMeter(), {**PRODUCER, **given})
+    fit.open([], limits).close()
+    return fit
+
+
+def test_a_smaller_topic_needs_smaller_batches() -> None:
+    fit = fitted((MIB, MIB))
+    fit.check((MIB, MIB))
+    with pytest.raises(Restart, match=r"max\.message\.bytes"):
+        fit.check((MIB - 1, MIB))
+
+
+def test_a_larger_topic_needs_no_more_than_a_queue_that_holds_its_record() -> None:
+    fit = fitted((MIB, MIB), **{"queue.buffering.max.kbytes": 4096})
+    fit.check((MIB, 4 * MIB))
+    with pytest.raises(Restart):
+        fit.check((MIB, 4 * MIB + 1))
+    fitted((MIB, 8 * MIB), **{"queue.buffering.max.kbytes": 4096}).check((MIB, 8 * MIB))
+
+
+def test_many_topics_share_several_producers() -> None:
+    fit = ProducerFit("k", SinkMeter(), PRODUCER)
+    made = fit.open([f"t{number}" for number in range(201)], (MIB, MIB))
+    assert made.of("t0") is not made.of("t1")
+    assert made.of("t0") is made.of("t0")
+    made.close()
