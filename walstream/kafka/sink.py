@@ -183,7 +183,7 @@ class KafkaSink:
             self._hold(target, transaction, again)
         else:
             topic, outbox = target.topic, target.outbox
-            self._put_fitting(outbox, topic, key, value, op, transaction)
+            self._put(outbox, topic, key, value, op, transaction)
 
     def aim_at(self, table: Table, aim: Aim) -> None:
         """Let ops of a table that no database has go where `aim` says; before any."""
@@ -248,7 +248,7 @@ class KafkaSink:
         value = target.encode(replace(op, partitions=topic.partitions))
         key = target.aim.route.key.table_key
         for partition in range(topic.partitions):
-            self._put(target.outbox, topic, key, value, partition, op, transaction)
+            self._put(target.outbox, topic, key, value, op, transaction, partition)
 
     def _put_row(
         self,
@@ -262,9 +262,9 @@ class KafkaSink:
         else:
             key = target.key(op)
             value = target.encode(op)
-            self._put_fitting(target.outbox, topic, key, value, op, transaction)
+            self._put(target.outbox, topic, key, value, op, transaction)
         if self._tombstones and op.kind is _DELETE:
-            self._put_fitting(target.outbox, topic, key, None, op, transaction)
+            self._put(target.outbox, topic, key, None, op, transaction)
 
     def _put_large(
         self, target: Target, topic: Topic, op: LargeOp, transaction: Transaction
@@ -276,10 +276,10 @@ class KafkaSink:
             self._park(topic.too_large(op, key, size), transaction)
         else:
             value = record.value()
-            self._put_fitting(target.outbox, topic, key, value, op, transaction)
+            self._put(target.outbox, topic, key, value, op, transaction)
         return key
 
-    def _put_fitting(  # noqa: PLR0913, PLR0917 - a record without an object for each
+    def _put(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
         outbox: Outbox,
         topic: Topic,
@@ -287,26 +287,19 @@ class KafkaSink:
         value: bytes | None,
         op: ReplicationOp,
         transaction: Transaction,
+        partition: int = -1,
     ) -> None:
-        """Put a record in its key's partition, or park what its topic does not take."""
+        """Put a record in its key's partition, or this one; or park it.
+
+        Parked is what its topic does not take.
+        """
         size = len(value or b"") + len(key) + RECORD_OVERHEAD
         if size > topic.limit:
             self._park(topic.too_large(op, key, size), transaction)
             return
-        partitions = topic.partitions
-        partition = self._partition(key, partitions) if partitions > 1 else 0
-        self._put(outbox, topic, key, value, partition, op, transaction)
-
-    def _put(  # noqa: PLR0913, PLR0917 - likewise
-        self,
-        outbox: Outbox,
-        topic: Topic,
-        key: bytes,
-        value: bytes | None,
-        partition: int,
-        op: ReplicationOp,
-        transaction: Transaction,
-    ) -> None:
+        if partition < 0:
+            partitions = topic.partitions
+            partition = self._partition(key, partitions) if partitions > 1 else 0
         name, headers = topic.name, topic.headers(partition, self._headers)
         stamp = topic.timestamp_ms(op.commit_time, self._clock.now_ms)
         if value is not None and len(value) > _ALONE:
@@ -322,7 +315,7 @@ class KafkaSink:
         self.tally.parked[large.op.table.full_name] += 1
         large.tell(self._rules.name, parking.name)
         outbox, document = self._outbox_of(parking.name), large.document()
-        self._put_fitting(outbox, parking, large.key, document, large.op, transaction)
+        self._put(outbox, parking, large.key, document, large.op, transaction)
 
     def _look_at_topics(self, kafka: Outboxes) -> None:
         """See whether the topics are still what they were."""
