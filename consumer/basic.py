@@ -11,7 +11,6 @@ from typing import Any, Final, NoReturn
 
 from confluent_kafka import Message
 
-from consumer.backoff import Backoff
 from consumer.decoder import op_of, record_of
 from consumer.error_text import handler_failed
 from consumer.group.assigned_partition import Lane, Pause
@@ -23,6 +22,7 @@ from consumer.op import Op, Record
 from consumer.poison import OnPoison, checked, meet
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
+from walstream.pipeline.backoff import Backoff
 
 _TELL_INTERVAL_S: Final = 1.0
 _GAPS_REST_S: Final = 1.0
@@ -84,7 +84,7 @@ class BasicWork:
     def __init__(self, lane: Lane, options: BasicOptions) -> None:
         self._lane = lane
         self._options = options
-        self._backoff = Backoff()
+        self._backoff = Backoff(longest_s=30.0)
         self._retried = -1  # the offset of the last op that was asked for again
         self._gaps = Gaps()
         self._handled = self._skipped = 0  # since they were told

@@ -11,7 +11,6 @@ from typing import Any
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
-from consumer.backoff import Backoff
 from consumer.group.assigned_partition import Lane
 from consumer.group.member import Member
 from consumer.group.settings import from_earliest, session_timeout_s
@@ -32,6 +31,7 @@ from consumer.state.session import SessionOptions
 from consumer.state.source import AcceptSource
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import PermissionLacking
+from walstream.pipeline.backoff import Backoff
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from typing import Final, NoReturn
 import psycopg
 from confluent_kafka import Message
 
-from consumer.backoff import Backoff
 from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
 from consumer.group.assigned_partition import Lane, Pause
@@ -29,6 +28,7 @@ from consumer.state.schema import Tables
 from consumer.state.session import Session, SessionOptions
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
 from walstream.op import Kind
+from walstream.pipeline.backoff import Backoff
 
 _BARRIER_POLL_S: Final = 0.03
 _BARRIER_POLL_OF_EACH_S: Final = 0.01  # so that many lanes ask no more often than few
@@ -68,7 +68,7 @@ class IdempotentWork:
         self._session = Session(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
-        self._backoff = Backoff()
+        self._backoff = Backoff(longest_s=30.0)
         self._gaps = Gaps()
         self._missing: int | None = None  # an offset that Kafka is to be asked for
         self._waiting: tuple[int, float] = (-1, 0.0)  # at a barrier's offset, since

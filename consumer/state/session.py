@@ -15,7 +15,6 @@ from typing import Final, NoReturn, TypeVar
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING
 
-from consumer.backoff import Backoff
 from consumer.group.assigned_partition import Lane, Pause
 from consumer.handler import Transaction
 from consumer.state.batch import Batch, Locked, Moved, Outcome
@@ -26,6 +25,7 @@ from consumer.state.position import NOTHING, Chunk
 from consumer.state.source import AcceptSource, accepts, foreign_source
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient
+from walstream.pipeline.backoff import Backoff
 
 T = TypeVar("T")
 
