@@ -13,6 +13,7 @@ Lsn = int
 INVALID: Final[Lsn] = 0
 MAX: Final[Lsn] = 2**64 - 1
 NEVER: Final[Lsn] = 1 << 64  # beyond every LSN
+WAL_PAGE_HEADER: Final = 40  # bytes at most of a page of WAL: no record begins in it
 
 _FORM: Final = re.compile("([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 

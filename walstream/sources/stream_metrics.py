@@ -7,11 +7,11 @@ runs: it only looks at plain numbers.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Protocol, cast
+from typing import Any, Protocol, cast
 
 import structlog
 
-from walstream.lsn import Lsn, show
+from walstream.lsn import WAL_PAGE_HEADER, Lsn, show
 from walstream.op import EPOCH_S
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
@@ -26,7 +26,6 @@ from walstream.telemetry.meter import (
 )
 from walstream.telemetry.tally import Tallies
 
-_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _log = structlog.get_logger()
 
 
@@ -130,7 +129,7 @@ class Gauge:
         if oldest is not None:
             return max(0.0, now - (oldest / 1e6 + EPOCH_S))
         end = max(self._beat, self.health.flush_lsn if self.health else 0)
-        if source and end and source.received + _PAGE_HEADER >= end:
+        if source and end and source.received + WAL_PAGE_HEADER >= end:
             self._current_at = now
         if self._current_at == 0:
             return None
@@ -164,7 +163,7 @@ class Gauge:
         if not pipeline.confirmed:
             return None
         behind = end - pipeline.confirmed
-        return behind if behind > _PAGE_HEADER else 0
+        return behind if behind > WAL_PAGE_HEADER else 0
 
     def report(self) -> dict[str, Any]:
         """Give the figures of this moment."""

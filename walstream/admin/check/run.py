@@ -30,6 +30,7 @@ from walstream.config import (
 from walstream.config.secret import mask_value
 from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
+from walstream.lsn import WAL_PAGE_HEADER
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import Inspection, Wanted, inspect
 from walstream.records.router import Unmapped
@@ -44,7 +45,6 @@ from walstream.status.sql import (
 )
 
 _HANDLED: Final = "a handler that misses its column lets through what it should not"
-_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 # What the start table says of a folder that cannot be read is of no use.
 _OF_START_TABLE: Final = frozenset({"history", "slot-lost"})
 _COMMAND: Final = re.compile(r"walstream [a-z -]+")
@@ -254,7 +254,7 @@ def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
     position, server = known.stored.position, inspection.server
     if position is None or server is None:
         return None
-    waits = position.resume + _PAGE_HEADER < server.flush_lsn
+    waits = position.resume + WAL_PAGE_HEADER < server.flush_lsn
     return known.current_at if waits else None
 
 

@@ -13,7 +13,7 @@ import psycopg
 
 from walstream.errors import ConfigError
 from walstream.lsn import Lsn, parse
-from walstream.op import Table
+from walstream.op import EPOCH_S, Table
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.copy_text import rows
 from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
@@ -27,7 +27,6 @@ from walstream.sources.postgres.incremental.chunk import (
 )
 
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
-_POSTGRES_EPOCH: Final = 946_684_800
 _SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
 _MARK: Final = "SELECT pg_current_xact_id()::text"
 _FILES: Final = """
@@ -157,7 +156,7 @@ class KeysetReader:
         connection.execute("ROLLBACK")
         order = tuple(table.columns.index(column) for column in keyed.key if parts)
         last = last and len(read) < most
-        now = int((time.time() - _POSTGRES_EPOCH) * 1_000_000)
+        now = int((time.time() - EPOCH_S) * 1_000_000)
         ordered = keyed.order if parts else ()
         return Chunk(table, read, order, seen, high, last, size, now, ordered), files
 
