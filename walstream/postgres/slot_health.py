@@ -8,6 +8,7 @@ import structlog
 
 from walstream.lsn import Lsn
 from walstream.telemetry.fields import HINT, SLOT
+from walstream.telemetry.throttle import Throttle
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +69,16 @@ class _Bell:
     """Says what lasts once, again every ten minutes, and when it is over."""
 
     def __init__(self, clock: Callable[[], float], hint: str, over: str) -> None:
-        self._clock = clock
         self._hint = hint
         self._over = over
-        self._said_at: float | None = None
+        self._throttle = Throttle(_ALARM_AGAIN_S, clock)
 
     def see(self, slot: str, text: str) -> None:
         """Take in what is to be said of a slot; "": nothing."""
-        now = self._clock()
         if not text:
-            if self._said_at is not None:
+            if self._throttle.reset():
                 _log.info(self._over, **{SLOT: slot})
-            self._said_at = None
-        elif self._said_at is None or now - self._said_at >= _ALARM_AGAIN_S:
-            self._said_at = now
+        elif self._throttle.is_due(""):  # whatever the figures in its text are now
             _log.error(text, **{SLOT: slot, HINT: self._hint})
 
 

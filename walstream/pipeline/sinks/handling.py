@@ -26,6 +26,7 @@ from walstream.pipeline.sinks.forwarding import FrontSink
 from walstream.records.handlers import Out, Record
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
+from walstream.telemetry.throttle import Throttle
 
 _SAY_AGAIN_S: Final = 60.0
 _TURN_S: Final = 0.1  # the server has to hear of us meanwhile
@@ -72,7 +73,7 @@ class HandledSink(FrontSink):
         self._since = 0.0  # when the first of them came
         self._again_at = 0.0  # when what a handler could not take is tried again
         self._backoff = Backoff()
-        self._said: tuple[str, float] = ("", 0.0)
+        self._throttle = Throttle(_SAY_AGAIN_S, clock)
 
     @property
     def waiting(self) -> bool:
@@ -177,11 +178,8 @@ class HandledSink(FrontSink):
         self._size -= waiting.size
 
     def _wait(self, error: Transient) -> None:
-        now = self._clock()
-        self._again_at = now + self._backoff.next()
-        said, at = self._said
-        if said != str(error.args[0]) or now - at > _SAY_AGAIN_S:
-            self._said = (str(error.args[0]), now)
+        self._again_at = self._clock() + self._backoff.next()
+        if self._throttle.is_due(str(error.args[0])):
             _log.warning(
                 "a handler cannot go on: its ops wait",
                 **{SINK: self.name, ERROR: str(error.args[0])},

@@ -26,6 +26,7 @@ from walstream.telemetry.meter import (
     PollMeter,
     Rate,
 )
+from walstream.telemetry.throttle import Throttle
 
 _TRIES: Final = 3
 _SAY_AGAIN_S: Final = 60.0
@@ -73,7 +74,7 @@ class TableThread(threading.Thread):
         self._backoff = Backoff(1.0, 60.0)
         self._leaving = False
         self._wake = threading.Event()
-        self._said: tuple[str, float] = ("", 0.0)
+        self._throttle = Throttle(_SAY_AGAIN_S)
         self._rate = Rate()
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
         self._meter = PollMeter()
@@ -197,17 +198,14 @@ class TableThread(threading.Thread):
 
         Of keys that start anew once: nothing but an operator changes that.
         """
-        now = time.monotonic()
         stays = isinstance(self.trouble, KeysRestarted)
         self.trouble = error
         trouble = self._told(error)
         self._poller.report_trouble(trouble)
-        said, at = self._said
         if stays and isinstance(error, KeysRestarted):
             return
-        if said == trouble.error and now - at < _SAY_AGAIN_S:
+        if not self._throttle.is_due(trouble.error):
             return
-        self._said = trouble.error, now
         what = "a table is not polled"
         if isinstance(error, RecordRefused):
             what = "a row holds up its table"
@@ -221,7 +219,7 @@ class TableThread(threading.Thread):
         if self.trouble is not None and not isinstance(self.trouble, RecordRefused):
             _log.info("the table is polled again", **{TABLE: self.table})
         self.trouble = None
-        self._said = ("", 0.0)
+        self._throttle.reset()
 
     def report(self) -> dict[str, Any]:
         """Tell how far it is; the rate is of those who ask from one thread."""
