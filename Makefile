@@ -44,7 +44,7 @@ fault: java $(READY) ## the long tests: crashes, outages; SHARD=2/4, RESUME=1
 	  $(if $(RESUME),--resume) $(PYTEST_ARGS)
 lowest: java $(READY) ## the tests on the lowest versions of all that walstream needs
 	@mkdir -p $(LOWEST)
-	@$(BIN)/python -m tests.lowest > $(LOWEST)/constraints.txt
+	@$(BIN)/python -m tests.support.project.lowest_versions > $(LOWEST)/constraints.txt
 	@[ -x $(LOWEST)/bin/pip ] || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c $(LOWEST)/constraints.txt -e '.[dev]' httpx # an old starlette's tests ask with it
@@ -62,9 +62,9 @@ dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in di
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/twine check --strict dist/*
 reference: $(READY) ## docs/reference.md, from the code
-	$(BIN)/python -m tests.reference
+	$(BIN)/python -m tests.support.project.reference
 picture: $(READY) ## docs/packages.svg, from the imports
-	$(BIN)/python -m tests.picture
+	$(BIN)/python -m tests.support.project.picture
 package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1
 	$(PACKAGES) deb rpm
 deb: ## the deb packages alone
@@ -74,7 +74,7 @@ rpm: ## the rpm packages alone
 lock: ## pin anew what the packages bundle, and what builds them
 	PYTHON=$(PYTHON_OF_PACKAGE) packaging/lock.sh
 cover-own: $(READY) ## each module's coverage by its own unit test alone
-	$(BIN)/python -m tests.cover_own
+	$(BIN)/python -m tests.support.project.own_coverage
 clean: ## delete all that make made
 	rm -rf .venv .venv-bench $(LOWEST) build dist *.egg-info .*_cache .hypothesis
 	rm -f *.so $$(find walstream -name '*.so') # of a wheel that was built right here

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import skips
+from tests.support.project import skip
 from walstream.testing.servers.process import unwind_on_sigterm
 
 pytest_plugins = [
-    "tests.fix_postgres",
-    "tests.fix_mariadb",
-    "tests.fix_kafka",
-    "tests.fix_walstream",
-    "tests.fix_spark",
-    "tests.fix_tls",
-    "tests.fix_packages",
-    "tests.sharding",
+    "tests.support.fixtures.postgres",
+    "tests.support.fixtures.mariadb",
+    "tests.support.fixtures.kafka",
+    "tests.support.fixtures.walstream",
+    "tests.support.fixtures.spark",
+    "tests.support.fixtures.tls",
+    "tests.support.fixtures.packages",
+    "tests.support.project.shard",
 ]
 
 # machines differ, and are slow at times; failures can be replayed
@@ -74,7 +74,7 @@ _ON_15 = re.compile(r"\[(pg)?15[-\]]")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(skips.Watch(Path(__file__).with_name("may_skip.txt")))
+    config.pluginmanager.register(skip.Watch(Path(__file__).with_name("may_skip.txt")))
     for name in list(os.environ):
         if name.startswith("WALSTREAM_") and not name.startswith(_KEPT):
             del os.environ[name]

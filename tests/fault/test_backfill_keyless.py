@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.backfilling import SPARK, held, reading, settled
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, Record
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.backfill import SPARK, held, reading, settled
+from tests.support.programs.walstream import Walstream
 from walstream.op import Kind
 from walstream.sources.postgres.backfill import stored_record
 from walstream.state.store import LmdbPositions

@@ -11,18 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.backfilling import agree, filled, load, settled
-from tests.fix_postgres import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
     Database,
     OwnPostgres,
     PostgresServer,
     temporary_database,
 )
-from tests.fix_walstream import Runs
-from tests.folding import by_arrival
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.table_state import by_arrival
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.backfill import agree, filled, load, settled
+from tests.support.programs.walstream import Walstream
 
 pytestmark = pytest.mark.fault
 WALSTREAM = Path(sys.executable).with_name("walstream")

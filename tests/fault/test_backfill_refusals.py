@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.backfilling import agree, filled, settled
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.backfill import agree, filled, settled
+from tests.support.programs.walstream import Walstream
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 

@@ -12,17 +12,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.chaining import Chain
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.fix_postgres import PostgresServer
-from tests.fix_walstream import Stream, streamed
-from tests.load import TABLE, Load
-from tests.names import Name, OracleSlot, assert_rewind_and_continue
-from tests.producing import Feed
-from tests.reading import Reader, Record, TopicAdmin
-from tests.running import Walstream
-from tests.verbs import as_json
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.loads.op_record import Feed
+from tests.support.oracles.op_order import Name, OracleSlot, assert_rewind_and_continue
+from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
+from tests.support.programs.relay import Chain
+from tests.support.programs.verb import as_json
+from tests.support.programs.walstream import Walstream
 
 pytestmark = pytest.mark.fault
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.consuming import Setting
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import truncate
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op_record import truncate
+from tests.support.programs.consumer_thread import Setting
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _PARTITIONS = 4

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.consuming import Setting
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import Feed
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op_record import Feed
+from tests.support.programs.consumer_thread import Setting
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _STEPS = ("fetched", "handler ran", "before commit", "committed", "offset stored")
@@ -56,7 +56,12 @@ def child(setting: Setting, **given: Any) -> Iterator[subprocess.Popen[str]]:
         "kafka": kafka,
     }
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.consumer_child", json.dumps(given)],
+        [
+            sys.executable,
+            "-m",
+            "tests.support.programs.consumer_child",
+            json.dumps(given),
+        ],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.consuming import Setting
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.fix_postgres import Database, OwnPostgres
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.programs.consumer_thread import Setting
 
 
 def fed(setting: Setting, count: int) -> None:

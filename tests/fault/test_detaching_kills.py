@@ -10,14 +10,19 @@ import psutil
 import pytest
 
 from tests.fault.test_kill_cycles import kill_worker
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_walstream import Stream, streamed
-from tests.load import TABLE, Load
-from tests.names import OracleSlot, assert_rewind_and_continue, foreign, missing
-from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import (
+    OracleSlot,
+    assert_rewind_and_continue,
+    foreign,
+    missing,
+)
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.walstream import Walstream
 from walstream.errors import WalstreamError
 from walstream.sources.postgres.detached.record import AWAY, note_of
 from walstream.state.store import LmdbPositions

@@ -5,14 +5,14 @@ from functools import partial
 
 import pytest
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.names import distinct
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.standby import Standby
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.op_order import distinct
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream
+from tests.support.servers.standby import Standby
 from walstream.testing.servers import LocalPostgres
 
 RECEIVED = """

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
-from tests.names import distinct
-from tests.reading import Reader
-from tests.running import Walstream
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.op_order import distinct
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream
 
 _RANDOM_KILLS = 30
 

@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.fix_postgres import Database, temporary_database
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.services import needs_own_servers
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.port import free_port
 

@@ -7,19 +7,24 @@ from functools import partial
 import psutil
 import pytest
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, OwnPostgres, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.load import TABLE, Load
-from tests.names import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.support.fixtures.walstream import Runs
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import (
     OracleSlot,
     assert_rewind_and_continue,
     distinct,
     foreign,
     missing,
 )
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.oracles.topic_reader import Reader
 
 _SMALL_QUEUE = {"queue.buffering.max.messages": "200"}
 

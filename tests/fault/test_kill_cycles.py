@@ -9,11 +9,16 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer
-from tests.fix_walstream import Stream, streamed
-from tests.load import TABLE, Load
-from tests.names import OracleSlot, assert_rewind_and_continue, foreign, missing
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import (
+    OracleSlot,
+    assert_rewind_and_continue,
+    foreign,
+    missing,
+)
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _CYCLES_SHORT = 3

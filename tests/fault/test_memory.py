@@ -13,13 +13,13 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.names import distinct
-from tests.reading import Reader
-from tests.rss import PeakRss, forget_peaks, peaks
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.oracles.op_order import distinct
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.memory import PeakRss, forget_peaks, peaks
 from walstream.lsn import parse
 
 _LIMIT = 200_000_000

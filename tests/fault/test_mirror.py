@@ -8,10 +8,18 @@ from secrets import token_hex
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Stream, streamed
-from tests.mirroring import NAMES, TABLES, Mirror, OddLoad, contents, fill, tpc_b
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.programs.mirror import (
+    NAMES,
+    TABLES,
+    Mirror,
+    OddLoad,
+    contents,
+    fill,
+    tpc_b,
+)
 
 pytestmark = pytest.mark.fault
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.installing import ROOT, build, copied, debian, lacking
+from tests.support.servers.debian import ROOT, build, copied, debian, lacking
 
 WHY = lacking("rpm", "dpkg-deb", "unshare", "systemd-analyze", "go", "envsubst")
 pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]

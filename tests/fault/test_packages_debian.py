@@ -14,13 +14,13 @@ from secrets import token_hex
 import psutil
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_packages import CONFIGURATION, STATE, document
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.installing import ROOT, System, lacking
-from tests.reading import Reader
-from tests.running import SOURCE, toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.packages import CONFIGURATION, STATE, document
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import SOURCE, toml
+from tests.support.servers.debian import ROOT, System, lacking
 from walstream.formats.op import decode
 
 _RUNS = ["/usr/bin/walstream", "run"]

@@ -10,14 +10,14 @@ from secrets import token_hex
 
 import pytest
 
-from tests.booting import Machine, booted, status_of
-from tests.fix_kafka import OwnKafka
-from tests.fix_packages import CONFIGURATION, document
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.installing import System, lacking
-from tests.reading import Reader
-from tests.running import SOURCE, toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.packages import CONFIGURATION, document
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import SOURCE, toml
+from tests.support.servers.debian import System, lacking
+from tests.support.servers.systemd import Machine, booted, status_of
 from walstream.formats import row
 from walstream.formats.op import decode
 from walstream.testing.servers import LocalKafka

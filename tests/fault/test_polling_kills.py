@@ -15,12 +15,12 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.committing import Load, create
-from tests.fix_kafka import KafkaServer
-from tests.fix_mariadb import Mariadb, OwnMariadb
-from tests.polled import Polled
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb, OwnMariadb
+from tests.support.loads.mariadb import Load, create
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import Polled
 from walstream.formats.row import PolledRow, row_hash
 from walstream.testing.servers import LocalMariadb
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_mariadb import Mariadb, MariadbServer, OwnMariadb
-from tests.polled import SOURCE, Polled, keys_of
-from tests.reading import Reader
-from tests.sqlite import execute, file_of
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb, MariadbServer, OwnMariadb
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import SOURCE, Polled, keys_of
+from tests.support.programs.sqlite_source import execute, file_of
 from walstream.state import control
 from walstream.state.store import LmdbPositions
 from walstream.testing.servers import LocalMariadb

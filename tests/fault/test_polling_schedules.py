@@ -17,9 +17,9 @@ from typing import Final
 
 import pytest
 
-from tests.committing import Crew, Written, create
-from tests.fix_mariadb import Mariadb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.mariadb import Mariadb
+from tests.support.loads.mariadb import Crew, Written, create
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.shape import Shape, Wish
 from walstream.sources.sql.database.table import look

@@ -8,19 +8,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.fix_postgres import Database, OwnPostgres, PostgresServer
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.load import TABLE, Load
-from tests.names import (
+from tests.support.deadline import wait_until, within
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.fixtures.postgres import Database, OwnPostgres, PostgresServer
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import (
     OracleSlot,
     assert_rewind_and_continue,
     distinct,
     missing,
     more_than,
 )
-from tests.reading import Reader
-from tests.waiting import wait_until, within
+from tests.support.oracles.topic_reader import Reader
 from walstream.lsn import parse
 from walstream.testing.servers import LocalPostgres
 from walstream.testing.servers.postgres import StopMode

@@ -11,14 +11,19 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.fault.test_kill_cycles import settle
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, OwnPostgres, PostgresServer, temporary_database
-from tests.fix_walstream import Stream, streamed
-from tests.load import TABLE, Load
-from tests.names import OracleSlot
-from tests.reading import Reader
-from tests.running import Walstream, toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.loads.keyed import TABLE, Load
+from tests.support.oracles.op_order import OracleSlot
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream, toml
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _SHORT = 3

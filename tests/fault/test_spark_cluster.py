@@ -17,12 +17,12 @@ import psutil
 import pyspark
 import pytest
 
-from tests.backfilling import agree, filled, held, load, settled
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.backfill import agree, filled, held, load, settled
+from tests.support.programs.walstream import Walstream
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -17,11 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_spark import Backfill
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.spark import Backfill
+from tests.support.oracles.topic_reader import Reader
 from walstream.op import Table
 from walstream.sources.postgres.backfill.chunk import Chunk, Pages, Relation
 from walstream.spark.jobs import run
@@ -49,7 +49,7 @@ def full(newest_postgres: PostgresServer) -> Iterator[Database]:
 def driver(**order: Any) -> Iterator["subprocess.Popen[str]"]:
     """Start a driver of its own; none of its processes outlives the test."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark_driver"],
+        [sys.executable, "-m", "tests.support.programs.spark_driver"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

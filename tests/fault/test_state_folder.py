@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.disks import small_disk
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.verbs import verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import verb
+from tests.support.servers.small_disk import small_disk
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"

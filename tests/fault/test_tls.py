@@ -13,23 +13,23 @@ from typing import Any
 import pytest
 
 from consumer import BasicConsumer
-from tests.authority import HERE, Pair
-from tests.consuming import Running
-from tests.fix_postgres import Database, temporary_database
-from tests.fix_tls import Secured, check
-from tests.fix_walstream import Runs
-from tests.polled import Polled
-from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream
-from tests.secured import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, temporary_database
+from tests.support.fixtures.tls import Secured, check
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.consumer_thread import Running
+from tests.support.programs.polled_source import Polled
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import Walstream
+from tests.support.servers.certificate_authority import HERE, Pair
+from tests.support.servers.tls import (
     ELSEWHERE,
     KEY_PASSWORD,
     PASSWORD,
     SecureKafka,
     SecureMariadb,
 )
-from tests.verbs import verb
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.fault_long
 WRONG = "wrong-PaSsWoRd"

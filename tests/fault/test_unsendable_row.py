@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.reading import Reader
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
 
 pytestmark = pytest.mark.fault_long
 LARGE = "convert_to(repeat('x', 536870913), 'UTF8')"  # bytes; two characters each

@@ -3,7 +3,7 @@
 Rows are written in interleaved transactions, while tables, identities, partitions,
 publications and rights change and walstream is stopped, killed and started. The topics
 folded by key are the tables, or walstream has stopped and named what is concerned: then
-its own cure is done, and the walk goes on. `tests/walking` says how.
+its own cure is done, and the walk goes on. `tests/support/walk` says how.
 
 A walk that fails prints its seed and the acts that are left when all others are taken
 away. In the environment, each behind WALSTREAM_TEST_WALK_: SEED repeats it, SECONDS and
@@ -23,9 +23,9 @@ from typing import Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer
-from tests.walking.walk import Budget, walk
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.walk.walk import Budget, walk
 
 pytestmark = pytest.mark.fault
 

@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer
-from tests.walking.patching import HOLES
-from tests.walking.runner import WalkFailed
-from tests.walking.walk import Budget, walk
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.walk.patch import HOLES
+from tests.support.walk.runner import WalkFailed
+from tests.support.walk.walk import Budget, walk
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cover_own import ROOT
-from tests.services import needs_own_servers
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.project.own_coverage import ROOT
 
 pytestmark = pytest.mark.fault_long
 _DEMO_S = 10

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from tests.fix_postgres import Database, OwnPostgres
+from tests.support.fixtures.postgres import Database, OwnPostgres
 from walstream.lsn import Lsn, parse
 from walstream.postgres import catalog
 from walstream.postgres.connection import session

@@ -9,12 +9,12 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from structlog.testing import capture_logs
 
-from tests.backfilling import agree, filled, load, settled
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
-from tests.operator import Operator
-from tests.reading import Reader
-from tests.running import Walstream, toml
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.backfill import agree, filled, load, settled
+from tests.support.programs.operator import Operator
+from tests.support.programs.walstream import Walstream, toml
 from walstream.config import load as load_config
 from walstream.errors import Transient
 from walstream.op import Kind

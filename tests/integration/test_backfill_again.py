@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.backfilling import agree, filled, settled
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.folding import by_arrival, by_position, in_place, rows_of
-from tests.reading import Reader
-from tests.running import SOURCE, Walstream
-from tests.verbs import verb
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.table_state import by_arrival, by_position, in_place, rows_of
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.backfill import agree, filled, settled
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import SOURCE, Walstream
 
 
 @pytest.fixture

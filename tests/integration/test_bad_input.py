@@ -10,10 +10,15 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import Database, OwnPostgres, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
 from walstream.testing.servers.port import free_port
 
 CANARY = "canary-5f0c9e"

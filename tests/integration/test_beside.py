@@ -17,7 +17,16 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from consumer import IdempotentConsumer
-from tests.beside_load import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.support.fixtures.walstream import Runs
+from tests.support.loads.incremental import (
     SCHEMA,
     TABLES,
     fill,
@@ -27,18 +36,9 @@ from tests.beside_load import (
     misplaced,
     stored,
 )
-from tests.consuming import Running
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import (
-    Database,
-    OwnPostgres,
-    PostgresServer,
-    temporary_database,
-)
-from tests.fix_walstream import Runs
-from tests.reading import Reader, Record, TopicAdmin
-from tests.running import SOURCE, Walstream, toml
-from tests.waiting import wait_until
+from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
+from tests.support.programs.consumer_thread import Running
+from tests.support.programs.walstream import SOURCE, Walstream, toml
 from walstream.admin.backfill_running import Asked, backfill
 from walstream.config import load
 from walstream.errors import ConfigError

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.chaining import Chain
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_tls import check
-from tests.fix_walstream import Runs
-from tests.services import needs_own_servers
-from tests.verbs import verb
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.fixtures.tls import check
+from tests.support.fixtures.walstream import Runs
+from tests.support.programs.relay import Chain
+from tests.support.programs.verb import verb
 from walstream.testing.servers import LocalKafka
 from walstream.testing.servers.port import HOST, free_port
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.chaining import Chain, shown, stored
-from tests.fix_kafka import KafkaServer
-from tests.producing import Feed, insert, truncate
-from tests.reading import Reader, TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.loads.op_record import Feed, insert, truncate
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.relay import Chain, shown, stored
 from walstream.formats.op import OpEncoder
 from walstream.op import Table
 
@@ -516,7 +516,7 @@ def run_tool(repair: str) -> None:
     tool, *arguments = shlex.split(repair)
     name = tool.removeprefix("kafka-").removesuffix(".sh")
     subprocess.run(
-        [sys.executable, "-m", "tests.kafka_tools", name, *arguments],
+        [sys.executable, "-m", "tests.support.servers.kafka_tools", name, *arguments],
         check=True,
         timeout=60,
     )

@@ -11,12 +11,19 @@ import jsonschema
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.operator import ROOT, Operator, checked, codes, findings, found
-from tests.reading import Reader, TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.operator import (
+    ROOT,
+    Operator,
+    checked,
+    codes,
+    findings,
+    found,
+)
 from walstream.testing.servers import LocalKafka
 from walstream.testing.servers.port import free_port
 

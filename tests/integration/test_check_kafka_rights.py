@@ -12,13 +12,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     NewTopic,
 )
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.kafka_tools import allow, client
-from tests.operator import Operator, codes, findings, found
-from tests.running import Walstream
-from tests.services import needs_own_servers
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.fixtures.walstream import Runs
+from tests.support.programs.operator import Operator, codes, findings, found
+from tests.support.programs.walstream import Walstream
+from tests.support.servers.kafka_tools import allow, client
 from walstream.testing.servers import LocalKafka
 
 _PASSWORD: Final = "aPpPw"  # noqa: S105 - of a broker that ends with the tests

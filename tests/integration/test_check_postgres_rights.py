@@ -8,16 +8,16 @@ from secrets import token_hex
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
     Database,
     OwnPostgres,
     PostgresServer,
     temporary_database,
 )
-from tests.fix_walstream import Runs
-from tests.inspecting import known, look, of, one, repair, stops
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.inspection import known, look, of, one, repair, stops
 from walstream.finding import Severity
 from walstream.postgres.checks import Inspection
 from walstream.testing.servers.port import free_port

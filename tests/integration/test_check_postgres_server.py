@@ -8,17 +8,26 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
     Database,
     OwnPostgres,
     PostgresServer,
     temporary_database,
 )
-from tests.fix_walstream import Runs
-from tests.inspecting import command, known, look, look_as, of, one, repair, stops
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.inspection import (
+    command,
+    known,
+    look,
+    look_as,
+    of,
+    one,
+    repair,
+    stops,
+)
+from tests.support.programs.walstream import Walstream
 from walstream.errors import Repair
 from walstream.finding import Severity
 from walstream.pipeline.ports import Position

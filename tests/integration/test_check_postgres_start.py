@@ -7,13 +7,21 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.inspecting import command, known, look, look_as, of, one, stops
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.inspection import (
+    command,
+    known,
+    look,
+    look_as,
+    of,
+    one,
+    stops,
+)
+from tests.support.programs.walstream import Walstream
 from walstream.finding import Finding, Severity
 from walstream.lsn import parse
 from walstream.postgres.start_table import Stored

@@ -7,9 +7,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.fix_postgres import Database
-from tests.inspecting import look, of, one, repair, stops
-from tests.pooled import pooler
+from tests.support.fixtures.postgres import Database
+from tests.support.programs.inspection import look, of, one, repair, stops
+from tests.support.servers.pooler import pooler
 from walstream.cli.output import console, print_findings
 from walstream.errors import ConfigError
 from walstream.finding import Severity

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from walstream.admin.table_choice import captured
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect

@@ -22,11 +22,11 @@ from consumer import (
     PoisonRecord,
     Retry,
 )
-from tests.consuming import Running
-from tests.fix_kafka import KafkaServer
-from tests.producing import Feed, truncate
-from tests.reading import TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.loads.op_record import Feed, truncate
+from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.programs.consumer_thread import Running
 
 Handled = dict[int, list[str]]  # partition: ids, in order
 

@@ -30,12 +30,12 @@ from consumer import (
     TransactionEnded,
 )
 from consumer.state.advisory_lock import lock_key
-from tests.consuming import Setting, apply
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import ITEM, backfilled, insert, truncate
-from tests.reading import TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
+from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.programs.consumer_thread import Setting, apply
 from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp, Table

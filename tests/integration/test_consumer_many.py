@@ -8,11 +8,11 @@ import pytest
 
 from consumer import BasicConsumer, Op
 from consumer.group.buffer import BUDGET, Budget
-from tests.consuming import Running, Setting
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import insert, truncate
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op_record import insert, truncate
+from tests.support.programs.consumer_thread import Running, Setting
 
 _PARTITIONS = 1000
 _LARGE = 300_000

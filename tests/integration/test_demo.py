@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.services import needs_own_servers
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.server_origin import needs_own_servers
 from walstream.testing.servers.process import alive, descendants
 
 COMMAND = Path(sys.executable).with_name("walstream")

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.fix_postgres import Database
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database
 from walstream.cli.demo import shop
 from walstream.cli.demo.load import Load
 from walstream.cli.demo.tally import Change

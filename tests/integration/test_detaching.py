@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream, toml
-from tests.verbs import as_json, verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.verb import as_json, verb
+from tests.support.programs.walstream import Walstream, toml
 
 LARGE = "x" * 5000
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.producing import Feed, insert
-from tests.reading import TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op_record import Feed, insert
+from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.formats.row import row_hash
 from walstream.op import Kind, ReplicationOp, Table
 

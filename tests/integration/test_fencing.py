@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_spark import Backfill
-from tests.fix_walstream import Runs
-from tests.reading import Reader, TopicAdmin
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.spark import Backfill
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
 from walstream.kafka.fencing import TRANSACTION, fence

@@ -12,11 +12,6 @@ from typing import Any, cast
 
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.extending import example, install
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_spark import Backfill
-from tests.fix_walstream import Stream, streamed
 from tests.integration.test_beside import ask
 from tests.integration.test_types import (
     PRINTED_UNDER,
@@ -26,7 +21,12 @@ from tests.integration.test_types import (
     printed,
     session,
 )
-from tests.reading import Reader, Record
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.spark import Backfill
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.plugin_package import example, install
 from walstream.formats.event import EventRecord, Number, decode
 from walstream.op import Kind
 from walstream.records.partitioner import fnv1a

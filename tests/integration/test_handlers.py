@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import pytest
 
-from tests.extending import example, install
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_spark import HEADER, LSN, Backfill
-from tests.fix_walstream import streamed
 from tests.integration.test_beside import ask, status
-from tests.reading import Reader, TopicAdmin, in_order
-from tests.running import SINK, SOURCE, Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.spark import HEADER, LSN, Backfill
+from tests.support.fixtures.walstream import streamed
+from tests.support.oracles.topic_reader import Reader, TopicAdmin, in_order
+from tests.support.programs.plugin_package import example, install
+from tests.support.programs.walstream import SINK, SOURCE, Walstream
 from walstream.config import Config
 from walstream.formats.op import decode
 from walstream.op import Kind

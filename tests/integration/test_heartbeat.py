@@ -1,11 +1,11 @@
 """`heartbeat`: messages that are no ops, without a session that stays."""
 
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
 from tests.integration.test_check_postgres_rights import made_role
-from tests.reading import Reader
-from tests.verbs import as_json
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import as_json
 from walstream.pipeline.pgoutput import LogicalMessage, decode
 from walstream.postgres.quoting import name
 

@@ -1,7 +1,7 @@
 """Every verb in a database whose names are a stranger's: no function of his runs.
 
 As a superuser, and as the role of docs/operations.md. What the twins catch: see
-tests/hostile.py.
+tests/support/servers/hostile_catalog.py.
 """
 
 # ruff: noqa: S608 - SQL of constants
@@ -17,16 +17,16 @@ from psycopg.conninfo import make_conninfo
 
 from consumer.dedupe import SeenInPostgres
 from consumer.row_message import RowMessage
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, local_postgres, temporary_database
-from tests.hostile import STRANGER, Trap
-from tests.mirroring import Mirror
-from tests.polled import Polled
-from tests.polling import postgres_url
-from tests.reading import Reader
-from tests.running import toml
-from tests.services import needs_own_servers
-from tests.verbs import verb
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, local_postgres, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.mirror import Mirror
+from tests.support.programs.polled_source import Polled
+from tests.support.programs.table_read import postgres_url
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import toml
+from tests.support.servers.hostile_catalog import STRANGER, Trap
 from walstream.formats.row import row_hash
 
 NAIVE: Final = "SELECT relname || '.' FROM pg_class LIMIT 1"

@@ -19,11 +19,11 @@ from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 from typer.testing import CliRunner
 
-from tests.browsing import browser
-from tests.fix_postgres import Database, temporary_database
-from tests.running import Walstream
-from tests.services import needs_own_servers
-from tests.waiting import wait_until, within
+from tests.support.deadline import wait_until, within
+from tests.support.fixtures.postgres import Database, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.programs.browser import browser
+from tests.support.programs.walstream import Walstream
 from walstream.cli.main import app
 from walstream.config.model import Http
 from walstream.service.http.figures import size

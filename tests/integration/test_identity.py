@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.reading import Reader, Record
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.oracles.topic_reader import Reader, Record
 from walstream.op import Kind
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect

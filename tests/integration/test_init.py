@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.reading import Reader
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader
 from walstream.config import PostgresSource, load
 
 _COMMAND: Final = Path(sys.executable).with_name("walstream")

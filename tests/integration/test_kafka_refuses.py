@@ -13,10 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     UserScramCredentialUpsertion,
 )
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.services import needs_own_servers
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.fixtures.walstream import Runs
 from walstream.state.control import ask_status
 from walstream.testing.servers import LocalKafka
 

@@ -13,14 +13,14 @@ import orjson
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.inspecting import look, of, one, repair
-from tests.reading import Reader, Record
-from tests.running import SOURCE
-from tests.verbs import verb
-from tests.waiting import within
+from tests.support.deadline import within
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.inspection import look, of, one, repair
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import SOURCE
 from walstream.finding import Severity
 from walstream.lsn import show
 from walstream.op import Kind, Table

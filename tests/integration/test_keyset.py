@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import Database
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import parse
 from walstream.postgres.connection import connect, translate

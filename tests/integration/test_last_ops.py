@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from tests.fix_kafka import KafkaServer
-from tests.reading import TopicAdmin
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import Transient
 from walstream.formats.op import OpEncoder
 from walstream.kafka.last_op import highest, topic_ends

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.reading import Reader, in_order
-from tests.waiting import wait_until, within
+from tests.support.deadline import wait_until, within
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, in_order
 
 LONG = "0123456789" * 1000  # toasted: its column is EXTERNAL
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.programs.walstream import Walstream
 from walstream.state.control import ask_status, borrowed
 from walstream.state.lock import holder
 from walstream.testing.servers.port import free_port

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.fix_postgres import Database
+from tests.support.fixtures.postgres import Database
 from walstream.sources.postgres.backfill.publication_filter import (
     Wanted,
     let_through,

@@ -15,10 +15,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, OwnPostgres, binaries, local_postgres
-from tests.services import needs_own_servers
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import (
+    Database,
+    OwnPostgres,
+    binaries,
+    local_postgres,
+)
+from tests.support.fixtures.server_origin import needs_own_servers
 from walstream.errors import Transient
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.kafka import answers_api_versions

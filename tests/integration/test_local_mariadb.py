@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_mariadb import Mariadb, OwnMariadb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.mariadb import Mariadb, OwnMariadb
 from walstream.errors import Transient
 from walstream.testing.servers.mariadb import greets
 from walstream.testing.servers.process import alive

@@ -12,9 +12,9 @@ from consumer.handler import Fatal
 from consumer.mirror import PostgresMirror
 from consumer.mirror.table_shape import Shape, load
 from consumer.op import Op
-from tests.fix_postgres import Database
-from tests.mirrored_keys import apply
-from tests.ops import make
+from tests.support.fixtures.postgres import Database
+from tests.support.loads.op import make
+from tests.support.oracles.key_mirror import apply
 from walstream.op import Kind
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())

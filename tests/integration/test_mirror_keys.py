@@ -13,10 +13,10 @@ from consumer.handler import Fatal
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.mirror.table_shape import load
 from consumer.op import Op
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.mirrored_keys import Source, apply, drain
-from tests.ops import make
-from tests.strategies import ONE_WAY, RESPELT, KeyKind
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.loads.op import make
+from tests.support.oracles.key_mirror import Source, apply, drain
+from tests.support.strategies import ONE_WAY, RESPELT, KeyKind
 from walstream.op import Kind
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())

@@ -8,9 +8,9 @@ import pytest
 
 from consumer.mirror import PostgresMirror
 from consumer.op import Op
-from tests.fix_postgres import Database
-from tests.mirrored_keys import apply
-from tests.ops import make
+from tests.support.fixtures.postgres import Database
+from tests.support.loads.op import make
+from tests.support.oracles.key_mirror import apply
 from walstream.op import Kind
 
 _LAYOUT = (("walstream-layout", b"2"),)

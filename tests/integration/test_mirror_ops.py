@@ -16,8 +16,8 @@ from consumer.handler import Fatal, Retry
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import Op
 from consumer.state.schema import make_tables
-from tests.fix_postgres import Database
-from tests.ops import Texts, make
+from tests.support.fixtures.postgres import Database
+from tests.support.loads.op import Texts, make
 from walstream.op import Kind
 
 T = "public.t"

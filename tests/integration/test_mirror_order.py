@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from consumer import Kind, Measure, Op, PostgresMirror, Transaction
-from tests.consuming import Setting
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.producing import ITEM
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.loads.op_record import ITEM
+from tests.support.programs.consumer_thread import Setting
 from walstream.op import ReplicationOp
 
 _ROWS = 60

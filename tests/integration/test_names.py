@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from psycopg import sql
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.reading import Reader
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.oracles.topic_reader import Reader
 
 NAMES = [  # of a schema, its table and a column; what the topic's name makes of it
     ("Mixed", "Mixed"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import SOURCE, Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.programs.walstream import SOURCE, Walstream
 
 AWAY = "postgresql://nobody@127.0.0.1:1/none"
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.running import toml
-from tests.verbs import verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import toml
 from walstream.config.oauth import OAuth, with_oauth
 from walstream.kafka.oauth_token import prepared
 from walstream.testing.servers import LocalKafka

@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from tests.decoding import Change, Transaction, open_slot, transactions
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
-from tests.mixed_load import SCHEMA, loading
-from tests.reading import Reader, Record, in_order
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.loads.mixed import SCHEMA, loading
+from tests.support.oracles.slot_text import Change, Transaction, open_slot, transactions
+from tests.support.oracles.topic_reader import Reader, Record, in_order
 from walstream.row import OMITTED
 
 STEPS = 600

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer
-from tests.fix_walstream import streamed
-from tests.reading import Record, TopicAdmin
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.walstream import streamed
+from tests.support.oracles.topic_reader import Record, TopicAdmin
 
 PARTITIONS = 3
 LARGE_ID = 5

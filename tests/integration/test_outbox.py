@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.reading import TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import WalstreamError
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import producer_properties

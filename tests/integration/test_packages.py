@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.extending import example, install
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer, temporary_database
 from tests.integration.test_beside import status
-from tests.reading import Reader, in_order
-from tests.running import SINK, SOURCE, Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader, in_order
+from tests.support.programs.plugin_package import example, install
+from tests.support.programs.walstream import SINK, SOURCE, Walstream
 from walstream.config import load
 from walstream.errors import ConfigError
 

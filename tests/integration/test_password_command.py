@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.polled import Polled
-from tests.reading import Reader
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import Polled
 
 _PRINTS = """
 import sys

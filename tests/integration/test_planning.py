@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.fix_postgres import Database
+from tests.support.fixtures.postgres import Database
 from walstream.errors import PermissionLacking
 from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.plan import plan

@@ -7,13 +7,13 @@ import jsonschema
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.inspecting import repair as run_repair
-from tests.operator import Operator, codes, findings, found
-from tests.polled import Polled
-from tests.sqlite import execute, file_of
-from tests.verbs import published
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.programs.inspection import repair as run_repair
+from tests.support.programs.operator import Operator, codes, findings, found
+from tests.support.programs.polled_source import Polled
+from tests.support.programs.sqlite_source import execute, file_of
+from tests.support.programs.verb import published
 from walstream.errors import Repair
 from walstream.testing.servers.port import free_port
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.kept_polls import keep, kept
-from tests.polled import SOURCE, Polled
-from tests.running import toml
-from tests.sqlite import execute, file_of
-from tests.verbs import Terminal, as_json, published, verb
+from tests.support.loads.poll_progress import keep, kept
+from tests.support.programs.polled_source import SOURCE, Polled
+from tests.support.programs.sqlite_source import execute, file_of
+from tests.support.programs.verb import Terminal, as_json, published, verb
+from tests.support.programs.walstream import toml
 from walstream.state.store import LmdbPositions
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (3), (7);"

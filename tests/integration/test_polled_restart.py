@@ -14,9 +14,6 @@ from typing import Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_mariadb import Mariadb
-from tests.fix_postgres import PostgresServer, temporary_database
 from tests.integration.test_polled_tables import (
     LONG_S,
     MariadbShop,
@@ -25,12 +22,15 @@ from tests.integration.test_polled_tables import (
     Shop,
     SqliteShop,
 )
-from tests.polled import Polled, keys_of
-from tests.polling import postgres_url
-from tests.reading import Reader
-from tests.sqlite import file_of
-from tests.verbs import verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import Polled, keys_of
+from tests.support.programs.sqlite_source import file_of
+from tests.support.programs.table_read import postgres_url
+from tests.support.programs.verb import verb
 from walstream.formats.row import decode
 
 TABLES: Final = {"t": {}, "u": {"on_restart": "reread"}}

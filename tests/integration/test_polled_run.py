@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.polled import SOURCE, Polled, keys_of
-from tests.running import toml
-from tests.sqlite import execute, file_of
-from tests.verbs import as_json, verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.programs.polled_source import SOURCE, Polled, keys_of
+from tests.support.programs.sqlite_source import execute, file_of
+from tests.support.programs.verb import as_json, verb
+from tests.support.programs.walstream import toml
 from walstream.config import load
 from walstream.status.lookup import look
 from walstream.status.model import SourceStatus

@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.polled import Polled, keys_of
-from tests.sqlite import execute, file_of
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.programs.polled_source import Polled, keys_of
+from tests.support.programs.sqlite_source import execute, file_of
 from walstream.testing.servers import LocalKafka
 
 LONG_S: Final = 150.0  # a machine may be busy

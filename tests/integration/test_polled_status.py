@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kept_polls import keep
-from tests.polled import SOURCE, Polled
-from tests.running import toml
-from tests.verbs import Terminal, as_json, is_plain, published, verb
+from tests.support.loads.poll_progress import keep
+from tests.support.programs.polled_source import SOURCE, Polled
+from tests.support.programs.verb import Terminal, as_json, is_plain, published, verb
+from tests.support.programs.walstream import toml
 from walstream.state.store import LmdbPositions
 
 TABLES = {"t": {}, "main.a_table_with_quite_a_long_name": {}, "u": {"max_gaps": 2}}

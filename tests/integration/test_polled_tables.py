@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 
 import psycopg
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_mariadb import Mariadb
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.polled import SOURCE, Polled
-from tests.polling import postgres_url
-from tests.sqlite import execute, file_of
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.programs.polled_source import SOURCE, Polled
+from tests.support.programs.sqlite_source import execute, file_of
+from tests.support.programs.table_read import postgres_url
 from walstream.config import load
 from walstream.status.lookup import look
 from walstream.status.model import SourceStatus

@@ -17,9 +17,9 @@ from typing import Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.polled import Polled, keys_of, rows_of, sql_source
-from tests.reading import Reader
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import Polled, keys_of, rows_of, sql_source
 from walstream.formats.row import decode, row_hash
 
 TABLES: Final = """

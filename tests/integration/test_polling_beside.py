@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_mariadb import Mariadb
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.polled import Polled, rows_of, sql_source
-from tests.polling import postgres_url
-from tests.reading import Reader, Record
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.mariadb import Mariadb
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.polled_source import Polled, rows_of, sql_source
+from tests.support.programs.table_read import postgres_url
 from walstream.formats.row import decode
 
 ROWS: Final = 3000

@@ -9,17 +9,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.fix_postgres import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
     Database,
     OwnPostgres,
     PostgresServer,
     temporary_database,
 )
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import SINK, SOURCE, Walstream, toml
-from tests.verbs import Terminal, as_json, is_plain, published, verb
-from tests.waiting import wait_until
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import Terminal, as_json, is_plain, published, verb
+from tests.support.programs.walstream import SINK, SOURCE, Walstream, toml
 from walstream.config import load
 from walstream.kafka import last_op
 from walstream.lsn import parse, show

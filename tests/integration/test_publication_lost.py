@@ -8,11 +8,11 @@ from typing import Any, LiteralString
 import pytest
 from psycopg import sql
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, in_order
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, in_order
+from tests.support.programs.walstream import Walstream
 from walstream.lsn import parse
 from walstream.op import Kind
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from tests.fix_postgres import Database
+from tests.support.fixtures.postgres import Database
 from walstream.errors import PublicationLost, Transient
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture

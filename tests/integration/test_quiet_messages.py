@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, binaries, local_postgres
-from tests.fix_walstream import Runs, Stream, streamed
-from tests.reading import Reader, Record, in_order
-from tests.services import needs_own_servers
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, binaries, local_postgres
+from tests.support.fixtures.server_origin import needs_own_servers
+from tests.support.fixtures.walstream import Runs, Stream, streamed
+from tests.support.oracles.topic_reader import Reader, Record, in_order
 from walstream.op import Kind
 
 SETTINGS = {

@@ -14,11 +14,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import Walstream, toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream, toml
 from walstream.state.control import ask_status
 from walstream.testing.servers.port import free_port
 
@@ -34,7 +34,7 @@ def running(newest_database: Database, runs: Runs) -> Walstream:
 
 @pytest.fixture
 def newest_database(postgres18: Any) -> Any:
-    from tests.fix_postgres import temporary_database  # noqa: PLC0415
+    from tests.support.fixtures.postgres import temporary_database  # noqa: PLC0415
 
     with temporary_database(postgres18) as fresh:
         yield fresh

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.operator import Operator, found
-from tests.reading import Reader, TopicAdmin
-from tests.running import Walstream
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, TopicAdmin
+from tests.support.programs.operator import Operator, found
+from tests.support.programs.walstream import Walstream
 from walstream.testing.servers import LocalKafka
 
 REQUEST = 2_000_000  # bytes, of the brokers

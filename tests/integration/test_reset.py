@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, Record
-from tests.running import SOURCE, Walstream, toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.walstream import SOURCE, Walstream, toml
 from walstream.admin.reset import reset as reset_source
 from walstream.config import Config, load
 from walstream.errors import HistoryError

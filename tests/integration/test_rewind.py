@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, Record
-from tests.running import SOURCE, Walstream
-from tests.verbs import Terminal, verb
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.verb import Terminal, verb
+from tests.support.programs.walstream import SOURCE, Walstream
 from walstream.admin import rewind as rewinding
 from walstream.config import load
 from walstream.errors import ConfigError, SlotLost

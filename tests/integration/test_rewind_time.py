@@ -3,13 +3,13 @@
 import psycopg
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import SOURCE, Walstream
-from tests.verbs import as_json, verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import as_json, verb
+from tests.support.programs.walstream import SOURCE, Walstream
 from walstream.admin import rewind as rewinding
 from walstream.admin.rewind import Rewind, To
 from walstream.config import load

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import orjson
 import pytest
 
-from tests.fix_postgres import Database
-from tests.fix_walstream import Runs
-from tests.reading import Reader, Record
-from tests.running import SOURCE, Walstream
-from tests.verbs import verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.verb import verb
+from tests.support.programs.walstream import SOURCE, Walstream
 from walstream.lsn import show
 
 BOTH = "USING INDEX root_both"

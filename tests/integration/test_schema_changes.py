@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer
-from tests.fix_walstream import Stream, streamed
-from tests.reading import Record, in_order
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.oracles.topic_reader import Record, in_order
 from walstream.op import Kind
 
 

@@ -23,12 +23,12 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Integer
 
-from tests.canaries import Canaries, Watch
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, OwnPostgres
-from tests.running import Walstream, toml
-from tests.verbs import Done, verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.programs.canary import Canaries, Watch
+from tests.support.programs.verb import Done, verb
+from tests.support.programs.walstream import Walstream, toml
 from walstream.config import load
 from walstream.kafka.topic import Topic
 from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task

@@ -6,8 +6,8 @@ import psycopg
 
 from consumer.dedupe import SeenInPostgres
 from consumer.row_message import RowMessage
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
 from walstream.formats.row import row_hash
 
 

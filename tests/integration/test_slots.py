@@ -17,16 +17,16 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import (
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import (
     Database,
     OwnPostgres,
     PostgresServer,
     temporary_database,
 )
-from tests.fix_walstream import Runs
-from tests.running import toml
-from tests.verbs import Terminal, as_json, is_plain, published, verb
-from tests.waiting import wait_until
+from tests.support.fixtures.walstream import Runs
+from tests.support.programs.verb import Terminal, as_json, is_plain, published, verb
+from tests.support.programs.walstream import toml
 from walstream.admin.slots import SCHEMA, Loss, Where, look
 from walstream.admin.slots import drop as drop_slot
 from walstream.config import load

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import Database, OwnPostgres
-from tests.slow_link import SlowLink
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.servers.slow_link import SlowLink
 from walstream.errors import Transient
 from walstream.pipeline.pgoutput.large_value import LargeFrame
 from walstream.pipeline.ports import Position

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.canaries import Canaries
-from tests.fix_postgres import Database
-from tests.fix_spark import HEADER, LSN, Backfill, OwnSpark
-from tests.reading import Reader, Record
+from tests.support.fixtures.postgres import Database
+from tests.support.fixtures.spark import HEADER, LSN, Backfill, OwnSpark
+from tests.support.oracles.topic_reader import Reader, Record
+from tests.support.programs.canary import Canaries
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.op import Kind
 from walstream.records.partitioner import murmur2

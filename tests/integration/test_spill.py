@@ -12,12 +12,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from psycopg.conninfo import make_conninfo
 
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.verbs import as_json, verb
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.verb import as_json, verb
+from tests.support.programs.walstream import Walstream
 from walstream.postgres import slot as slots
 from walstream.postgres import spill
 from walstream.postgres.connection import session

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy.types import NullType
 
-from tests.fix_mariadb import Mariadb, MariadbServer, OwnMariadb, RemoteMariadb
-from tests.polling import looked, read
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.mariadb import (
+    Mariadb,
+    MariadbServer,
+    OwnMariadb,
+    RemoteMariadb,
+)
+from tests.support.programs.table_read import looked, read
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.query import (

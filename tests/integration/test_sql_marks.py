@@ -16,11 +16,15 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.fix_mariadb import Mariadb, OwnMariadb, RemoteMariadb
-from tests.fix_postgres import Database as Home
-from tests.fix_postgres import OwnPostgres, PostgresServer, temporary_database
-from tests.polling import looked, postgres_url
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.mariadb import Mariadb, OwnMariadb, RemoteMariadb
+from tests.support.fixtures.postgres import Database as Home
+from tests.support.fixtures.postgres import (
+    OwnPostgres,
+    PostgresServer,
+    temporary_database,
+)
+from tests.support.programs.table_read import looked, postgres_url
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.low_watermark import Mark, Marks
 from walstream.sources.sql.database.open_transactions import (

@@ -12,9 +12,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tests.fix_postgres import Database as Home
-from tests.fix_postgres import OwnPostgres
-from tests.polling import looked, postgres_url, read
+from tests.support.fixtures.postgres import Database as Home
+from tests.support.fixtures.postgres import OwnPostgres
+from tests.support.programs.table_read import looked, postgres_url, read
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.query import ahead, newest, oldest, rows

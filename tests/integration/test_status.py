@@ -10,13 +10,13 @@ from typing import Any
 
 import jsonschema
 
-from tests.cover_own import ROOT
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_walstream import Runs, streamed
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.walstream import Runs, streamed
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.walstream import Walstream
+from tests.support.project.own_coverage import ROOT
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 10)"

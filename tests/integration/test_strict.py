@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_postgres import Database, PostgresServer, temporary_database
-from tests.fix_walstream import Runs
-from tests.operator import Operator
-from tests.reading import Reader
-from tests.verbs import verb
+from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.operator import Operator
+from tests.support.programs.verb import verb
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import Database, OwnPostgres
-from tests.fix_walstream import Runs
-from tests.inspecting import look
 from tests.integration.test_beside import status
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import Database, OwnPostgres
+from tests.support.fixtures.walstream import Runs
+from tests.support.programs.inspection import look
 from walstream.testing.servers import LocalPostgres
 
 WAITS = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

@@ -20,12 +20,12 @@ import pytest
 from confluent_kafka import Producer
 from rich.cells import cell_len
 
-from tests import vectors
-from tests.cover_own import ROOT
-from tests.fix_kafka import KafkaServer
-from tests.reading import TopicAdmin
-from tests.running import toml
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.oracles import vectors
+from tests.support.oracles.topic_reader import TopicAdmin
+from tests.support.programs.walstream import toml
+from tests.support.project.own_coverage import ROOT
 from walstream.formats.op import OpEncoder
 from walstream.op import Kind, ReplicationOp, Table
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.fix_postgres import Database, temporary_database
-from tests.fix_tls import Secured, check, consume
-from tests.fix_walstream import Runs
-from tests.polled import Polled
-from tests.reading import Reader
-from tests.running import Walstream
-from tests.secured import KEY_PASSWORD, SecureKafka, SecureMariadb
+from tests.support.fixtures.postgres import Database, temporary_database
+from tests.support.fixtures.tls import Secured, check, consume
+from tests.support.fixtures.walstream import Runs
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.polled_source import Polled
+from tests.support.programs.walstream import Walstream
+from tests.support.servers.tls import KEY_PASSWORD, SecureKafka, SecureMariadb
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from tests.fix_kafka import KafkaServer, OwnKafka
-from tests.reading import TopicAdmin
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer, OwnKafka
+from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
 from walstream.kafka.offsets import Bounds, Partition
 from walstream.kafka.topic_reader import Record, TopicReader

@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cover_own import ROOT
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.project.own_coverage import ROOT
 
 _PAGE = ROOT / "docs" / "tutorial.md"
 _BESIDE = ("# the second terminal\n", "# the third terminal\n")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.chaining import Shipped, shown
-from tests.fix_kafka import OwnKafka
-from tests.fix_postgres import PostgresServer, temporary_database
-from tests.reading import Reader
+from tests.support.fixtures.kafka import OwnKafka
+from tests.support.fixtures.postgres import PostgresServer, temporary_database
+from tests.support.oracles.topic_reader import Reader
+from tests.support.programs.relay import Shipped, shown
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 _DOCS = Path(__file__).parents[2] / "docs"

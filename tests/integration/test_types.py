@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.fix_kafka import KafkaServer
-from tests.fix_postgres import Database, PostgresServer
-from tests.fix_spark import Backfill
-from tests.fix_walstream import Stream, streamed
-from tests.reading import Reader, Record
+from tests.support.fixtures.kafka import KafkaServer
+from tests.support.fixtures.postgres import Database, PostgresServer
+from tests.support.fixtures.spark import Backfill
+from tests.support.fixtures.walstream import Stream, streamed
+from tests.support.oracles.topic_reader import Reader, Record
 from walstream.postgres.connection import connect
 from walstream.spark.session import Spark
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from consumer.convert import converter
-from tests.fix_postgres import PostgresServer
+from tests.support.fixtures.postgres import PostgresServer
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 _INDIA = timezone(timedelta(hours=5, minutes=30))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.folding import Rows, by_arrival, by_position, in_place
-from tests.reading import Record
+from tests.support.oracles.table_state import Rows, by_arrival, by_position, in_place
+from tests.support.oracles.topic_reader import Record
 from walstream.errors import Transient
 from walstream.formats.op import decode
 from walstream.lsn import NEVER

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.beside_model import (
+from tests.support.oracles.incremental_model import (
     KEYS,
     NAME,
     Folded,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import texts
+from tests.support.strategies import texts
 from walstream.formats.context import Origin
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.records.key import KEY_FORMS

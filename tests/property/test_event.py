@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import lsns, names, times
-from tests.strategies import texts as any_texts
+from tests.support.strategies import lsns, names, times
+from tests.support.strategies import texts as any_texts
 from walstream.errors import WalstreamError
 from walstream.formats.column_type import ARRAY
 from walstream.formats.context import Context, Origin

@@ -13,9 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.forms import Form, compiled, environment, form, needs_a_compiler
-from tests.golden import all_payloads
-from tests.strategies import Stream, messages, streams
+from tests.support.oracles.golden import all_payloads
+from tests.support.programs.compiled_form import (
+    Form,
+    compiled,
+    environment,
+    form,
+    needs_a_compiler,
+)
+from tests.support.strategies import Stream, messages, streams
 from walstream.testing import encode
 
 GOLDEN = sorted(set(all_payloads()))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.property.test_pipeline import Conditions, conditions, run
-from tests.strategies import Stream, streams
+from tests.support.strategies import Stream, streams
 from walstream.formats import ENCODERS, texts_of
 from walstream.formats.context import Context
 from walstream.kafka.target import Target

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import lsns, names, ops, texts
+from tests.support.strategies import lsns, names, ops, texts
 from walstream.errors import WalstreamError
 from walstream.formats import op as op_format
 from walstream.op import Kind, ReplicationOp, Table, halves

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import all_payloads
-from tests.strategies import messages
+from tests.support.oracles.golden import all_payloads
+from tests.support.strategies import messages
 from walstream.errors import DecodeError
 from walstream.pipeline.pgoutput import Message, decode
 from walstream.testing import encode

@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import Stream, streams
+from tests.support.strategies import Stream, streams
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint
 from walstream.pipeline.ledger import Ledger
 from walstream.pipeline.loop import Pipeline

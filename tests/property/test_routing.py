@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import names
+from tests.support.strategies import names
 from walstream.errors import ConfigError
 from walstream.records.router import Router, Rules, matches, topic_part
 

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import lsns, names
+from tests.support.strategies import lsns, names
 from walstream.lsn import Lsn, parse
 from walstream.postgres.stream import start_command
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests import vectors
-from tests.strategies import lsns, names
+from tests.support.oracles import vectors
+from tests.support.strategies import lsns, names
 from walstream.cli.tail import json_lines
 from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.layout import plain

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import ops
+from tests.support.strategies import ops
 from walstream.formats.context import EMBEDDED, Context
 from walstream.formats.tungsten import TungstenEncoder
 from walstream.op import Kind, ReplicationOp

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cover_own import ROOT
-from tests.picture import LOOSE, layers
+from tests.support.project.own_coverage import ROOT
+from tests.support.project.picture import LOOSE, layers
 
 _TEXT = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 

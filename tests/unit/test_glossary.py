@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from tests.cover_own import ROOT
-from tests.reference import model
+from tests.support.project.own_coverage import ROOT
+from tests.support.project.reference import model
 from walstream.service.http.catalog import METRICS
 from walstream.telemetry import fields
 

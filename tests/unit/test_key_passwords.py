@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.authority import Authority, Pair
-from tests.on_terminal import run_on_terminal
-from tests.secured import KEY_PASSWORD
+from tests.support.programs.terminal import run_on_terminal
+from tests.support.servers.certificate_authority import Authority, Pair
+from tests.support.servers.tls import KEY_PASSWORD
 
 _SSL_REQUEST = struct.pack("!II", 8, 80877103)
 _TRY = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cover_own import ROOT
-from tests.reference import anchor
+from tests.support.project.own_coverage import ROOT
+from tests.support.project.reference import anchor
 
 _DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 _INDEXES = sorted(ROOT.glob("docs/*/README.md"))

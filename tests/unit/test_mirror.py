@@ -1,6 +1,6 @@
 """Every module has a unit test of its name, or a reason to have none."""
 
-from tests.cover_own import ROOT, modules, unit_test_of
+from tests.support.project.own_coverage import ROOT, modules, unit_test_of
 
 _SERVERS = "asks real servers: tests/integration, tests/fault"
 WITHOUT = {

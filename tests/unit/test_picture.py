@@ -1,7 +1,7 @@
 """docs/packages.svg is what the imports say, and shows every package."""
 
-from tests.cover_own import ROOT
-from tests.picture import LOOSE, PICTURE, draw, imports, layers
+from tests.support.project.own_coverage import ROOT
+from tests.support.project.picture import LOOSE, PICTURE, draw, imports, layers
 
 
 def test_the_picture_is_what_the_imports_say() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extending import install
+from tests.support.programs.plugin_package import install
 from walstream import plugins
 from walstream.errors import ConfigError
 

@@ -4,8 +4,16 @@ import re
 
 import pytest
 
-from tests import reference
-from tests.reference import PAGE, SECTIONS, anchor, exit_codes, model, page, walk
+from tests.support.project import reference
+from tests.support.project.reference import (
+    PAGE,
+    SECTIONS,
+    anchor,
+    exit_codes,
+    model,
+    page,
+    walk,
+)
 from tests.unit.cli.test_main import COMMANDS, VERBS
 from tests.unit.config.test_documentation import DOCUMENT
 from walstream import errors

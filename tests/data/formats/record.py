@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from tests.data.pgoutput.record import prefixed, record
-from tests.fix_postgres import local_postgres
-from tests.golden import FORMATS, WORKLOAD, written
+from tests.support.fixtures.postgres import local_postgres
+from tests.support.oracles.golden import FORMATS, WORKLOAD, written
 
 FOLDER = Path(__file__).parent
 

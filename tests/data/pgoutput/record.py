@@ -10,7 +10,11 @@ from pathlib import Path
 
 import psycopg
 
-from tests.fix_postgres import PostgresServer, local_postgres, temporary_database
+from tests.support.fixtures.postgres import (
+    PostgresServer,
+    local_postgres,
+    temporary_database,
+)
 from walstream.postgres.connection import connect
 
 FOLDER = Path(__file__).parent

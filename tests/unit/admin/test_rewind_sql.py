@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kept_polls import keep, kept
-from tests.sqlite import SOURCE, configured, state_of
+from tests.support.loads.poll_progress import keep, kept
+from tests.support.programs.sqlite_source import SOURCE, configured, state_of
 from walstream.admin.rewind_sql import TableRewind, rewind
 from walstream.config import Config
 from walstream.errors import ConfigError

@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.cover_own import ROOT
-from tests.verbs import Terminal
+from tests.support.programs.verb import Terminal
+from tests.support.project.own_coverage import ROOT
 from walstream.cli.main import app
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.reference import SECTIONS, model
+from tests.support.project.reference import SECTIONS, model
 from walstream.config import Config, load
 from walstream.service.supported import unsupported
 

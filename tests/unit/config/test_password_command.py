@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.config import password_command
 from walstream.config.password_command import password_of
 from walstream.errors import ConfigError, Transient, WalstreamError

@@ -5,7 +5,7 @@ from confluent_kafka import Message
 
 from consumer.decoder import op_of, record_of, source_of
 from consumer.group.assigned_partition import Place
-from tests.producing import ITEM, insert
+from tests.support.loads.op_record import ITEM, insert
 from walstream.errors import WalstreamError
 from walstream.formats.op import OpEncoder
 

@@ -4,7 +4,7 @@ from consumer.error_text import handler_failed
 from consumer.errors import TransactionEnded
 from consumer.handler import Fatal
 from consumer.op import Op, Record
-from tests.producing import insert
+from tests.support.loads.op_record import insert
 
 _OP = Op(insert(0x16B3748, 3, ["secret", "1"]), Record("t", 2, 9, b"k", b"secret"))
 

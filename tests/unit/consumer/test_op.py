@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from consumer.op import Op, Record
-from tests.ops import make
+from tests.support.loads.op import make
 from walstream.formats.op import decode
 from walstream.op import Kind
 

@@ -1,7 +1,7 @@
 """One op in one line."""
 
 from consumer.tail import line
-from tests.ops import make
+from tests.support.loads.op import make
 from walstream.op import Kind
 
 T = "public.t"

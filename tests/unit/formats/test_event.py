@@ -6,7 +6,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from tests.vectors import EVENT
+from tests.support.oracles.vectors import EVENT
 from walstream.errors import WalstreamError
 from walstream.formats import ENCODERS, LineEncoder
 from walstream.formats.context import Context, Origin

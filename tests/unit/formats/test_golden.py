@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.golden import FORMATS, WORKLOAD, written
+from tests.support.oracles.golden import FORMATS, WORKLOAD, written
 
 
 @pytest.mark.parametrize("name", FORMATS)

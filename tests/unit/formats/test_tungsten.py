@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.vectors import TUNGSTEN
+from tests.support.oracles.vectors import TUNGSTEN
 from walstream.errors import WalstreamError
 from walstream.formats import ENCODERS
 from walstream.formats.context import Context

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.vectors import TXINFO
+from tests.support.oracles.vectors import TXINFO
 from walstream.formats.context import Context
 from walstream.formats.tungsten import TungstenEncoder
 from walstream.formats.txinfo import RowCounts

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.errors import ConfigError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.testing.servers.port import free_port

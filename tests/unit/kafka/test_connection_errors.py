@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from structlog.testing import capture_logs
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.kafka.certificate import Look
 from walstream.kafka.connection_errors import Hearing, outage
 from walstream.pipeline.outage import Outage

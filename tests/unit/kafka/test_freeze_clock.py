@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.kafka.freeze_clock import Pulse, TurnClock, process_pulse, stood_still
 
 

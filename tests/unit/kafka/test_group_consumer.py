@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tests.cover_own import ROOT
-from tests.mocked import PARTITIONS, Mocked
+from tests.support.project.own_coverage import ROOT
+from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from walstream.errors import HistoryError, LoginRefused
 from walstream.kafka.group import Stored
 from walstream.kafka.group_consumer import Upstream

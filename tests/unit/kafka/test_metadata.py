@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.mocked import Mocked
+from tests.support.servers.mock_kafka import Mocked
 from walstream.kafka.metadata import NotKafka, framed, hosts, read_frame
 
 _FRONT = struct.pack("!ii", 1, 0)  # the request's number, and a time to wait

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.mocked import Mocked
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.servers.mock_kafka import Mocked
 from walstream.errors import HistoryError, RecordRefused, TopicLost
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import producer_properties

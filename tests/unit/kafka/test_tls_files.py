@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from tests.authority import Authority, Pair
-from tests.secured import KEY_PASSWORD
+from tests.support.servers.certificate_authority import Authority, Pair
+from tests.support.servers.tls import KEY_PASSWORD
 from walstream.kafka.errors import unfit
 from walstream.kafka.tls_files import flaw
 

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
+from tests.support.deadline import wait_until
 from tests.unit.kafka.test_metadata import answer
-from tests.waiting import wait_until
 from walstream.config.tls import Confined
 from walstream.errors import TopicLost, TopicMissing
 from walstream.kafka.advertised_listeners import BrokersElsewhere

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.errors import Transient, WalstreamError
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex

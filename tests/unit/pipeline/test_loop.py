@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.errors import StateDamaged, Transient, WalstreamError
 from walstream.lsn import NEVER
 from walstream.op import Kind, ReplicationOp, Table

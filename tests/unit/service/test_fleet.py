@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tests.support.deadline import wait_until
 from tests.unit.service.test_reload import config
-from tests.waiting import wait_until
 from walstream.config import Config
 from walstream.service.fleet import Fleet
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config
-from tests.waiting import wait_until
 from walstream.service.worker_process import WorkerProcess
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.spark.parent_death import signals_held
 
 _CHILD = """

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, Transient
 from walstream.service.control_server import Answer, ControlServer
 from walstream.state.control import ask, ask_status, borrowed

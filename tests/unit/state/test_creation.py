@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.disks import Disk, small_disk
+from tests.support.servers.small_disk import Disk, small_disk
 from walstream.state.store import LmdbPositions
 
 WRITES = """

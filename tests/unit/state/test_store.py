@@ -11,7 +11,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 from walstream.pipeline.ports import Position
 from walstream.sources.postgres.backfill import stored_record as kept

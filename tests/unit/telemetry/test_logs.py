@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.cover_own import ROOT
+from tests.support.project.own_coverage import ROOT
 from walstream.errors import ConfigError
 from walstream.telemetry import logs
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.sqlite import SOURCE, configured, execute, file_of, source_of
+from tests.support.programs.sqlite_source import (
+    SOURCE,
+    configured,
+    execute,
+    file_of,
+    source_of,
+)
 from walstream.admin.check.sql import inspect, topics
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.finding import Finding, Severity

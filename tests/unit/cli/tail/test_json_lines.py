@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests import vectors
-from tests.cover_own import ROOT
+from tests.support.oracles import vectors
+from tests.support.project.own_coverage import ROOT
 from walstream.cli.tail.change import read
 from walstream.cli.tail.json_lines import SCHEMA, line
 from walstream.kafka.topic_reader import Record

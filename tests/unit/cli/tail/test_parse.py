@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import vectors
+from tests.support.oracles import vectors
 from walstream.cli.tail.content import Content, Format, Json, Kind
 from walstream.cli.tail.parse import read
 from walstream.row import OMITTED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import vectors
+from tests.support.oracles import vectors
 from walstream.cli.tail.change import read
 from walstream.cli.tail.layout import plain
 from walstream.cli.tail.screen import lines

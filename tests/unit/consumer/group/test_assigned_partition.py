@@ -11,7 +11,7 @@ from consumer.errors import HandlerFailed
 from consumer.group.assigned_partition import Lane, Pause, Place
 from consumer.group.buffer import Budget
 from consumer.group.thread_pool import Pool
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 
 _PLACE = Place("t", 0)
 

@@ -9,9 +9,9 @@ from confluent_kafka import Message
 from consumer.group.assigned_partition import Lane
 from consumer.group.fetcher import Fetcher, left
 from consumer.group.settings import consumer_settings
-from tests.mocked import Mocked
-from tests.slow_link import SlowLink
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
+from tests.support.servers.mock_kafka import Mocked
+from tests.support.servers.slow_link import SlowLink
 from walstream.testing.servers.port import free_port
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from consumer.group.schedule import AGAIN, ON_CALL, After
 from consumer.group.thread_pool import Pool
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 
 
 class Turns:

@@ -6,7 +6,7 @@ from psycopg import errors
 
 from consumer.handler import Fatal, Retry
 from consumer.mirror.errors import MirrorError, Patience, stop, translate, wait
-from tests.ops import make
+from tests.support.loads.op import make
 from walstream.op import Kind
 
 OP = make(Kind.INSERT, "public.t", new={"id": "secret"}, lsn=0x1F, seq_id=3)

@@ -3,7 +3,7 @@
 import pytest
 
 from consumer.mirror.row_position import Decides, decides
-from tests.ops import Texts, make
+from tests.support.loads.op import Texts, make
 from walstream.op import Kind
 
 KEY = {"a": "1", "b": "2"}

@@ -7,7 +7,7 @@ from consumer.state.batch import reached
 from consumer.state.partition_state import NEVER, Kept
 from consumer.state.plan import Planner
 from consumer.state.position import Chunk, Position
-from tests.producing import backfilled, insert
+from tests.support.loads.op_record import backfilled, insert
 from tests.unit.consumer.state.test_plan import messages
 
 _ROW = ["1", "1"]

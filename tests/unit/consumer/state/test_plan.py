@@ -11,7 +11,7 @@ from consumer.group.assigned_partition import Place
 from consumer.state.partition_state import NEVER
 from consumer.state.plan import Plan, Planner
 from consumer.state.position import NOTHING, Chunk, Position
-from tests.producing import ITEM, backfilled, insert, truncate
+from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp
 

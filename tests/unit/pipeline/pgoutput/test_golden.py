@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.golden import CASES, VERSIONS, payloads
+from tests.support.oracles.golden import CASES, VERSIONS, payloads
 from walstream.lsn import show
 from walstream.pipeline.pgoutput import (
     Begin,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.cover_own import ROOT
+from tests.support.project.own_coverage import ROOT
 from walstream.service.http.catalog import METRICS
 
 BOARD: Final = json.loads(

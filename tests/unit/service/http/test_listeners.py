@@ -7,8 +7,8 @@ from http.client import HTTPConnection
 import pytest
 from structlog.testing import capture_logs
 
+from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config, snapshot, told
-from tests.waiting import wait_until
 from walstream.config import Config
 from walstream.errors import ConfigError
 from walstream.service.http.listeners import Faces

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.cover_own import ROOT
+from tests.support.project.own_coverage import ROOT
 from walstream.service.http.catalog import METRICS
 
 CASES: Final = ROOT / "tests" / "data" / "prometheus"

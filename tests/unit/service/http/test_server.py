@@ -8,8 +8,8 @@ from http.client import HTTPConnection
 
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config, snapshot, told
-from tests.waiting import wait_until
 from walstream.service.http import app, page, protocol
 from walstream.service.http.board import Board
 from walstream.service.http.server import Face

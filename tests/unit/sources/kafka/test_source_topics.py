@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.config.source import KafkaSource
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.kafka.advertised_listeners import BrokersElsewhere

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.sqlite import configured, execute, file_of, source_of
+from tests.support.programs.sqlite_source import configured, execute, file_of, source_of
 from walstream.config import SqlSource
 from walstream.errors import ConfigError, Transient
 from walstream.sources.sql.inspector import visit, wish_of

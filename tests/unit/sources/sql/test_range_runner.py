@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.deadline import wait_until
 from tests.unit.spark.driver.test_client import LONG_S, Nothing
-from tests.waiting import wait_until
 from walstream.config import Config
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.kafka.bulk_producer_pool import Senders

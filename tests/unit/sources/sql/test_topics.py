@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sqlite import SOURCE, configured
+from tests.support.programs.sqlite_source import SOURCE, configured
 from walstream.errors import ConfigError
 from walstream.sources.routers import Routers
 from walstream.sources.sql.topics import place, topics_of

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.kept_polls import keep
+from tests.support.loads.poll_progress import keep
 from walstream.config import SqlSource
 from walstream.errors import StateDamaged
 from walstream.state.store import LmdbPositions

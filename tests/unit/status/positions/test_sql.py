@@ -2,8 +2,15 @@
 
 from pathlib import Path
 
-from tests.kept_polls import keep
-from tests.sqlite import SOURCE, configured, execute, file_of, source_of, state_of
+from tests.support.loads.poll_progress import keep
+from tests.support.programs.sqlite_source import (
+    SOURCE,
+    configured,
+    execute,
+    file_of,
+    source_of,
+    state_of,
+)
 from walstream.config import Config
 from walstream.state.lock import FolderLock
 from walstream.status.positions.model import Outcome, PolledStanding

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import wait_until
+from tests.support.deadline import wait_until
 from walstream.testing.servers.process import (
     Child,
     alive,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url, text
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import (
     CertificateRefused,
     ConfigError,

@@ -1,6 +1,6 @@
 """GRANT statements; those of real servers are run in tests/integration."""
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import NO_REPAIR
 from walstream.sources.sql.database.grant import account, grant
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import types
 from sqlalchemy.types import BigInteger
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import ConfigError
 from walstream.sources.sql.database.key import ascending, is_whole, whole, wholes
 from walstream.sources.sql.database.shape import Column, Shape

@@ -1,6 +1,6 @@
 """What gives a table its keys, as SQLite tells it; others need their servers."""
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.sources.sql.database.key_generator import next_key, origin
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import NO_REPAIR, Repair
 from walstream.sources.sql.database.low_watermark import Mark, Marks
 from walstream.sources.sql.database.open_transactions import Lacking, Open, is_nameless

@@ -5,7 +5,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import DBAPIError
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.sources.sql.database.page import (
     Pages,
     is_narrow,

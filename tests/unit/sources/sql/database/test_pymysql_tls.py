@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.authority import Authority
+from tests.support.servers.certificate_authority import Authority
 from walstream.sources.sql.database import pymysql_tls
 
 

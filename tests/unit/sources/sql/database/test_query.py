@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import ConfigError
 from walstream.sources.sql.database.query import (
     ahead,

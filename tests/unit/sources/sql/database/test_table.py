@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.errors import ConfigError
 
 

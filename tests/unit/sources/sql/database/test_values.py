@@ -9,7 +9,7 @@ from sqlalchemy import make_url, types
 from sqlalchemy.dialects import mssql, mysql, postgresql
 from sqlalchemy.engine import Dialect
 
-from tests.lite import Lite
+from tests.support.servers.sqlite import Lite
 from walstream.sources.sql.database.query import rows
 from walstream.sources.sql.database.values import Values, comes_as_text, converter
 

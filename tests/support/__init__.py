@@ -1,0 +1,1 @@
+"""What the tests share: servers, programs under test, loads, and oracles."""

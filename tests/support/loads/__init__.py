@@ -1,0 +1,1 @@
+"""Who writes: loads on databases, and records made by hand."""

@@ -1,0 +1,1 @@
+"""What must come out, found by other means than the product's own code."""

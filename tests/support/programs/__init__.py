@@ -1,0 +1,1 @@
+"""Programs under test, each driven as its users drive it."""

@@ -1,0 +1,1 @@
+"""Servers and surroundings that the tests start or stand in for."""
