@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.support.fixtures.mariadb",
     "tests.support.fixtures.kafka",
     "tests.support.fixtures.walstream",
+    "tests.support.fixtures.consumer",
     "tests.support.fixtures.spark",
     "tests.support.fixtures.tls",
     "tests.support.fixtures.packages",

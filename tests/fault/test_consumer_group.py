@@ -3,14 +3,11 @@
 import os
 import random
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.loads.op_record import truncate
 from tests.support.programs.consumer_thread import Setting
 
@@ -18,19 +15,6 @@ _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _PARTITIONS = 4
 # A member that leaves while it joins stays in the group until this is over.
 _SESSION = {"session.timeout.ms": 6000}
-
-
-@pytest.fixture
-def setting(
-    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
-) -> Iterator[Setting]:
-    with temporary_database(newest_postgres) as database:
-        yield Setting(kafka, database, f"{topic_prefix}item")
-
-
-@pytest.fixture
-def on_both(kafka: KafkaServer, database: Database, topic_prefix: str) -> Setting:
-    return Setting(kafka, database, f"{topic_prefix}item")
 
 
 def test_instances_that_join_and_leave_apply_each_op_once(setting: Setting) -> None:

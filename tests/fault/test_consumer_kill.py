@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.loads.op_record import Feed
 from tests.support.programs.consumer_thread import Setting
 
@@ -25,19 +23,6 @@ _STEPS = ("fetched", "handler ran", "before commit", "committed", "offset stored
 _CYCLES_SHORT = 3
 _CYCLES_LONG = 50
 _SESSION_MS = 6000  # the least that a broker takes
-
-
-@pytest.fixture
-def setting(kafka: KafkaServer, database: Database, topic_prefix: str) -> Setting:
-    return Setting(kafka, database, f"{topic_prefix}item")
-
-
-@pytest.fixture
-def on_newest(
-    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
-) -> Iterator[Setting]:
-    with temporary_database(newest_postgres) as database:
-        yield Setting(kafka, database, f"{topic_prefix}item")
 
 
 @contextmanager
@@ -100,20 +85,20 @@ def settled(setting: Setting, feed: Feed) -> None:
     ]
 
 
-def test_sigkill_at_every_step_applies_each_op_once(setting: Setting) -> None:
-    feed = setting.make(partitions=2)
+def test_sigkill_at_every_step_applies_each_op_once(on_both: Setting) -> None:
+    feed = on_both.make(partitions=2)
     for times, step in enumerate(_STEPS, 2):
-        killed(setting, feed, step, times if step != "offset stored" else 3)
-    settled(setting, feed)
+        killed(on_both, feed, step, times if step != "offset stored" else 3)
+    settled(on_both, feed)
 
 
-def test_sigkill_at_random_steps_applies_each_op_once(on_newest: Setting) -> None:
-    kill_cycles(on_newest, _CYCLES_SHORT)
+def test_sigkill_at_random_steps_applies_each_op_once(setting: Setting) -> None:
+    kill_cycles(setting, _CYCLES_SHORT)
 
 
 @pytest.mark.fault_long
-def test_fifty_sigkills_apply_each_op_once(setting: Setting) -> None:
-    kill_cycles(setting, _CYCLES_LONG)
+def test_fifty_sigkills_apply_each_op_once(on_both: Setting) -> None:
+    kill_cycles(on_both, _CYCLES_LONG)
 
 
 def kill_cycles(setting: Setting, cycles: int) -> None:
@@ -128,13 +113,12 @@ def kill_cycles(setting: Setting, cycles: int) -> None:
 
 
 def test_a_frozen_member_takes_no_effect_when_it_goes_on(
-    on_newest: Setting, tmp_path: Path
+    setting: Setting, tmp_path: Path
 ) -> None:
     """GIVEN a member frozen in a transaction of one partition, and about to try an op
     of another again, WHEN it is taken for dead and its partner handles them, and it
     goes on, THEN each op took effect once.
     """  # noqa: D205 - a sentence
-    setting = on_newest
     feed = setting.make(partitions=2)
     for number in range(20):
         feed.insert(number, number % 2)

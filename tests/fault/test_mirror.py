@@ -11,15 +11,8 @@ import pytest
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.walstream import Stream, streamed
-from tests.support.programs.mirror import (
-    NAMES,
-    TABLES,
-    Mirror,
-    OddLoad,
-    contents,
-    fill,
-    tpc_b,
-)
+from tests.support.loads.mirrored import NAMES, TABLES, OddLoad, contents, fill, tpc_b
+from tests.support.programs.mirror import Mirror
 
 pytestmark = pytest.mark.fault
 

@@ -29,10 +29,10 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.loads.incremental import (
     SCHEMA,
     TABLES,
+    Load,
     fill,
     folded,
     follow,
-    loading,
     misplaced,
     stored,
 )
@@ -151,14 +151,14 @@ def test_a_table_added_under_load_is_whole_for_every_reader(
     with temporary_database(database.server) as target:
         target.execute(SCHEMA)
         with followed(kafka, f"{runs.prefix}all", target) as follower:
-            with loading(database) as load:
-                load.more()
+            with Load(database) as load:
+                load.wait_for_more()
                 database.execute(ADD)
                 assert ask(walstream, "late").running
                 # its old rows are not all of a table that was there before
                 assert ask(walstream, "public.e*").tables == ["public.early"]
                 until_done(walstream, "public.early", "public.late")
-                load.more()
+                load.wait_for_more()
             check(reader, database)
             until_followed(follower, database, target)
     for partition in range(PARTITIONS):
@@ -215,13 +215,13 @@ def test_a_slow_synchronous_standby_lets_no_stale_row_win(
     database.execute(SCHEMA + PUBLICATION)
     fill(database, 300)
     walstream = started(runs, database.dsn)
-    with slow_standby(server, tmp_path / "standby"), loading(database) as load:
-        load.more(20)
+    with slow_standby(server, tmp_path / "standby"), Load(database) as load:
+        load.wait_for_more(20)
         database.execute(ADD)
         for _ in range(4):
             ask(walstream, "late", "early")
             until_done(walstream, "public.late", "public.early")
-        load.more(20)
+        load.wait_for_more(20)
     check(reader, database)
 
 
@@ -317,7 +317,7 @@ def test_replace_repairs_what_a_gap_left(
     until_read(reader, database)
     # PostgreSQL sends nothing of the rows that it writes here
     database.execute("ALTER TABLE late ALTER COLUMN note TYPE text USING 'gap ' || id")
-    with loading(database):
+    with Load(database):
         ask(walstream, "public.late", replace=True)
         until_done(walstream, "public.late")
     check(reader, database)
@@ -339,18 +339,15 @@ def test_an_instance_killed_in_the_middle_goes_on(
         rows = 10_000  # of each: a reader is behind, and the kill still comes amid them
         fill(database, rows)
         walstream = started(runs, database.dsn)
-        with (
-            loading(database) as load,
-            followed(kafka, f"{runs.prefix}all", target) as follower,
-        ):
-            ask(walstream, "early", replace=True)
-            ask(walstream, "late", replace=True)
-            for sent in (500, rows + 500):
-                kill_amid_rows(walstream, reader, sent)
-                load.more(20)
-                walstream.start().streaming()
-            until_done(walstream, "public.late")
-            load.stop()
+        with followed(kafka, f"{runs.prefix}all", target) as follower:
+            with Load(database) as load:
+                ask(walstream, "early", replace=True)
+                ask(walstream, "late", replace=True)
+                for sent in (500, rows + 500):
+                    kill_amid_rows(walstream, reader, sent)
+                    load.wait_for_more(20)
+                    walstream.start().streaming()
+                until_done(walstream, "public.late")
             check(reader, database)
             until_followed(follower, database, target)
         assert walstream.terminate() == 0

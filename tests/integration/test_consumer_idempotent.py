@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator
 from itertools import pairwise
 
 import psycopg
@@ -31,27 +30,13 @@ from consumer import (
 )
 from consumer.state.advisory_lock import lock_key
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from tests.support.oracles.topic_reader import TopicAdmin
 from tests.support.programs.consumer_thread import Setting, apply
 from walstream.errors import PermissionLacking
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp, Table
-
-
-@pytest.fixture
-def setting(
-    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
-) -> Iterator[Setting]:
-    with temporary_database(newest_postgres) as database:
-        yield Setting(kafka, database, f"{topic_prefix}item")
-
-
-@pytest.fixture
-def on_both(kafka: KafkaServer, database: Database, topic_prefix: str) -> Setting:
-    return Setting(kafka, database, f"{topic_prefix}item")
 
 
 def test_each_op_takes_effect_once_in_order(on_both: Setting) -> None:

@@ -1,29 +1,19 @@
 """A consumer of many partitions: few sessions, one budget of bytes."""
 
 import threading
-from collections.abc import Iterator
-from typing import Self
 
 import pytest
 
 from consumer import BasicConsumer, Op
 from consumer.group.buffer import BUDGET, Budget
 from tests.support.deadline import wait_until
-from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
+from tests.support.fixtures.postgres import Database
 from tests.support.loads.op_record import insert, truncate
 from tests.support.programs.consumer_thread import Running, Setting
+from tests.support.threads import Threads
 
 _PARTITIONS = 1000
 _LARGE = 300_000
-
-
-@pytest.fixture
-def setting(
-    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
-) -> Iterator[Setting]:
-    with temporary_database(newest_postgres) as database:
-        yield Setting(kafka, database, f"{topic_prefix}item")
 
 
 @pytest.mark.fault_long  # a broker takes half a minute to make so many logs
@@ -92,26 +82,17 @@ def once(setting: Setting, wanted: int) -> None:
     )
 
 
-class Watch:
+class Watch(Threads):
     """Counts the sessions of a setting's consumers, all the time."""
 
     def __init__(self, setting: Setting) -> None:
+        super().__init__(self._look)
         self.most = 0
         self._setting = setting
         self._home = Database(setting.database.server)
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._done.wait(0.05):
+    def _look(self) -> None:
+        while not self.leaving.wait(0.05):
             ((found,),) = self._home.fetch(
                 "SELECT count(*) FROM pg_stat_activity"
                 " WHERE datname = %s AND application_name LIKE 'consumer %%'",

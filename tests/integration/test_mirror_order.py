@@ -1,27 +1,14 @@
 """Partitions that write the same rows at once: the newest op wins, and none waits."""
 
 import random
-from collections.abc import Iterator
-
-import pytest
 
 from consumer import Kind, Measure, Op, PostgresMirror, Transaction
-from tests.support.fixtures.kafka import KafkaServer
-from tests.support.fixtures.postgres import PostgresServer, temporary_database
 from tests.support.loads.op_record import ITEM
 from tests.support.programs.consumer_thread import Setting
 from walstream.op import ReplicationOp
 
 _ROWS = 60
 _PARTITIONS = 4
-
-
-@pytest.fixture
-def setting(
-    kafka: KafkaServer, newest_postgres: PostgresServer, topic_prefix: str
-) -> Iterator[Setting]:
-    with temporary_database(newest_postgres) as database:
-        yield Setting(kafka, database, f"{topic_prefix}item")
 
 
 def test_hot_rows_of_several_partitions_cost_no_retry(setting: Setting) -> None:

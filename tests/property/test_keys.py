@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from tests.support.table_facts import table_facts
 from walstream.errors import HistoryError
 from walstream.op import ReplicationOp
 from walstream.pipeline.assembler import Assembler
@@ -50,19 +51,13 @@ class State:
         return Relation(self.oid, "public", "t", identity, columns)
 
     def facts(self) -> TableFacts:
-        return TableFacts(
-            schema="public",
-            name="t",
-            kind="r",
-            persistence="p",
+        return table_facts(
             replica_identity="f" if self.full else "d",
             primary_key=self.key,
             identity=(),
             columns=self.columns,
             not_null=frozenset(),
-            root=None,
             leaves_full=self.full,
-            leaves_identified=True,
             key_immediate=not self.deferrable,
             oid=self.oid,
             numbers=self.numbers,

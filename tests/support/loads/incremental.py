@@ -1,18 +1,17 @@
 """Two tables with toasted values, who writes to them, and what becomes of them."""
 
 import random
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
 from consumer import Op, Transaction
-from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from tests.support.oracles.topic_reader import Record
+from tests.support.threads import Writers
 from walstream.op import Kind
 from walstream.row import NotSent
 
@@ -50,61 +49,25 @@ def fill(database: Database, rows: int) -> None:
         )
 
 
-class Load:
+class Load(Writers):
     """Writers in threads, each with rows of its own in both tables."""
 
-    def __init__(self, dsn: str, writers: int = 4) -> None:
-        self._dsn = dsn
-        self._stop = threading.Event()
-        self.transactions = 0
-        self.errors: list[Exception] = []
-        self._threads = [
-            threading.Thread(target=self._write, args=(number,), daemon=True)
-            for number in range(writers)
-        ]
-
-    def more(self, transactions: int = 50) -> None:
-        wanted = self.transactions + transactions
-        wait_until(
-            lambda: self.errors or self.transactions >= wanted, 60, "the load goes on"
-        )
-        assert not self.errors
+    def __init__(self, database: Database, writers: int = 4) -> None:
+        super().__init__(*(partial(self._write, number) for number in range(writers)))
+        self._dsn = database.dsn
 
     def _write(self, number: int) -> None:
         choose = random.Random(number)  # noqa: S311 - a test's load
-        try:
-            with psycopg.connect(self._dsn) as connection:
-                while not self._stop.is_set():
-                    for _ in range(choose.randint(1, 4)):
-                        _change(connection, number, choose)
-                    if choose.random() < 0.1:
-                        connection.rollback()
-                    else:
-                        connection.commit()
-                    self.transactions += 1
-                    self._stop.wait(choose.random() * 0.01)
-        except psycopg.Error as error:
-            self.errors.append(error)
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
-
-
-@contextmanager
-def loading(database: Database) -> Iterator[Load]:
-    load = Load(database.dsn)
-    load.start()
-    try:
-        yield load
-    finally:
-        load.stop()
-    assert not load.errors
+        with psycopg.connect(self._dsn) as connection:
+            while not self.leaving.is_set():
+                for _ in range(choose.randint(1, 4)):
+                    _change(connection, number, choose)
+                if choose.random() < 0.1:
+                    connection.rollback()
+                else:
+                    connection.commit()
+                self.transactions += 1
+                self.leaving.wait(choose.random() * 0.01)
 
 
 def _change(

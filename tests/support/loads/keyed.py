@@ -7,67 +7,47 @@ was committed is not noted here: the server's own slot tells that
 
 import contextlib
 import random
-import threading
-from types import TracebackType
+from functools import partial
 from typing import Any, Final, Self
 
 import psycopg
 
-from tests.support.deadline import wait_until
+from tests.support.threads import Writers
 
 TABLE: Final = "CREATE TABLE load (id bigint PRIMARY KEY, n int NOT NULL, note text)"
 _KEYS: Final = 500  # of each writer
 _OUTAGE = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
-class Load:
+class Load(Writers):
     """Writers in threads; they outlive a server that goes away and comes back."""
 
     def __init__(
         self, dsn: str, seed: int, writers: int = 4, pause_s: float = 0.002
     ) -> None:
+        super().__init__(
+            *(partial(self._write, writer, seed) for writer in range(writers))
+        )
         self._dsn = dsn
-        self._stop = threading.Event()
         self._pause_s = pause_s
-        self.transactions = 0
-        self._threads = [
-            threading.Thread(target=self._write, args=(writer, seed), daemon=True)
-            for writer in range(writers)
-        ]
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        wait_until(lambda: self.transactions > 0, 60, "the load writes")
+        super().__enter__()
+        self.wait_for_more(1)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def wait_for_more(self, transactions: int = 50, timeout_s: float = 60) -> None:
-        """Wait until so many further transactions were committed."""
-        wanted = self.transactions + transactions
-        wait_until(lambda: self.transactions >= wanted, timeout_s, "the load goes on")
 
     def _write(self, writer: int, seed: int) -> None:
         choose = random.Random(f"{seed}/{writer}")  # noqa: S311 - a test's load
-        while not self._stop.is_set():
+        while not self.leaving.is_set():
             with (
                 contextlib.suppress(*_OUTAGE),
                 psycopg.connect(self._dsn, connect_timeout=5) as connection,
             ):
-                while not self._stop.is_set():
+                while not self.leaving.is_set():
                     self._transaction(connection, writer, choose)
                     self.transactions += 1
-                    self._stop.wait(choose.random() * 2 * self._pause_s)
-            self._stop.wait(0.1)
+                    self.leaving.wait(choose.random() * 2 * self._pause_s)
+            self.leaving.wait(0.1)
 
     def _transaction(
         self, connection: psycopg.Connection[Any], writer: int, choose: random.Random

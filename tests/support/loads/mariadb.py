@@ -12,7 +12,6 @@ commits late, and that is noted.
 """
 
 import random
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +23,7 @@ import pymysql
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.mariadb import Mariadb
+from tests.support.threads import Threads
 
 WRITERS: Final = 16
 _STEPS: Final = 100
@@ -179,45 +179,37 @@ class Crew:
             writer.wait()
 
 
-class Load:
+class Load(Threads):
     """Writes on and on; it outlives a server that goes away and comes back."""
 
     def __init__(self, database: Mariadb, table: str, seed: int) -> None:
+        super().__init__(self._write)
         self._database = database
         self._table = table
         self._dice = random.Random(seed)  # noqa: S311 - a test's load
-        self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self._written = Written()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        super().__enter__()
         self.wait_for_more(1)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave.set()
-        self._thread.join()
 
     def wait_for_more(self, rows: int = 50) -> None:
         """Wait until so many further rows were committed."""
         wanted = len(self._written.committed) + rows
         wait_until(
-            lambda: len(self._written.committed) >= wanted, _LONGEST_S, "it writes"
+            lambda: self.failures or len(self._written.committed) >= wanted,
+            _LONGEST_S,
+            "it writes",
         )
 
-    def _run(self) -> None:
-        while not self._leave.is_set():
+    def _write(self) -> None:
+        while not self.leaving.is_set():
             with suppress(pymysql.OperationalError), Crew(self._database) as crew:
-                while not self._leave.wait(_PAUSE_S):
+                while not self.leaving.wait(_PAUSE_S):
                     crew.step(self._table, self._dice, self._written, _nowhere)
                 crew.end(self._dice, self._written, _nowhere)
-            self._leave.wait(0.1)
+            self.leaving.wait(0.1)
 
 
 def create(database: Mariadb, table: str) -> None:

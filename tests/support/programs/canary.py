@@ -13,14 +13,14 @@ import bz2
 import lzma
 import re
 import stat
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from tests.support.threads import Threads
 
 _CANARY: Final = re.compile(rb"cAnArY[0-9a-f]{16}")
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{16,}")
@@ -112,7 +112,7 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
             at = data.find(magic, at + 1)
 
 
-class Watch:
+class Watch(Threads):
     """Looks at what was started under it, again and again, until it is left."""
 
     def __init__(self, temporary: Path, given: Iterable[str] = ()) -> None:
@@ -120,13 +120,12 @@ class Watch:
 
         What is started with `environment` is watched.
         """
+        super().__init__(self._watch)
         self.temporary = temporary
         self.mark = token_hex(8)
         self.environment = {_MARK: self.mark, "TMPDIR": str(temporary)}
         self.seen: dict[tuple[str, str], bytes] = {}  # by kind and process or path
         self._given = {one.encode() for one in given}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def of(self, kind: str) -> list[bytes]:
         return [text for (found, _), text in self.seen.items() if found == kind]
@@ -136,7 +135,7 @@ class Watch:
         return b"\n".join(self.of(kind)).decode(errors="replace")
 
     def _watch(self) -> None:
-        while not self._over.wait(_SEEN_EVERY_S):
+        while not self.leaving.wait(_SEEN_EVERY_S):
             self.look()
 
     def look(self) -> None:
@@ -167,19 +166,6 @@ class Watch:
     def _keep(self, kind: str, process: str, text: bytes) -> None:
         # it changes when a process becomes another program
         self.seen[kind, f"{process}/{hash(text)}"] = text
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
 
 
 def _is_open(path: Path, top: Path) -> bool:

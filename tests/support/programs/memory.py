@@ -1,12 +1,11 @@
 """Samples the memory of a process and all its descendants, throughout."""
 
 import contextlib
-import threading
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
+
+from tests.support.threads import Threads
 
 _FORGET_PEAK = "5"  # proc(5), clear_refs
 
@@ -34,18 +33,17 @@ def _peak(pid: int) -> int:
     return int(line.split()[1]) << 10
 
 
-class PeakRss:
+class PeakRss(Threads):
     """The largest sum of resident memory seen, in bytes, in a sample each 50 ms."""
 
     def __init__(self, pid: int) -> None:
+        super().__init__(self._sample)
         self._root = psutil.Process(pid)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
         self.peak = 0
         self.samples = 0
 
     def _sample(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self.leaving.wait(0.05):
             total = 0
             with contextlib.suppress(psutil.NoSuchProcess):
                 for process in (self._root, *self._root.children(recursive=True)):
@@ -53,16 +51,3 @@ class PeakRss:
                         total += process.memory_info().rss
             self.peak = max(self.peak, total)
             self.samples += 1
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()

@@ -2,34 +2,21 @@
 
 import pytest
 
+from tests.support.table_facts import table_facts
 from walstream.admin.table_choice import Choice, Ground, asking, choose
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.postgres.catalog import TableFacts
 
-
-def facts(full: str, root: str | None = None) -> TableFacts:
-    schema, _, name = full.partition(".")
-    return TableFacts(
-        schema=schema,
-        name=name,
-        kind="r",
-        persistence="p",
-        replica_identity="d",
-        primary_key=("id",),
-        identity=("id",),
-        columns=("id",),
-        not_null=frozenset({"id"}),
-        root=root,
-        leaves_full=True,
-        leaves_identified=True,
-    )
-
-
 TABLES = {
-    name: facts(name) for name in ("public.orders", "public.odd", "s.orders", "s.root")
+    name: table_facts(name)
+    for name in ("public.orders", "public.odd", "s.orders", "s.root")
 }
-ALL = {**TABLES, "s.leaf": facts("s.leaf", "s.root"), "s.other": facts("s.other")}
+ALL = {
+    **TABLES,
+    "s.leaf": table_facts("s.leaf", root="s.root"),
+    "s.other": table_facts("s.other"),
+}
 GROUND = Ground(
     "walstream",
     TABLES,
@@ -91,7 +78,7 @@ def test_what_cannot_be_meant_is_said(wanted: str, what: str) -> None:
 
 
 def test_a_name_with_a_star_in_it_is_a_pattern_that_finds_it() -> None:
-    ground = Ground("p", {"s.a*": facts("s.a*")}, {}, {})
+    ground = Ground("p", {"s.a*": table_facts("s.a*")}, {}, {})
     assert choose(ground, ["s.a*"], Fair()).tables == ["s.a*"]
 
 

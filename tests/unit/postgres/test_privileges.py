@@ -2,24 +2,11 @@
 
 from dataclasses import replace
 
-from walstream.postgres.catalog import TableFacts
+from tests.support.table_facts import table_facts
 from walstream.postgres.privileges import Rights, missing_to_create, missing_to_extend
 from walstream.postgres.publication import Publication
 
-TABLE = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="d",
-    primary_key=("id",),
-    identity=("id",),
-    columns=("id",),
-    not_null=frozenset({"id"}),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
-)
+TABLE = table_facts()
 OTHER = replace(TABLE, name="s")
 PUBLICATION = Publication(
     name="walstream",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.table_facts import table_facts
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.publication import (
     INSERT_OPERATIONS,
@@ -15,20 +16,7 @@ from walstream.postgres.publication import (
     removal,
 )
 
-TABLE = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="d",
-    primary_key=("id",),
-    identity=("id",),
-    columns=("id", "v"),
-    not_null=frozenset({"id"}),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
-)
+TABLE = table_facts()
 KEYLESS = replace(TABLE, name="log", primary_key=(), identity=())
 
 

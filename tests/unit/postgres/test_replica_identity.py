@@ -4,23 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.table_facts import table_facts
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.replica_identity import culprits, cure, leaves, reason
 
-KEYED = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="d",
-    primary_key=("id",),
-    identity=("id",),
-    columns=("id", "v"),
-    not_null=frozenset({"id"}),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
-)
+KEYED = table_facts()
 KEYLESS = replace(KEYED, primary_key=(), identity=())
 NOTHING = replace(KEYED, replica_identity="n", identity=())
 BY_INDEX = replace(KEYLESS, replica_identity="i")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from tests.support.table_facts import table_facts
 from walstream.lsn import NEVER
 from walstream.pipeline.pgoutput import Column, Relation
 from walstream.pipeline.root_key import Place
@@ -12,21 +13,7 @@ from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.table_keys import KeyBook
 from walstream.testing import MemoryPositions
 
-FACTS = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="f",
-    primary_key=("id",),
-    identity=(),
-    columns=("id", "code"),
-    not_null=frozenset(),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
-    oid=7,
-)
+FACTS = table_facts(replica_identity="f", columns=("id", "code"), oid=7)
 CODE = replace(FACTS, primary_key=("code",))
 RELATION = Relation(
     7, "public", "t", "f", [Column(True, name, 25, -1) for name in FACTS.columns]

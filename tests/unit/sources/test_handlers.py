@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.table_facts import table_facts
 from walstream.config import Config, load
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.handlers import handler_problems, handler_specs
@@ -40,19 +41,13 @@ def problems(folder: Path, handler: str, *tables: TableFacts) -> list[str]:
 
 def table(name: str = "t", identity: str = "d", **more: Any) -> TableFacts:
     key: Sequence[str] = more.pop("key", ("id",))
-    return TableFacts(
-        schema="public",
-        name=name,
-        kind="r",
-        persistence="p",
+    return table_facts(
+        f"public.{name}",
         replica_identity=identity,
         primary_key=tuple(key),
         identity=tuple(more.pop("carried", key)),
         columns=("id", "tenant", "note"),
         not_null=frozenset(("id",)),
-        root=None,
-        leaves_full=True,
-        leaves_identified=True,
     )
 
 

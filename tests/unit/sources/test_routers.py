@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.table_facts import table_facts
 from walstream.config import Config, load
 from walstream.formats.context import Context, Origin
 from walstream.postgres.catalog import TableFacts
@@ -37,19 +38,8 @@ partition_key = ["id"]
 [sinks.log]
 kind = "log"
 """
-TABLE = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="f",
-    primary_key=("id",),
-    identity=(),
-    columns=("id", "org"),
-    not_null=frozenset({"id", "org"}),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
+TABLE = table_facts(
+    replica_identity="f", columns=("id", "org"), not_null=frozenset({"id", "org"})
 )
 
 

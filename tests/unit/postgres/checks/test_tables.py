@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tests.support.table_facts import table_facts
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks.tables import (
     failing_updates,
@@ -13,20 +14,7 @@ from walstream.postgres.checks.tables import (
 )
 from walstream.postgres.publication import Publication
 
-KEYED = TableFacts(
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    replica_identity="d",
-    primary_key=("id",),
-    identity=("id",),
-    columns=("id", "v"),
-    not_null=frozenset({"id"}),
-    root=None,
-    leaves_full=True,
-    leaves_identified=True,
-)
+KEYED = table_facts()
 KEYLESS = replace(KEYED, name="k", primary_key=(), identity=())
 EVERY = Publication(
     name="every",
