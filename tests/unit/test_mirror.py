@@ -1,143 +1,355 @@
-"""Every module has a unit test of its name, or a reason to have none."""
+"""Every module has a unit test of its name, or names the test that drives it.
+
+A file alone imports the module. Where it does not (the module asks servers, or is run
+as a process), a word stands behind it: the test, or the verb, that drives the module.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from tests.support.project.own_coverage import ROOT, modules, unit_test_of
 
-_SERVERS = "asks real servers: tests/integration, tests/fault"
-WITHOUT = {
-    "consumer/basic.py": _SERVERS,
-    "consumer/errors.py": "tests/unit/consumer/test_error_text.py has their texts",
-    "consumer/group/member.py": _SERVERS,
-    "consumer/idempotent.py": _SERVERS,
-    "consumer/metrics.py": "constants",
-    "consumer/mirror/source_generation.py": _SERVERS,
-    "consumer/mirror/table_choice.py": _SERVERS,
-    "consumer/mirror/position_batch.py": _SERVERS,
-    "consumer/mirror/write_batch.py": _SERVERS,
-    "consumer/mirror/application.py": _SERVERS,
-    "consumer/mirror/write_order.py": _SERVERS,
-    "consumer/mirror/table_writer.py": _SERVERS,
-    "consumer/mirror/table_shape.py": _SERVERS,
-    "consumer/mirror/target_check.py": _SERVERS,
-    "consumer/state/partition.py": _SERVERS,
-    "consumer/state/session.py": _SERVERS,
-    "consumer/state/partition_state.py": _SERVERS,
-    "walstream/sources/plugin.py": "tests/integration/test_packages.py",
-    "walstream/sources/postgres/detached/__init__.py": "a docstring",
-    "walstream/sources/postgres/detached/slot_copy.py": _SERVERS,
-    "walstream/sources/postgres/detached/membership.py": _SERVERS,
-    "walstream/sources/postgres/detached/reattach.py": _SERVERS,
-    "walstream/status/lookup/detached.py": _SERVERS,
-    "walstream/sources/postgres/detached_runner.py": _SERVERS,
-    "walstream/admin/backfill_offline.py": _SERVERS,
-    "walstream/sources/postgres/backfill/run.py": _SERVERS,
-    "walstream/sources/postgres/backfill/site.py": "records",
-    "walstream/admin/check/backfill.py": _SERVERS,
-    "walstream/sources/postgres/backfill/prerequisites.py": _SERVERS,
-    "walstream/sources/postgres/backfill/fencing.py": _SERVERS,
-    "walstream/sources/postgres/bootstrap.py": _SERVERS,
-    "walstream/admin/backfill_running.py": _SERVERS,
-    "walstream/sources/postgres/incremental/__init__.py": "a docstring",
-    "walstream/sources/kafka/__init__.py": "a docstring",
-    "walstream/admin/check/kafka.py": _SERVERS,
-    "walstream/sources/kafka/relay_sink.py": _SERVERS,
-    "walstream/sources/kafka/relay.py": _SERVERS,
-    "walstream/sources/kafka/record_relay.py": _SERVERS,
-    "walstream/sources/kafka/target_topics.py": _SERVERS,
-    "walstream/sources/kafka/poison.py": _SERVERS,
-    "walstream/status/lookup/kafka.py": _SERVERS,
-    "walstream/sources/kafka/runner.py": _SERVERS,
-    "walstream/admin/check/run.py": _SERVERS,
-    "walstream/cli/backfill.py": _SERVERS,
-    "walstream/cli/positions_kafka.py": _SERVERS,
-    "walstream/cli/check.py": _SERVERS,
-    "walstream/cli/init.py": _SERVERS,
-    "walstream/cli/options.py": "options alone: tests/unit/cli/test_main.py",
-    "walstream/cli/poll.py": _SERVERS,
-    "walstream/cli/positions_sql.py": _SERVERS,
-    "walstream/cli/run.py": _SERVERS,
-    "walstream/cli/slots.py": _SERVERS,
-    "walstream/cli/status.py": _SERVERS,
-    "walstream/config/yaml_reader.py": "tests/unit/config/test_document.py",
-    "walstream/service/control_server.py": "tests/unit/state/test_control.py",
-    "walstream/spark/driver/__init__.py": "a docstring",
-    "walstream/spark/driver/__main__.py": _SERVERS,
-    "walstream/spark/driver/messages.py": "records",
-    "walstream/sources/postgres/stream.py": _SERVERS,
-    "walstream/formats/context.py": "records",
-    "walstream/service/http/__init__.py": "a docstring",
-    "walstream/service/http/text.py": "tests/unit/service/http/test_app.py",
-    "walstream/service/http/protocol.py": "tests/unit/service/http/test_server.py",
-    "walstream/service/http/tables.py": "tests/unit/service/http/test_page.py",
-    "walstream/kafka/cluster.py": _SERVERS,
-    "walstream/kafka/topic_metadata.py": _SERVERS,
-    "walstream/kafka/fencing.py": _SERVERS,
-    "walstream/kafka/group.py": _SERVERS,
-    "walstream/kafka/last_op.py": _SERVERS,
-    "walstream/kafka/lent_login.py": _SERVERS,
-    "walstream/kafka/offsets.py": "tests/unit/status/test_kafka.py",
-    "walstream/kafka/topic_reader.py": _SERVERS,
-    "walstream/status/lookup/__init__.py": _SERVERS,
-    "walstream/telemetry/fields.py": "constants",
-    "walstream/config/run_options.py": "a record",
-    "walstream/sources/sql/__init__.py": "a docstring",
-    "walstream/sources/sql/table_session.py": _SERVERS,
-    "walstream/sources/sql/task_factory.py": _SERVERS,
-    "walstream/sources/sql/runner.py": _SERVERS,
-    "walstream/sources/sql/table_thread.py": _SERVERS,
-    "walstream/pipeline/ports.py": "protocols: walstream.testing keeps them",
-    "walstream/postgres/capture.py": _SERVERS,
-    "walstream/postgres/checks/start.py": _SERVERS,
-    "walstream/postgres/checks/open_transactions.py": _SERVERS,
-    "walstream/postgres/checks/run.py": _SERVERS,
-    "walstream/postgres/checks/publications.py": _SERVERS,
-    "walstream/postgres/checks/toast.py": _SERVERS,
-    "walstream/postgres/checks/context.py": "records",
-    "walstream/postgres/companion.py": _SERVERS,
-    "walstream/postgres/preflight.py": _SERVERS,
-    "walstream/postgres/snapshot_holder.py": _SERVERS,
-    "walstream/postgres/wal_search.py": _SERVERS,
-    "walstream/postgres/server.py": _SERVERS,
-    "walstream/postgres/slot.py": _SERVERS,
-    "walstream/postgres/slot_inventory.py": _SERVERS,
-    "walstream/postgres/spill.py": _SERVERS,
-    "walstream/postgres/table_survey.py": _SERVERS,
-    "walstream/postgres/timeline.py": _SERVERS,
-    "walstream/admin/reset.py": _SERVERS,
-    "walstream/admin/rewind.py": _SERVERS,
-    "walstream/cli/launch.py": "starts processes: tests/fault",
-    "walstream/sources/postgres/session.py": _SERVERS,
-    "walstream/sources/postgres/session_stream.py": _SERVERS,
-    "walstream/admin/check/sinks.py": _SERVERS,
-    "walstream/records/encoding.py": "tests/unit/pipeline/sinks/test_dry_run.py",
-    "walstream/admin/slots.py": _SERVERS,
-    "walstream/spark/__init__.py": "a docstring",
-    "walstream/spark/jobs.py": _SERVERS,
-    "walstream/sources/postgres/incremental/keyset_reader.py": _SERVERS,
-    "walstream/sources/postgres/backfill/task_sink.py": _SERVERS,
-    "walstream/sources/sql/task.py": _SERVERS,
-    "walstream/kafka/bulk_producer.py": _SERVERS,
-    "walstream/sources/postgres/backfill/table.py": _SERVERS,
-    "walstream/sources/postgres/backfill/publication_filter.py": _SERVERS,
-    "walstream/sources/sql/database/__init__.py": "a docstring",
-    "walstream/sources/sql/database/search_path.py": _SERVERS,
-    "walstream/sources/sql/database/psycopg2_text.py": _SERVERS,
-    "walstream/sources/sql/database/psycopg_text.py": _SERVERS,
-    "walstream/sources/sql/database/sequence.py": _SERVERS,
-    "walstream/sources/sql/database/open_transactions.py": _SERVERS,
-    "walstream/status/positions/kafka.py": _SERVERS,
-    "walstream/status/positions/model.py": "records",
-    "walstream/status/positions/postgres.py": _SERVERS,
-    "walstream/status/status.py": "tests/unit/service/http/test_app.py, test_board.py",
-    "walstream/status/model.py": "records",
-    "walstream/postgres/publication_catalog.py": _SERVERS,
-    "walstream/postgres/publication_watch.py": _SERVERS,
-    "walstream/status/lookup/postgres.py": _SERVERS,
-    "walstream/status/postgres.py": "tests/unit/service/http/test_app.py, test_page.py",
-    "walstream/service/worker_main.py": "tests/unit/test_imports.py",
-    "walstream/spark/outcome.py": "tests/unit/sources/sql/test_range_runner.py",
-    "walstream/spark/prerequisites.py": "tests/unit/admin/check/test_sql.py",
+DRIVEN_BY = {
+    "consumer/basic.py": "integration/test_consumer_basic.py: BasicConsumer",
+    "consumer/errors.py": "unit/consumer/test_error_text.py",
+    "consumer/group/member.py": (
+        "fault/test_consumer_group.py: "
+        "test_instances_that_join_and_leave_apply_each_op_once"
+    ),
+    "consumer/idempotent.py": (
+        "integration/test_consumer_idempotent.py: "
+        "test_a_replay_from_the_first_record_changes_nothing"
+    ),
+    "consumer/metrics.py": "integration/test_consumer_basic.py: Measure",
+    "consumer/mirror/application.py": "integration/test_mirror_ops.py: PostgresMirror",
+    "consumer/mirror/position_batch.py": (
+        "integration/test_mirror_order.py: "
+        "test_a_batch_that_was_rolled_back_leaves_no_position"
+    ),
+    "consumer/mirror/source_generation.py": (
+        "integration/test_mirror_moves.py: "
+        "test_a_source_that_returns_is_newer_than_what_came_between"
+    ),
+    "consumer/mirror/table_choice.py": (
+        "integration/test_mirror_ops.py: "
+        "test_tables_that_no_pattern_names_are_passed_over"
+    ),
+    "consumer/mirror/table_shape.py": "integration/test_mirror_batches.py",
+    "consumer/mirror/table_writer.py": (
+        "integration/test_mirror_ops.py: "
+        "test_without_a_key_one_of_the_rows_that_look_alike_changes"
+    ),
+    "consumer/mirror/target_check.py": (
+        "integration/test_mirror_ops.py: "
+        "test_a_foreign_key_that_changes_rows_is_refused_at_the_start"
+    ),
+    "consumer/mirror/write_batch.py": (
+        "integration/test_mirror_batches.py: "
+        "test_many_at_once_come_to_the_same_as_one_by_one"
+    ),
+    "consumer/mirror/write_order.py": (
+        "integration/test_mirror_ops.py: "
+        "test_an_older_op_of_another_partition_takes_no_effect"
+    ),
+    "consumer/state/partition.py": (
+        "integration/test_consumer_idempotent.py: "
+        "test_retry_makes_only_its_partition_wait_and_keeps_order"
+    ),
+    "consumer/state/partition_state.py": (
+        "integration/test_consumer_idempotent.py: "
+        "test_a_state_moved_by_hand_is_noticed_and_obeyed"
+    ),
+    "consumer/state/session.py": (
+        "integration/test_consumer_idempotent.py: "
+        "test_sessions_ended_by_the_server_are_opened_again"
+    ),
+    "walstream/admin/backfill_offline.py": (
+        "integration/test_backfill_again.py: test_tables_are_sent_again_in_their_place"
+    ),
+    "walstream/admin/backfill_running.py": "integration/test_beside.py",
+    "walstream/admin/check/backfill.py": (
+        "integration/test_backfill.py: operator.check(walstream)"
+    ),
+    "walstream/admin/check/kafka.py": (
+        "integration/test_chaining.py: test_status_check_and_positions_know_the_group"
+    ),
+    "walstream/admin/check/run.py": (
+        "integration/test_check.py: test_before_beside_and_after_a_run_it_would_start"
+    ),
+    "walstream/admin/check/sinks.py": (
+        "integration/test_check.py: test_a_missing_topic_is_made_as_printed"
+    ),
+    "walstream/admin/reset.py": "integration/test_reset.py",
+    "walstream/admin/rewind.py": "integration/test_rewind.py",
+    "walstream/admin/slots.py": "integration/test_slots.py",
+    "walstream/cli/backfill.py": (
+        'integration/test_backfill_again.py: [command, "backfill"'
+    ),
+    "walstream/cli/check.py": "integration/test_check.py: walstream check",
+    "walstream/cli/init.py": 'integration/test_init.py: "init"',
+    "walstream/cli/launch.py": (
+        "fault/test_kill_cycles.py: test_sigterm_repeats_nothing"
+    ),
+    "walstream/cli/options.py": 'unit/cli/test_main.py: "--help"',
+    "walstream/cli/poll.py": (
+        "integration/test_polling.py: "
+        "test_a_poll_without_an_instance_goes_on_where_the_last_one_ended"
+    ),
+    "walstream/cli/positions_kafka.py": (
+        'integration/test_chaining.py: "positions", "show"'
+    ),
+    "walstream/cli/positions_sql.py": (
+        "integration/test_polled_positions.py: "
+        "test_both_sides_are_shown_and_fit_the_schema"
+    ),
+    "walstream/cli/run.py": 'integration/test_init.py: [_COMMAND, "run"]',
+    "walstream/cli/slots.py": 'integration/test_slots.py: "slots"',
+    "walstream/cli/status.py": 'integration/test_status.py: "status"',
+    "walstream/config/run_options.py": "unit/service/test_worker.py",
+    "walstream/config/yaml_reader.py": (
+        "unit/config/test_document.py: test_yaml_words_mean_what_they_look_like"
+    ),
+    "walstream/formats/context.py": "unit/formats/test_op.py",
+    "walstream/kafka/bulk_producer.py": (
+        "integration/test_spark_chunks.py: "
+        "test_a_record_that_its_topic_does_not_take_is_refused_at_once"
+    ),
+    "walstream/kafka/cluster.py": (
+        "integration/test_check_kafka_rights.py: "
+        "test_rights_are_granted_as_printed_until_it_streams"
+    ),
+    "walstream/kafka/fencing.py": "integration/test_fencing.py",
+    "walstream/kafka/group.py": "unit/kafka/test_group_consumer.py",
+    "walstream/kafka/last_op.py": "integration/test_last_ops.py",
+    "walstream/kafka/offsets.py": "unit/status/test_kafka.py",
+    "walstream/kafka/topic_metadata.py": (
+        "integration/test_chaining.py: test_topics_that_come_later_or_grow_are_followed"
+    ),
+    "walstream/kafka/topic_reader.py": "integration/test_topic_reader.py",
+    "walstream/pipeline/checkpoint.py": "unit/pipeline/test_loop.py",
+    "walstream/pipeline/counted.py": "unit/kafka/test_sink.py",
+    "walstream/pipeline/ports.py": "unit/pipeline/test_fanout.py",
+    "walstream/pipeline/sinks/forwarding.py": (
+        "unit/pipeline/sinks/test_verbose_sink.py: VerboseSink"
+    ),
+    "walstream/postgres/capture.py": "integration/test_publication_watch.py",
+    "walstream/postgres/checks/context.py": (
+        "integration/test_check_postgres_tables.py: look(database.dsn"
+    ),
+    "walstream/postgres/checks/open_transactions.py": (
+        "integration/test_check_postgres_server.py"
+    ),
+    "walstream/postgres/checks/publications.py": (
+        "integration/test_check_postgres_tables.py: "
+        "test_operations_that_are_not_published_are_named"
+    ),
+    "walstream/postgres/checks/run.py": (
+        "integration/test_check_postgres_server.py: "
+        "test_a_question_that_is_refused_leaves_the_others"
+    ),
+    "walstream/postgres/checks/start.py": (
+        "integration/test_check_postgres_start.py: "
+        "test_a_source_that_has_streamed_goes_on_without_a_remark"
+    ),
+    "walstream/postgres/checks/toast.py": (
+        "integration/test_check_postgres_tables.py: "
+        "test_long_values_that_do_not_come_are_one_note"
+    ),
+    "walstream/postgres/companion.py": (
+        "integration/test_identity.py: "
+        "test_a_row_that_is_gone_when_it_is_read_is_null_until_its_delete"
+    ),
+    "walstream/postgres/creation.py": (
+        "integration/test_bad_input.py: "
+        "test_a_role_that_may_not_create_a_publication_is_told_the_sql"
+    ),
+    "walstream/postgres/health.py": "unit/postgres/test_slot_health.py",
+    "walstream/postgres/preflight.py": (
+        "integration/test_bad_input.py: "
+        "test_a_slot_in_use_is_waited_for_and_can_be_taken_over"
+    ),
+    "walstream/postgres/publication_catalog.py": (
+        "integration/test_publication_watch.py: "
+        "test_a_change_that_may_keep_rows_out_is_noticed"
+    ),
+    "walstream/postgres/publication_watch.py": "integration/test_publication_watch.py",
+    "walstream/postgres/server.py": (
+        "integration/test_check_postgres_server.py: "
+        "test_a_standby_stops_until_it_is_promoted_and_its_history_is_checked"
+    ),
+    "walstream/postgres/slot.py": "integration/test_slots.py",
+    "walstream/postgres/slot_inventory.py": "integration/test_slots.py",
+    "walstream/postgres/snapshot_holder.py": "integration/test_fencing.py",
+    "walstream/postgres/spill.py": "integration/test_spill.py",
+    "walstream/postgres/table_survey.py": (
+        "integration/test_init.py: test_from_an_empty_folder_to_a_change_in_kafka"
+    ),
+    "walstream/postgres/timeline.py": (
+        "fault/test_failover.py: "
+        "test_a_row_that_was_sent_and_that_the_new_primary_lost_stops_the_source"
+    ),
+    "walstream/postgres/wal_search.py": (
+        "integration/test_rewind_time.py: "
+        "test_a_time_leads_to_the_first_that_was_not_committed_before_it"
+    ),
+    "walstream/records/encoding.py": "unit/pipeline/sinks/test_dry_run.py",
+    "walstream/service/control_server.py": "unit/state/test_control.py",
+    "walstream/service/http/protocol.py": "unit/service/http/test_server.py",
+    "walstream/service/http/tables.py": (
+        "unit/service/http/test_page.py: "
+        "test_tables_have_heads_and_captions_and_states_have_words"
+    ),
+    "walstream/service/http/text.py": (
+        "unit/service/http/test_app.py: test_stats_have_a_line_an_object"
+    ),
+    "walstream/service/worker_main.py": "unit/test_imports.py: worker_main",
+    "walstream/sources/kafka/poison.py": (
+        "integration/test_chaining.py: "
+        "test_a_malformed_record_goes_aside_with_its_place_and_cause"
+    ),
+    "walstream/sources/kafka/relay.py": (
+        "integration/test_chaining.py: "
+        "test_a_restart_repeats_nothing_and_says_again_where_records_come_from"
+    ),
+    "walstream/sources/kafka/relay_sink.py": (
+        "integration/test_chaining.py: test_records_pass_on_as_they_are"
+    ),
+    "walstream/sources/kafka/runner.py": (
+        "integration/test_chaining.py: test_two_instances_share_a_group"
+    ),
+    "walstream/sources/plugin.py": "integration/test_packages.py: walstream.sources",
+    "walstream/sources/postgres/backfill/fencing.py": (
+        "integration/test_fencing.py: "
+        "test_a_start_fences_what_an_earlier_one_left_before_it_streams"
+    ),
+    "walstream/sources/postgres/backfill/order.py": (
+        "unit/sources/postgres/backfill/test_job.py"
+    ),
+    "walstream/sources/postgres/backfill/prerequisites.py": (
+        "integration/test_backfill.py: test_without_java_nothing_is_created"
+    ),
+    "walstream/sources/postgres/backfill/publication_filter.py": (
+        "integration/test_let_through.py"
+    ),
+    "walstream/sources/postgres/backfill/run.py": "integration/test_backfill.py",
+    "walstream/sources/postgres/backfill/table.py": (
+        "integration/test_planning.py: "
+        "test_each_table_has_its_own_leaves_and_its_own_refusal"
+    ),
+    "walstream/sources/postgres/backfill/task_sink.py": (
+        "integration/test_spark_chunks.py: "
+        "test_every_row_arrives_once_numbered_by_chunk_and_index"
+    ),
+    "walstream/sources/postgres/bootstrap.py": (
+        "fault/test_first_start.py: "
+        "test_killed_at_a_step_of_the_first_start_the_next_one_streams"
+    ),
+    "walstream/sources/postgres/detached/membership.py": (
+        "integration/test_detaching.py: "
+        "test_a_sink_that_fails_for_good_is_detached_and_comes_back_after_its_repair"
+    ),
+    "walstream/sources/postgres/detached/reattach.py": (
+        "fault/test_detaching_kills.py: "
+        "test_a_sink_that_leaves_and_comes_back_misses_nothing_though_all_are_killed"
+    ),
+    "walstream/sources/postgres/detached/slot_copy.py": (
+        "integration/test_detaching.py: "
+        "test_a_detached_sink_outlives_restarts_and_a_reset_drops_its_copy"
+    ),
+    "walstream/sources/postgres/detached_runner.py": (
+        "integration/test_detaching.py: "
+        "test_a_sink_whose_kafka_hangs_is_detached_while_the_others_go_on"
+    ),
+    "walstream/sources/postgres/incremental/keyset_reader.py": (
+        "integration/test_keyset.py"
+    ),
+    "walstream/sources/postgres/runner.py": (
+        "integration/test_reload.py: "
+        "test_what_changed_begins_again_and_nothing_comes_twice"
+    ),
+    "walstream/sources/postgres/session.py": (
+        "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
+    ),
+    "walstream/sources/postgres/stream.py": (
+        "fault/test_postgres_lifecycle.py: test_a_terminated_walsender_is_replaced"
+    ),
+    "walstream/sources/sql/database/open_transactions.py": (
+        "integration/test_sql_marks.py"
+    ),
+    "walstream/sources/sql/database/psycopg2_text.py": (
+        "integration/test_sql_postgres.py: psycopg2"
+    ),
+    "walstream/sources/sql/database/psycopg_text.py": (
+        "integration/test_sql_postgres.py: "
+        "test_text_that_is_none_of_its_encoding_is_read"
+    ),
+    "walstream/sources/sql/database/search_path.py": (
+        "integration/test_sql_postgres.py: "
+        "test_names_are_looked_up_by_the_roles_path_and_printed_without_it"
+    ),
+    "walstream/sources/sql/database/sequence.py": (
+        "integration/test_sql_marks.py: test_keys_that_others_give_are_never_settled"
+    ),
+    "walstream/sources/sql/reader.py": "fault/test_polling_schedules.py",
+    "walstream/sources/sql/runner.py": (
+        "integration/test_polled_run.py: "
+        "test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once"
+    ),
+    "walstream/sources/sql/table_session.py": "fault/test_polling_schedules.py",
+    "walstream/sources/sql/table_thread.py": (
+        "integration/test_polled_tables.py: "
+        "test_a_table_of_postgresql_that_is_locked_dropped_or_revoked_stops_no_other"
+    ),
+    "walstream/sources/sql/task.py": "unit/sources/sql/test_poller.py",
+    "walstream/sources/sql/task_factory.py": (
+        "integration/test_polling.py: "
+        "test_seven_rows_by_three_come_in_three_polls_of_an_instance_that_is_asked"
+    ),
+    "walstream/spark/driver/__main__.py": (
+        "integration/test_polling_beside.py: "
+        "test_one_spark_serves_a_backfill_and_the_polls_of_two_other_sources"
+    ),
+    "walstream/spark/driver/messages.py": "unit/spark/driver/test_client.py",
+    "walstream/spark/jobs.py": "integration/test_spark_chunks.py",
+    "walstream/spark/outcome.py": "unit/sources/sql/test_range_runner.py",
+    "walstream/spark/prerequisites.py": (
+        "integration/test_polled_check.py: "
+        "test_a_machine_without_java_is_told_what_to_install"
+    ),
+    "walstream/status/kept.py": "unit/status/test_sql.py",
+    "walstream/status/lookup/detached.py": (
+        'integration/test_detaching.py: as_json(configuration, "status"'
+    ),
+    "walstream/status/lookup/kafka.py": (
+        "integration/test_chaining.py: test_status_check_and_positions_know_the_group"
+    ),
+    "walstream/status/lookup/postgres.py": (
+        "integration/test_status.py: test_before_while_and_after_a_run"
+    ),
+    "walstream/status/model.py": "unit/service/http/test_app.py",
+    "walstream/status/positions/kafka.py": (
+        'integration/test_chaining.py: "positions", "show"'
+    ),
+    "walstream/status/positions/model.py": "unit/status/positions/test_verdict.py",
+    "walstream/status/positions/postgres.py": (
+        "integration/test_positions_show.py: test_each_side_shows_what_it_knows"
+    ),
+    "walstream/status/postgres.py": (
+        "unit/service/http/test_app.py: test_the_page_says_the_same"
+    ),
+    "walstream/status/status.py": (
+        "unit/service/http/test_app.py: "
+        "test_status_is_red_for_all_that_does_not_flow_and_names_it"
+    ),
+    "walstream/telemetry/fields.py": (
+        'unit/pipeline/sinks/test_handling.py: line["table"]'
+    ),
+    "walstream/telemetry/units.py": "unit/config/test_quantity.py",
 }
-_SERVED = ("walstream/cli/demo/",)  # run as a whole
+_SERVED = ("walstream/cli/demo/",)  # run as a whole: tests/integration/test_demo.py
 
 
 def test_every_module_has_a_unit_test_of_its_name() -> None:
@@ -146,12 +358,48 @@ def test_every_module_has_a_unit_test_of_its_name() -> None:
         for module in modules()
         if not unit_test_of(module).exists() and not str(module).startswith(_SERVED)
     }
-    assert missing <= WITHOUT.keys()
+    assert missing == DRIVEN_BY.keys()
 
 
-def test_every_reason_is_still_needed() -> None:
-    assert all(
-        (ROOT / name).exists()
-        and not unit_test_of((ROOT / name).relative_to(ROOT)).exists()
-        for name in WITHOUT
-    )
+@pytest.mark.parametrize("module", DRIVEN_BY)
+def test_what_is_named_drives_the_module(module: str) -> None:
+    assert not lack(module, DRIVEN_BY[module])
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [
+        "unit/postgres/test_nowhere.py",  # no such file
+        "integration/test_reset.py",  # does not import it
+        "integration/test_slots.py: test_a_name_of_before",
+        "integration/test_slots.py: ",
+    ],
+)
+def test_a_wrong_name_is_noticed(driver: str) -> None:
+    assert lack("walstream/admin/slots.py", driver)
+
+
+def lack(module: str, driver: str) -> str:
+    """Return what keeps a test file from driving a module; empty: nothing."""
+    name, colon, word = driver.partition(": ")
+    file = ROOT / "tests" / name
+    if not file.is_file():
+        return f"there is no tests/{name}"
+    if colon:
+        has_word = word and word in file.read_text("utf-8")
+        return "" if has_word else f"tests/{name} has no {word!r}"
+    dotted = module.removesuffix(".py").replace("/", ".")
+    return "" if dotted in imports(file) else f"tests/{name} does not import {dotted}"
+
+
+def imports(file: Path) -> set[str]:
+    return set(_imported(ast.parse(file.read_text("utf-8"))))
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
