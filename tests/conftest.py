@@ -2,15 +2,12 @@
 
 import os
 import re
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.project import skip
-from walstream.testing.servers.process import unwind_on_sigterm
 
 pytest_plugins = [
     "tests.support.fixtures.postgres",
@@ -21,6 +18,7 @@ pytest_plugins = [
     "tests.support.fixtures.spark",
     "tests.support.fixtures.tls",
     "tests.support.fixtures.packages",
+    "tests.support.project.interruption",
     "tests.support.project.shard",
 ]
 
@@ -93,15 +91,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, fixtures in _MARKED_BY.items():
             if names & fixtures:
                 item.add_marker(marker)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _servers_end_at_sigterm() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    # a job that a shell runs in the background begins with Ctrl-C ignored, and hands
-    # that on to all that the tests start
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-    unwind_on_sigterm()
-    yield
-    signal.signal(signal.SIGTERM, before)
