@@ -15,10 +15,12 @@ POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
 # tests wait for servers most of the time: two at once, each with servers of its own,
 # and three where there are processors for it
 JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 4 ] && echo 3 || echo 2)
+# those without servers wait for nothing
+UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),auto)
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
-.PHONY: help fmt check test fault lowest bench bench-quick demo dist package deb rpm \
+.PHONY: help fmt check unit test fault lowest bench bench-quick demo dist package deb rpm \
   lock reference picture cover-own clean python java
 
 help: ## what there is to make
@@ -31,6 +33,9 @@ check: $(READY) ## ruff, mypy, the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+unit: java $(READY) ## unit and property tests, no servers; PYTEST_ARGS="-k name" JOBS=1
+	$(BIN)/pytest tests/unit tests/property -n $(UNIT_JOBS) --dist worksteal \
+	  -m 'not fault_long and not compiled' $(PYTEST_ARGS)
 test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOBS=1
 	@[ -x $(POSTGRES_15)/postgres ] || \
 	  echo "tests on PostgreSQL 15 are skipped: apt-get install postgresql"

@@ -11,6 +11,8 @@ from tests.support.deadline import wait_until
 from tests.support.loads.op_record import truncate
 from tests.support.programs.consumer_thread import Setting
 
+pytestmark = pytest.mark.same_on_15
+
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _PARTITIONS = 4
 # A member that leaves while it joins stays in the group until this is over.

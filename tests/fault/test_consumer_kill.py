@@ -85,6 +85,7 @@ def settled(setting: Setting, feed: Feed) -> None:
     ]
 
 
+@pytest.mark.same_on_15
 def test_sigkill_at_every_step_applies_each_op_once(on_both: Setting) -> None:
     feed = on_both.make(partitions=2)
     for times, step in enumerate(_STEPS, 2):

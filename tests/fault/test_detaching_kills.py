@@ -27,7 +27,7 @@ from walstream.errors import WalstreamError
 from walstream.sources.postgres.detached.record import AWAY, note_of
 from walstream.state.store import LmdbPositions
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 OTHER = "other"
 SMALL, LARGE = 3_000, 300_000  # bytes that its topic takes

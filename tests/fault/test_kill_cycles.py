@@ -20,6 +20,8 @@ from tests.support.oracles.op_order import (
     missing,
 )
 
+pytestmark = pytest.mark.same_on_15
+
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
 _CYCLES_SHORT = 3
 _KILL_CYCLES_LONG = 50

@@ -182,6 +182,7 @@ def holder(stream: Stream) -> int:
     return int(pid or 0)
 
 
+@pytest.mark.same_on_15
 def test_an_idle_slot_follows_while_another_database_writes(stream: Stream) -> None:
     """5 MB/s for 10 s here; retained WAL is looked at in the long form."""
     neighbour = Database(stream.database.server)

@@ -101,6 +101,7 @@ def test_a_cluster_without_them_is_refused(walstream: Walstream) -> None:
     walstream.start().ends_with(2, "spark.master: leads off", "spark.authenticate")
 
 
+@pytest.mark.same_on_15
 def test_rows_of_before_and_changes_of_meanwhile_are_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:

@@ -16,6 +16,8 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.verb import verb
 from tests.support.servers.small_disk import small_disk
 
+pytestmark = pytest.mark.same_on_15
+
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY)"
 _INSERT = "INSERT INTO t DEFAULT VALUES"
 _CONFIRMED_LSN = (

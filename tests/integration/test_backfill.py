@@ -27,6 +27,8 @@ from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.stream_metrics import Gauge
 from walstream.testing import MemoryPositions
 
+pytestmark = pytest.mark.same_on_15
+
 
 @pytest.fixture
 def walstream(database: Database, runs: Runs) -> Walstream:

@@ -49,6 +49,8 @@ from walstream.postgres.publication import names_of
 from walstream.state.control import ask_status
 from walstream.testing.servers import LocalPostgres
 
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+
 ROWS = 2000
 PUBLICATION = "CREATE PUBLICATION walstream FOR TABLE early"
 ADD = "ALTER PUBLICATION walstream ADD TABLE late"

@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, cast
 
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.integration.test_beside import ask
@@ -31,6 +32,8 @@ from walstream.formats.event import EventRecord, Number, decode
 from walstream.op import Kind
 from walstream.records.partitioner import fnv1a
 from walstream.spark.session import Spark
+
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
 OWN_TYPES = """
 CREATE DOMAIN counter AS int8 CHECK (value > 0);

@@ -29,6 +29,8 @@ from tests.support.programs.walstream import toml
 from tests.support.servers.hostile_catalog import STRANGER, Trap
 from walstream.formats.row import row_hash
 
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+
 NAIVE: Final = "SELECT relname || '.' FROM pg_class LIMIT 1"
 LONGEST_S: Final = 150.0
 # The key of `names` is of an extension that the stranger's schema has; that of `moods`

@@ -29,6 +29,8 @@ from walstream.postgres.connection import connect, session
 from walstream.state.store import LmdbPositions
 from walstream.status.positions import SCHEMA, Outcome, Standing, look
 
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+
 _LOGICAL = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')"
 _FLUSH = "SELECT pg_current_wal_flush_lsn()::text"
 _WRITE = "SELECT pg_logical_emit_message(true, 'test', 'x')"

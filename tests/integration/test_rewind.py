@@ -16,6 +16,8 @@ from walstream.errors import ConfigError, SlotLost
 from walstream.lsn import parse, show
 from walstream.state.store import LmdbPositions
 
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 3)"
 _RETAIN = {"retain": "64MiB"}

@@ -18,6 +18,8 @@ from walstream.formats import event, timestamp
 from walstream.lsn import parse, show
 from walstream.state.store import LmdbPositions
 
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
+
 _DAY = "2026-11-21"
 _RETAIN = {"retain": "64MiB"}
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"

@@ -159,6 +159,7 @@ def poor(database: Database) -> str:
     return name
 
 
+@pytest.mark.same_on_15
 def test_a_role_that_may_not_see_the_files_streams_and_is_told_what_is_counted(
     server: LocalPostgres, database: Database, start: Start, poor: str, reader: Reader
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
@@ -17,6 +18,8 @@ from tests.support.fixtures.walstream import Runs, streamed
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream
 from tests.support.project.own_coverage import ROOT
+
+pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
 _TABLE = "CREATE TABLE t (id serial PRIMARY KEY, v text)"
 _INSERT = "INSERT INTO t (v) SELECT 'x' FROM generate_series(1, 10)"

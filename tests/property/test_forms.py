@@ -4,6 +4,7 @@ Also on bytes that no server sends. The compiled form then passes the tests of t
 modules that it is made of.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from tests.support.programs.compiled_form import (
 from tests.support.strategies import Stream, messages, streams
 from walstream.testing import encode
 
+pytestmark = pytest.mark.compiled
+
 GOLDEN = sorted(set(all_payloads()))
 ROOT = Path(__file__).parents[2]
 OWN = [
@@ -41,10 +44,16 @@ unhurried = settings(
 
 
 @pytest.fixture(scope="module")
-def forms() -> Iterator[tuple[Form, Form]]:
-    """Start the compiled form, and the pure one of the same wheel."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile, once for all workers of a run."""
     needs_a_compiler()
-    folder = compiled()
+    own = tmp_path_factory.getbasetemp()
+    return compiled(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+
+
+@pytest.fixture(scope="module")
+def forms(folder: Path) -> Iterator[tuple[Form, Form]]:
+    """Start the compiled form, and the pure one of the same wheel."""
     with form(folder, pure=False) as one, form(folder, pure=True) as other:
         yield one, other
 
@@ -55,10 +64,10 @@ def same(forms: tuple[Form, Form], **order: object) -> list[object]:
     return list(one)
 
 
-def test_each_is_what_it_is_taken_for(forms: tuple[Form, Form]) -> None:
+def test_each_is_what_it_is_taken_for(forms: tuple[Form, Form], folder: Path) -> None:
     told = [each.ask() for each in forms]
     assert [name for name, _ in told] == ["compiled", "pure"]
-    assert all(where.startswith(str(compiled())) for _, where in told)
+    assert all(where.startswith(str(folder)) for _, where in told)
 
 
 def test_golden_payloads_and_their_prefixes_decode_alike(
@@ -115,9 +124,7 @@ def test_streams_out_of_order_end_alike(
     same(forms, frames=[frame.hex() for frame in frames], start=stream.start)
 
 
-def test_the_compiled_form_passes_the_tests_of_its_sources() -> None:
-    needs_a_compiler()
-    folder = compiled()
+def test_the_compiled_form_passes_the_tests_of_its_sources(folder: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),

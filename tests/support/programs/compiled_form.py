@@ -5,6 +5,7 @@ lines out. The compiled form is what the wheel holds; it is made once for a run 
 tests.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -16,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -34,10 +34,20 @@ def needs_a_compiler() -> None:
         pytest.skip("no compiler: apt-get install gcc python3-dev")
 
 
-@cache
-def compiled() -> Path:
-    """Give the folder of an unpacked wheel, made of this tree as it is now."""
-    folder = Path(mkdtemp(prefix="walstream-compiled-"))
+def compiled(shared: Path) -> Path:
+    """Give the folder of an unpacked wheel, made of this tree as it is now.
+
+    Whoever comes first makes it, in a folder that all processes of a run share.
+    """
+    folder = shared / "compiled"
+    with (shared / "compiled.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "unpacked").exists():
+            _build(folder)
+    return folder / "unpacked"
+
+
+def _build(folder: Path) -> None:
     # by way of the sdist: a build in place would leave its modules in the tree
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder)]
     done = subprocess.run(
@@ -50,8 +60,8 @@ def compiled() -> Path:
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "unpacked")
-    return folder / "unpacked"
+        archive.extractall(folder / "unpacking")
+    (folder / "unpacking").rename(folder / "unpacked")
 
 
 def environment(folder: Path, *, pure: bool) -> dict[str, str]:
