@@ -29,7 +29,7 @@ from tests.support.walk.walk import Budget, walk
 
 pytestmark = pytest.mark.fault
 
-_SHORT_S: Final = 60.0  # on each server
+_SHORT_S: Final = 30.0  # on each server
 _LONG_S: Final = 1800.0
 _SHRINK_S: Final = 300.0
 

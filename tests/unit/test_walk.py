@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 
 import orjson
 import pytest
 
 from tests.support.oracles.topic_reader import Record
+from tests.support.walk.fork_server import MODULES
 from tests.support.walk.oracle import Change, Fold, Order, Seen, Sight
+from tests.support.walk.patch import HOLES
 from tests.support.walk.shrinker import shrunk
 from tests.support.walk.walk import Draw
 from walstream.op import Kind, ReplicationOp, Table
@@ -185,6 +188,11 @@ def test_order_in_a_partition_goes_on_or_back_and_repeats() -> None:
 def test_a_failure_is_made_as_short_as_it_can_be() -> None:
     assert shrunk(range(100), lambda some: {13, 77} <= set(some), 60) == [13, 77]
     assert shrunk([1, 2, 3], lambda _: True, 0) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", {*MODULES, *(name for name, _ in HOLES.values())})
+def test_what_is_loaded_or_patched_is_there(name: str) -> None:
+    assert find_spec(name) is not None
 
 
 def test_a_seed_draws_the_same_steps_each_time() -> None:

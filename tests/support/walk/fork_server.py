@@ -19,7 +19,7 @@ import threading
 from importlib import import_module
 from typing import IO, Any, Final
 
-_MODULES: Final = (
+MODULES: Final = (
     "walstream.cli.main",
     "walstream.cli.run",
     "walstream.cli.positions",
@@ -133,7 +133,7 @@ def _serve() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for name in _MODULES:
+    for name in MODULES:
         import_module(name)
     gc.freeze()
     _be_walstream(_serve())
