@@ -28,7 +28,9 @@ import json
 import os
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer
+from tests.support.servers.small_disk import small_disk
 from walstream.testing.servers.process import descendants
 
 def test_that_passes():
@@ -37,7 +39,15 @@ def test_that_passes():
 def test_that_fails():
     assert "this" == "that"
 
-def test_that_hangs_in_librdkafka(postgres18, kafka):
+@pytest.fixture
+def disk(tmp_path):
+    try:
+        with small_disk(Path("disk").absolute()) as made:
+            yield made
+    except pytest.skip.Exception:
+        yield None
+
+def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
     consumer.subscribe(["t"])
     consumer.poll(1)
@@ -97,6 +107,7 @@ def test_a_signal_ends_the_run_quietly_with_all_its_servers(
     assert took < _ENDS_S, text
     assert not [pid for pid in servers if alive(pid)]
     assert not _left(str(temporary))
+    assert not (tmp_path / "disk").is_mount()
     assert not list(temporary.glob("walstream-local-*"))
     # what had failed is told, and nothing else
     assert "FAILED test_inner.py::test_that_fails" in text

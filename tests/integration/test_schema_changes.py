@@ -13,6 +13,8 @@ from tests.support.fixtures.walstream import Stream, streamed
 from tests.support.oracles.topic_reader import Record, in_order
 from walstream.op import Kind
 
+pytestmark = pytest.mark.same_on_15
+
 
 @dataclass(frozen=True)
 class Change:

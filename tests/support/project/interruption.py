@@ -25,6 +25,7 @@ from typing import Final
 import psutil
 import pytest
 
+from tests.support.servers.small_disk import Disk
 from walstream.testing.servers.folder import WorkFolder
 from walstream.testing.servers.process import alive, descendants
 
@@ -75,6 +76,9 @@ class Interruption:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if os.getpid() == self._pid:
+            # a second one would run here, on top of the first, and wait for it
+            for one in _SIGNALS:
+                signal.signal(one, signal.SIG_IGN)
             self._end(number)
         # a fork of this process, which is to end alone
         signal.signal(number, signal.SIG_DFL)
@@ -124,6 +128,8 @@ class Interruption:
         for one in gc.get_objects():
             if isinstance(one, WorkFolder):
                 one.delete()
+            elif isinstance(one, Disk):
+                one.unmount()
 
     def _tell(self, number: signal.Signals) -> None:
         reporter = self._config.pluginmanager.getplugin("terminalreporter")

@@ -32,6 +32,11 @@ class Disk:
     def free(self) -> None:
         (self.folder / _FILLING).unlink(missing_ok=True)
 
+    def unmount(self) -> None:
+        if self.folder.is_mount():
+            # lazily: a process that is being killed may still be in it
+            subprocess.run(["umount", "--lazy", self.folder], check=True)
+
 
 @contextmanager
 def small_disk(folder: Path, size: int = 1 << 20) -> Iterator[Disk]:
@@ -49,8 +54,8 @@ def small_disk(folder: Path, size: int = 1 << 20) -> Iterator[Disk]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no disk of its own can be mounted: {done.stderr.strip()}")
+    disk = Disk(folder)
     try:
-        yield Disk(folder)
+        yield disk
     finally:
-        # lazily: a process that is being killed may still be in it
-        subprocess.run(["umount", "--lazy", folder], check=True)
+        disk.unmount()
