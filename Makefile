@@ -12,9 +12,9 @@ READY := .venv/ready
 BENCHED_BIN := .venv-bench/bin
 BENCHED := .venv-bench/ready
 POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
-# tests wait for servers most of the time: two at once, each with servers of its own,
-# and three where there are processors for it
-JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 4 ] && echo 3 || echo 2)
+# each has servers of its own, 1.6 GB with them, and takes 3/4 of a processor: the tests
+# wait for servers the rest of the time
+JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 2 ] && echo 3 || echo 2)
 # those without servers wait for nothing
 UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),auto)
 # a package is for one Python: its system's own

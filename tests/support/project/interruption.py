@@ -135,7 +135,7 @@ class Interruption:
         reporter = self._config.pluginmanager.getplugin("terminalreporter")
         if reporter is None or self._is_worker:
             return
-        reporter.ensure_newline()
+        reporter.line("")
         reporter.summary_errors()
         reporter.summary_failures()
         reporter.short_test_summary()
