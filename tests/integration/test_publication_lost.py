@@ -252,7 +252,11 @@ if Watch is not None and os.environ.get("DIE_AT"):
 """
 
 
-@pytest.mark.parametrize("stranger", [False, True], ids=["alone", "stranger"])
+@pytest.mark.parametrize(
+    "stranger",
+    [pytest.param(False, marks=pytest.mark.fault_long), True],
+    ids=["alone", "stranger"],
+)
 @pytest.mark.parametrize("at", ["note", "remember"], ids=["before", "after"])
 def test_a_kill_around_the_commit_of_our_own_change_stops_nothing_and_hides_nothing(  # noqa: PLR0913, PLR0917 - fixtures and parameters
     database18: Database,

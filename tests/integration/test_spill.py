@@ -110,6 +110,7 @@ def large(database: Database) -> Iterator[psycopg.Connection[Any]]:
         yield writer
 
 
+@pytest.mark.same_on_15
 def test_what_lies_on_disk_is_said_while_it_does_and_counted(
     database: Database, start: Start, reader: Reader
 ) -> None:

@@ -36,6 +36,7 @@ def database(server: LocalPostgres) -> Iterator[Database]:
     name_standbys(made, "")
 
 
+@pytest.mark.same_on_15
 def test_it_refuses_to_hold_up_commits_and_says_when_it_comes_to_that(
     database: Database, runs: Runs, own_kafka: OwnKafka
 ) -> None:
