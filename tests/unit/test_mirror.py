@@ -13,6 +13,22 @@ import pytest
 from tests.support.project.own_coverage import ROOT, modules, unit_test_of
 
 DRIVEN_BY = {
+    "walstream/kafka/lent_login.py": (
+        "integration/test_brokers_elsewhere.py: test_a_wrong_password_is_told_as_ever"
+    ),
+    "walstream/sources/kafka/record_relay.py": (
+        "integration/test_chaining.py: test_records_pass_on_as_they_are"
+    ),
+    "walstream/sources/kafka/target_topics.py": (
+        "integration/test_chaining.py: test_a_topic_of_other_partitions_is_refused"
+    ),
+    "walstream/sources/postgres/backfill/site.py": (
+        "integration/test_backfill.py: "
+        "test_rows_of_before_and_changes_of_meanwhile_are_the_table"
+    ),
+    "walstream/sources/postgres/session_stream.py": (
+        "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
+    ),
     "consumer/basic.py": "integration/test_consumer_basic.py: BasicConsumer",
     "consumer/errors.py": "unit/consumer/test_error_text.py",
     "consumer/group/member.py": (
@@ -129,12 +145,7 @@ DRIVEN_BY = {
         "integration/test_chaining.py: test_topics_that_come_later_or_grow_are_followed"
     ),
     "walstream/kafka/topic_reader.py": "integration/test_topic_reader.py",
-    "walstream/pipeline/checkpoint.py": "unit/pipeline/test_loop.py",
-    "walstream/pipeline/counted.py": "unit/kafka/test_sink.py",
     "walstream/pipeline/ports.py": "unit/pipeline/test_fanout.py",
-    "walstream/pipeline/sinks/forwarding.py": (
-        "unit/pipeline/sinks/test_verbose_sink.py: VerboseSink"
-    ),
     "walstream/postgres/capture.py": "integration/test_publication_watch.py",
     "walstream/postgres/checks/context.py": (
         "integration/test_check_postgres_tables.py: look(database.dsn"
@@ -162,11 +173,6 @@ DRIVEN_BY = {
         "integration/test_identity.py: "
         "test_a_row_that_is_gone_when_it_is_read_is_null_until_its_delete"
     ),
-    "walstream/postgres/creation.py": (
-        "integration/test_bad_input.py: "
-        "test_a_role_that_may_not_create_a_publication_is_told_the_sql"
-    ),
-    "walstream/postgres/health.py": "unit/postgres/test_slot_health.py",
     "walstream/postgres/preflight.py": (
         "integration/test_bad_input.py: "
         "test_a_slot_in_use_is_waited_for_and_can_be_taken_over"
@@ -225,9 +231,6 @@ DRIVEN_BY = {
         "integration/test_fencing.py: "
         "test_a_start_fences_what_an_earlier_one_left_before_it_streams"
     ),
-    "walstream/sources/postgres/backfill/order.py": (
-        "unit/sources/postgres/backfill/test_job.py"
-    ),
     "walstream/sources/postgres/backfill/prerequisites.py": (
         "integration/test_backfill.py: test_without_java_nothing_is_created"
     ),
@@ -266,10 +269,6 @@ DRIVEN_BY = {
     "walstream/sources/postgres/incremental/keyset_reader.py": (
         "integration/test_keyset.py"
     ),
-    "walstream/sources/postgres/runner.py": (
-        "integration/test_reload.py: "
-        "test_what_changed_begins_again_and_nothing_comes_twice"
-    ),
     "walstream/sources/postgres/session.py": (
         "fault/test_kill_cycles.py: test_sigkill_at_random_moments_loses_nothing"
     ),
@@ -293,7 +292,6 @@ DRIVEN_BY = {
     "walstream/sources/sql/database/sequence.py": (
         "integration/test_sql_marks.py: test_keys_that_others_give_are_never_settled"
     ),
-    "walstream/sources/sql/reader.py": "fault/test_polling_schedules.py",
     "walstream/sources/sql/runner.py": (
         "integration/test_polled_run.py: "
         "test_a_database_that_is_away_is_said_once_and_a_stop_ends_at_once"
@@ -319,7 +317,6 @@ DRIVEN_BY = {
         "integration/test_polled_check.py: "
         "test_a_machine_without_java_is_told_what_to_install"
     ),
-    "walstream/status/kept.py": "unit/status/test_sql.py",
     "walstream/status/lookup/detached.py": (
         'integration/test_detaching.py: as_json(configuration, "status"'
     ),
@@ -347,7 +344,6 @@ DRIVEN_BY = {
     "walstream/telemetry/fields.py": (
         'unit/pipeline/sinks/test_handling.py: line["table"]'
     ),
-    "walstream/telemetry/units.py": "unit/config/test_quantity.py",
 }
 _SERVED = ("walstream/cli/demo/",)  # run as a whole: tests/integration/test_demo.py
 
