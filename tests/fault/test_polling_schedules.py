@@ -51,7 +51,7 @@ class Polls:
     leaving: bool = False
 
     def position(self) -> int | None:
-        key: int | None = self.poller.told["key"]
+        key: int | None = self.poller.told.key
         return key
 
     def another(self) -> None:
@@ -205,7 +205,7 @@ def late_by(database: Mariadb, url: str, late_s: float) -> Polls:
             wait_until(lambda: polling.position() == 2, LONGEST_S, "it is read")
             due = time.monotonic() + late_s
             wait_until(
-                lambda: time.monotonic() > due or polling.poller.told["given_up"],
+                lambda: time.monotonic() > due or polling.poller.told.given_up,
                 late_s + LONGEST_S,
                 "the time is over",
             )
@@ -215,7 +215,7 @@ def late_by(database: Mariadb, url: str, late_s: float) -> Polls:
             database.execute("INSERT INTO t () VALUES ()")
             wait_until(lambda: polling.position() == 3, LONGEST_S, "it goes on")
             wait_until(
-                lambda: 1 in polling.sent or polling.poller.told["given_up"],
+                lambda: 1 in polling.sent or polling.poller.told.given_up,
                 LONGEST_S,
                 "what was missing comes, or never will",
             )
@@ -230,7 +230,7 @@ def test_a_row_is_waited_for_beyond_the_timeout_where_the_server_tells_who_is_op
 ) -> None:
     polling = late_by(mariadb_database, mariadb_database.url, late_s)
     assert sorted(polling.sent) == [1, 2, 3]
-    assert polling.poller.told["given_up"] == 0
+    assert polling.poller.told.given_up == 0
 
 
 def test_a_row_is_given_up_at_the_timeout_where_the_server_does_not_tell(
@@ -238,4 +238,4 @@ def test_a_row_is_given_up_at_the_timeout_where_the_server_does_not_tell(
 ) -> None:
     polling = late_by(mariadb_database, unprivileged(mariadb_database), 10)
     assert sorted(polling.sent) == [2, 3]
-    assert polling.poller.told["given_up"] == 1
+    assert polling.poller.told.given_up == 1

@@ -48,7 +48,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
 def _at(kept: Kept) -> str:
     if kept.problem is not None:
         return "its state is damaged"
-    keys = [f"{name}: {told['key']}" for name, told in kept.tables.items()]
+    keys = [f"{name}: {told.key}" for name, told in kept.tables.items()]
     return _listed(keys, "; ") if keys else "no position"
 
 

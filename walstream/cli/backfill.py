@@ -97,7 +97,7 @@ def _follow(out: Console, config: Config, source: str, tables: set[str]) -> int:
     while tables:
         wished = stored(kept_of(folder / source).beside)
         for table in sorted(tables):
-            error = wished[table]["error"] if table in wished else ""
+            error = wished[table].error if table in wished else ""
             if error:
                 out.print(escape(f"{table}: {error}"), style="red", highlight=False)
                 return _FAILED

@@ -1,12 +1,11 @@
 """The composition root: configuration -> a supervisor of one worker for each source."""
 
 import sys
-from dataclasses import asdict
-from typing import Any
 
 import structlog
 
 from walstream.config import Config
+from walstream.config.run_options import Options
 from walstream.service import supported
 from walstream.service.reload import Reader
 from walstream.service.supervisor import Supervisor
@@ -14,7 +13,7 @@ from walstream.service.supervisor import Supervisor
 _log = structlog.get_logger()
 
 
-def run(config: Config, options: Any, reader: Reader | None = None) -> int:
+def run(config: Config, options: Options, reader: Reader | None = None) -> int:
     """Run all sources until they end; give the process's exit code.
 
     With a `reader` the configuration can be read again meanwhile.
@@ -23,13 +22,13 @@ def run(config: Config, options: Any, reader: Reader | None = None) -> int:
     for risk in supported.risks(config):
         _log.warning(risk.what, key=risk.key)
     if not sys.stderr.isatty():
-        return Supervisor(config, asdict(options), reader=reader).run()
+        return Supervisor(config, options, reader=reader).run()
     from rich.console import Console  # noqa: PLC0415 - for somebody who looks on
 
     from walstream.cli.progress_bar import Bars  # noqa: PLC0415 - likewise
 
     bars = Bars(Console(stderr=True))
     try:
-        return Supervisor(config, asdict(options), bars.show, reader).run()
+        return Supervisor(config, options, bars.show, reader).run()
     finally:
         bars.close()

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.progress import (
@@ -13,11 +13,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from walstream.sources.report import WorkerReport
 from walstream.telemetry.terminal import escape
 
 _PARTS: Final = 1000
 _LONG_S: Final = 1.0
 _MIB: Final = 1 << 20
+
+
+Reports = Mapping[str, WorkerReport]
+"""Every source's last report."""
 
 
 class _Work(NamedTuple):
@@ -36,12 +41,12 @@ class Bars:
         self._progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def show(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
+    def show(self, reports: Reports) -> None:
         """Take in every source's last report; a terminal that is gone shows nothing."""
         with contextlib.suppress(OSError):
             self._show(reports)
 
-    def _show(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
+    def _show(self, reports: Reports) -> None:
         running = [*_backfills(reports), *_polls(reports)]
         if not running:
             self.close()
@@ -81,23 +86,22 @@ class Bars:
                 progress.stop()
 
 
-def _backfills(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[_Work]:
+def _backfills(reports: Reports) -> Iterator[_Work]:
     for name, report in reports.items():
-        if backfill := report.get("backfill"):
+        if report.stream and (backfill := report.stream.backfill):
             yield _Work(
                 f"backfill {name}",
-                f"{backfill['share']:>4.0%} {backfill['rows']:,} rows,"
-                f" {backfill['bytes'] / _MIB:,.0f} MiB,"
-                f" {backfill['rows_per_s']:,.0f} rows/s",
-                backfill["share"],
+                f"{backfill.share:>4.0%} {backfill.rows:,} rows,"
+                f" {backfill.bytes / _MIB:,.0f} MiB,"
+                f" {backfill.rows_per_s:,.0f} rows/s",
+                backfill.share,
             )
 
 
-def _polls(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[_Work]:
+def _polls(reports: Reports) -> Iterator[_Work]:
     for name, report in reports.items():
-        for table, told in report.get("tables", {}).items():
-            poll = told["poll"]
-            if poll and poll["s"] > _LONG_S:
-                rows_per_s = poll["rows"] / poll["s"]
-                said = f"{poll['rows']:,} rows, {rows_per_s:,.0f} rows/s"
+        for table, told in (report.polls.tables if report.polls else {}).items():
+            poll = told.poll
+            if poll and poll.s > _LONG_S:
+                said = f"{poll.rows:,} rows, {poll.rows / poll.s:,.0f} rows/s"
                 yield _Work(f"poll {name}, {table}", said)

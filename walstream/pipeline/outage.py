@@ -1,7 +1,6 @@
 """Why a sink's target does not answer, in words for an operator."""
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +10,3 @@ class Outage:
     why: str
     hint: str = ""
     refused: bool = False  # may credentials that are read anew end it?
-
-    def report(self) -> dict[str, Any]:
-        """Write it into a worker's report."""
-        return {"why": self.why, "hint": self.hint, "refused": self.refused}

@@ -5,12 +5,17 @@ import json
 import selectors
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol, TypedDict
+from typing import Any, Final, Protocol
 
 import structlog
 
+from walstream.service.worker_order import WorkerRequest
+from walstream.sources.report import WorkerAnswer
 from walstream.state.control import LONGEST, SOCKET, socket_address
+from walstream.status.running import Instance, instance_document
+from walstream.telemetry.json_record import dumps
 
 _PASSED_ON: Final = frozenset({"backfill", "poll"})
 _MOST: Final = 32  # connections at a time
@@ -18,29 +23,22 @@ _SEND_S: Final = 0.5
 _log = structlog.get_logger()
 
 
-class Answer(TypedDict):
-    """What a worker says to a request."""
-
-    problem: str  # "" is done
-    exit_code: int  # that a problem stands for
-
-
 class Lender(Protocol):
     """The supervisor, as its control socket sees it."""
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Instance:
         """Tell how every source is."""
 
-    def reload(self) -> dict[str, Any]:
+    def reload(self) -> Mapping[str, object]:
         """Go by the configuration as it is now; tell what that changed."""
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
         """Have every process log more, or as configured; name that level."""
 
-    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: WorkerRequest) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
-    def answer(self, source: str, number: int) -> "Answer | None":
+    def answer(self, source: str, number: int) -> WorkerAnswer | None:
         """Give what a worker says to a request; None: nothing yet."""
 
     def lend(self, source: str) -> str:
@@ -143,7 +141,7 @@ class ControlServer:
         except (ValueError, KeyError, TypeError, AttributeError):
             request, what, source = {}, "", ""
         if what == "status":
-            self._answer(caller, self._lender.status())
+            self._answer(caller, instance_document(self._lender.status()))
             self._end(caller)
         elif what == "reload":
             self._answer(caller, self._lender.reload())
@@ -173,12 +171,13 @@ class ControlServer:
         self, caller: _Caller, source: str, request: Mapping[str, Any]
     ) -> None:
         self._requests += 1
-        passed: dict[str, Any] = {"number": self._requests}
+        passed = WorkerRequest(self._requests)
         if request["do"] == "backfill":
-            passed |= {
-                "tables": list(map(str, request.get("tables", []))),
-                "replace": bool(request.get("replace", False)),
-            }
+            passed = replace(
+                passed,
+                tables=tuple(map(str, request.get("tables", []))),
+                replace=bool(request.get("replace", False)),
+            )
         if problem := self._lender.pass_on(source, request["do"], passed):
             self._answer(caller, {"error": problem})
             self._end(caller)
@@ -191,9 +190,9 @@ class ControlServer:
             if caller.asked:
                 answer = self._lender.answer(*caller.asked)
                 if answer is not None:
-                    problem = {"error": answer["problem"], **answer}
+                    problem = {"error": answer.problem, "exit_code": answer.exit_code}
                     done = {"asked": caller.asked}
-                    self._answer(caller, problem if answer["problem"] else done)
+                    self._answer(caller, problem if answer.problem else done)
                     self._end(caller)
             elif (
                 caller.borrows
@@ -203,11 +202,11 @@ class ControlServer:
                 caller.answered = True
                 self._answer(caller, {"lent": caller.borrows})
 
-    def _answer(self, caller: _Caller, answer: dict[str, Any]) -> None:
+    def _answer(self, caller: _Caller, answer: Mapping[str, Any]) -> None:
         # who does not read what the socket's buffer cannot hold gets a part of it
         with contextlib.suppress(OSError):
             caller.connection.settimeout(_SEND_S)
-            caller.connection.sendall(json.dumps(answer).encode() + b"\n")
+            caller.connection.sendall(dumps(answer).encode() + b"\n")
             caller.connection.settimeout(0.0)
 
     def _end(self, caller: _Caller) -> None:

@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any, cast
 
 import structlog
 
 from walstream.config import Config, PostgresSource
-from walstream.config.run_options import CONSENTS
+from walstream.config.run_options import Options
 from walstream.config.topology import check_slots
 from walstream.service.worker_process import WorkerProcess
 from walstream.sources.postgres.detached.record import AWAY
-from walstream.telemetry.meter import added
+from walstream.telemetry.counts import ProcessCounts
 
 _log = structlog.get_logger()
 
@@ -19,13 +18,13 @@ _log = structlog.get_logger()
 class Fleet:
     """Knows which there are to be, by the configuration and by what sources say."""
 
-    def __init__(self, config: Config, options: dict[str, Any]) -> None:
+    def __init__(self, config: Config, options: Options) -> None:
         self._config = config
         self._options = options
         self._level: str = config.log_level
         self.workers = [self._make(name) for name in sorted(config.sources)]
         self.away: dict[str, WorkerProcess] = {}  # of detached sinks, by their name
-        self._back: dict[str, dict[str, Any]] = {}  # what those counted that are gone
+        self._back: dict[str, ProcessCounts] = {}  # what those counted that are gone
 
     def _make(self, source: str, sink: str = "") -> WorkerProcess:
         made = WorkerProcess(self._config, source, self._options, sink)
@@ -56,10 +55,11 @@ class Fleet:
             if worker.lent or worker.retired:
                 continue
             configured = self._config.sources[worker.source].sinks
-            for sink, told in worker.state.get("away", {}).items():
+            stream = worker.report.stream if worker.report else None
+            for sink, told in (stream.away if stream else {}).items():
                 name = f"{worker.source}/{sink}"
                 # one that drains for a reload still tells of a sink that is gone
-                wanted = told["phase"] == AWAY and sink in configured
+                wanted = told.phase == AWAY and sink in configured
                 if wanted and name not in self.away:
                     self.away[name] = self._make(worker.source, sink)
         for name, own in list(self.away.items()):
@@ -75,13 +75,12 @@ class Fleet:
             if one.source == worker.source
         )
 
-    def counted(self, worker: WorkerProcess) -> dict[str, Any]:
-        """Give what a worker counted, with those of its name before it."""
-        return cast(
-            "dict[str, Any]", added(self._back.get(worker.name, {}), worker.counted())
-        )
+    def counted(self, worker: WorkerProcess) -> ProcessCounts:
+        """Return what a worker counted, with those of its name before it."""
+        counts, back = worker.counted(), self._back.get(worker.name)
+        return counts if back is None else back + counts
 
-    def all_counted(self) -> dict[str, dict[str, Any]]:
+    def all_counted(self) -> dict[str, ProcessCounts]:
         """Give what each counted, by its name, those that are gone included."""
         counted = {worker.name: self.counted(worker) for worker in self.everyone}
         return {**self._back, **counted}
@@ -98,7 +97,7 @@ class Fleet:
         Whatever had ended with an error is tried again, if somebody `asked` for it.
         """
         before, self._config = self._config, config
-        self._options = {**self._options, **dict.fromkeys(CONSENTS, False)}
+        self._options = self._options.without_consents()
         for one in self.everyone:
             source = config.sources.get(one.source)
             if source is None or (one.sink and one.sink not in source.sinks):

@@ -51,7 +51,7 @@ class Reloaded:
 class Effective:
     """What a worker goes by."""
 
-    tables: Mapping[str, Any] = field(repr=False)
+    tables: Mapping[str, object] = field(repr=False)
     files: Mapping[str, _Mark]
 
     @classmethod

@@ -1,12 +1,14 @@
 """What runs a source of each kind in its worker, which loads nothing of the others."""
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from walstream.config import Config, KafkaSource, PackageSource, SqlSource
 from walstream.config.run_options import Options
 from walstream.pipeline.shutdown import Stop
+from walstream.sources.report import SourceReport
 from walstream.state.store import LmdbPositions
+from walstream.telemetry.counts import SourceCounts
 
 
 class Part(Protocol):
@@ -26,15 +28,18 @@ class Part(Protocol):
     def say_drained(self, *, drained: bool) -> None:
         """Log how a stop went."""
 
-    def report(self) -> dict[str, Any]:
-        """Tell how it goes; from any thread."""
+    def report(self) -> SourceReport:
+        """Return how it goes; from any thread."""
+
+    def counts(self) -> SourceCounts:
+        """Return what this process counted, behind the report of the same moment."""
 
 
 @runtime_checkable
 class Backfills(Part, Protocol):
     """A part that reads tables beside its stream."""
 
-    def backfill(self, request: dict[str, Any]) -> str:
+    def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
         """Have tables read; "" when that is on disk."""
 
 

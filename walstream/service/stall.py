@@ -5,10 +5,12 @@ and the position does not, the loop hangs. Each is said within 30 s of its begin
 the server is asked how far it is every 10 s.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from walstream.lsn import parse
+from walstream.pipeline.outage import Outage
+from walstream.sources.report import StreamReport, WorkerReport
 
 STUCK_S: Final = 15.0  # without progress
 AWAY_S: Final = 5.0  # a broker that starts anew is back sooner
@@ -22,22 +24,20 @@ _WAITS: Final = {
     " why",
 }
 
-Told = Mapping[str, Any]
 
-
-def _why(outage: Mapping[str, Any] | None) -> str:
+def _why(outage: Outage | None) -> str:
     """Say the cause, where it is known, and the cure."""
-    return f": {outage['why']}: {outage['hint']}" if outage else ""
+    return f": {outage.why}: {outage.hint}" if outage else ""
 
 
 class _Still:
     """Since when something has not changed."""
 
-    def __init__(self, now: float, what: Any) -> None:
+    def __init__(self, now: float, what: object) -> None:
         self._what = what
         self._since = now
 
-    def for_s(self, now: float, what: Any) -> float:
+    def for_s(self, now: float, what: object) -> float:
         """Take in how it is; tell for how long it has been so."""
         if what != self._what:
             self._what, self._since = what, now
@@ -51,28 +51,27 @@ class StallWatch:
         self._still: dict[tuple[str, str], _Still] = {}
         self._target: int | None = None  # WAL that was there when nothing moved
 
-    def look(self, now: float, told: Told) -> list[str]:
+    def look(self, now: float, told: WorkerReport) -> list[str]:
         """Say what stalls; `now` never goes back."""
         return [*self._sinks(now, told), *self._stream(now, told)]
 
-    def _for_s(self, now: float, what: str, name: str, how: Any) -> float:
+    def _for_s(self, now: float, what: str, name: str, how: object) -> float:
         still = self._still.setdefault((what, name), _Still(now, how))
         return still.for_s(now, how)
 
-    def _sinks(self, now: float, told: Told) -> Iterator[str]:
-        sinks = told.get("sinks", {})
+    def _sinks(self, now: float, told: WorkerReport) -> Iterator[str]:
+        sinks = told.sinks
         for what, name in list(self._still):
             if what in _OF_SINKS and name not in sinks:
                 del self._still[what, name]  # detached: it comes back another one
         for name, sink in sinks.items():
-            waiting = bool(sink.get("waiting"))
-            handler = bool(sink.get("handler_waits"))
+            waiting, handler = sink.waiting, sink.handler_waits
             away_s = self._for_s(now, "waiting", name, (waiting, handler))
             if waiting and away_s >= AWAY_S:
-                why = "" if handler else _why(sink.get("outage"))
+                why = "" if handler else _why(sink.outage)
                 yield _WAITS[handler].format(name, away_s) + why
-            in_flight = sink.get("in_flight") or 0
-            seen = (sink.get("records"), bool(in_flight))
+            in_flight = sink.in_flight or 0
+            seen = (sink.records, bool(in_flight))
             stuck_s = self._for_s(now, "records", name, seen)
             if handler:  # it holds what is under way: Kafka was given none of it
                 continue
@@ -82,34 +81,34 @@ class StallWatch:
                     f" for {stuck_s:.0f} s Kafka took none"
                 )
 
-    def _stream(self, now: float, told: Told) -> Iterator[str]:
-        state = told.get("state", "starting")
+    def _stream(self, now: float, told: WorkerReport) -> Iterator[str]:
+        state, stream = told.state, told.stream or StreamReport()
         starting_s = self._for_s(now, "state", "", state)
         if state == "starting" and starting_s >= STARTING_S:
             yield f"it has been starting for {starting_s:.0f} s: its log says why"
-        if (turn_s := told.get("turn_s") or 0.0) >= HANGS_S:
+        if (turn_s := stream.turn_s or 0.0) >= HANGS_S:
             yield f"its loop hangs: the last turn began {turn_s:.0f} s ago"
         if state != "streaming":
             self._target = None
-        elif (behind_s := self._behind_s(now, told)) >= STUCK_S:
+        elif (behind_s := self._behind_s(now, stream)) >= STUCK_S:
             yield (
                 f"the stream stalls: for {behind_s:.0f} s nothing moved, while the"
                 " server has more WAL"
             )
 
-    def _behind_s(self, now: float, told: Told) -> float:
+    def _behind_s(self, now: float, told: StreamReport) -> float:
         """Tell for how long nothing moved, though there was WAL all that time."""
-        health, resume = told.get("health"), told.get("resume")
+        health, resume = told.health, told.resume
         if not health or not resume:
             self._target = None
             return 0.0
         reached = parse(resume) + _PAGE_HEADER
-        records = [one.get("records") for one in told.get("sinks", {}).values()]
-        seen = (told.get("ops"), told.get("received"), resume, records)
+        records = [one.records for one in told.sinks.values()]
+        seen = (told.ops, told.received, resume, records)
         still_s = self._for_s(now, "stream", "", (seen, self._target is None))
         if still_s == 0.0 or self._target is None or reached >= self._target:
-            ahead = health["flush_lsn"] > reached
-            self._target = health["flush_lsn"] if ahead else None
+            ahead = health.flush_lsn > reached
+            self._target = health.flush_lsn if ahead else None
             self._still["stream", ""] = _Still(now, (seen, self._target is None))
             return 0.0
         return still_s

@@ -14,23 +14,28 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from walstream.config import Config, Secrets
+from walstream.config.run_options import Options
 from walstream.errors import Transient, WalstreamError
-from walstream.service.control_server import Answer, ControlServer
+from walstream.service.control_server import ControlServer
 from walstream.service.fleet import Fleet
 from walstream.service.http.listeners import Faces
 from walstream.service.http.text import stats_lines
 from walstream.service.reload import Reader, Reloaded, own_changes
 from walstream.service.supported import refuse_unsupported
 from walstream.service.systemd import Notifier
+from walstream.service.worker_order import WorkerRequest
+from walstream.sources.report import WorkerAnswer, WorkerReport
 from walstream.spark.driver.spawner import Keeper
 from walstream.state.lock import FolderLock
+from walstream.status.running import Instance
 from walstream.status.snapshot import Snapshot
 from walstream.status.status import of_run
 from walstream.telemetry import logs
@@ -42,7 +47,7 @@ _RENEW_S: Final = 10.0
 _NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
 _log = structlog.get_logger()
 
-Watch = Callable[[Mapping[str, Mapping[str, Any]]], None]
+Watch = Callable[[Mapping[str, WorkerReport]], None]
 """Sees every source's last report, by its name."""
 
 
@@ -52,7 +57,7 @@ class Supervisor:
     def __init__(
         self,
         config: Config,
-        options: dict[str, Any],
+        options: Options,
         watch: Watch = lambda _reports: None,
         reader: Reader | None = None,
     ) -> None:
@@ -62,7 +67,7 @@ class Supervisor:
         self._reader = reader
         self._selector = selectors.DefaultSelector()
         self._keeper = Keeper(config, self._selector)
-        self._fleet = Fleet(config, {**options, "driver": self._keeper.address})
+        self._fleet = Fleet(config, replace(options, driver=self._keeper.address))
         self._secrets = config.secrets.values  # and those of before a reload
         self._faces = Faces(config, self.set_debug)
         self._notifier = Notifier()
@@ -160,7 +165,9 @@ class Supervisor:
         self._follow_level()
         self._tell()
         self._notify()
-        self._watch({worker.name: worker.state for worker in self._fleet.workers})
+        self._watch(
+            {one.name: one.report or WorkerReport() for one in self._fleet.workers}
+        )
         self._pass_on_signals()
         if self._signals and time.monotonic() > self._stop_deadline:
             for worker in self._fleet.everyone:
@@ -181,9 +188,9 @@ class Supervisor:
     def _notify(self) -> None:
         """Tell systemd that this loop turns, and how the workers' are."""
         if self._notifier.due and not self._signals:
-            reports = {worker.name: worker.report() for worker in self._fleet.workers}
+            states = {worker.name: worker.state() for worker in self._fleet.workers}
             hanging = [worker for worker in self._fleet.everyone if worker.hangs]
-            self._notifier.tell(reports, [worker.name for worker in hanging])
+            self._notifier.tell(states, [worker.name for worker in hanging])
             for worker in hanging:
                 worker.end_hanging(self._notifier.patience_s)
 
@@ -202,26 +209,24 @@ class Supervisor:
             counted=self._fleet.all_counted(),
         )
 
-    def status(self) -> dict[str, Any]:
-        """Tell how every source is."""
-        return {
-            "pid": os.getpid(),
-            "started_at": self._started_at,
-            "stopping": bool(self._signals),
-            "sources": {worker.name: worker.report() for worker in self._fleet.workers},
-            "away": {
-                name: worker.report() for name, worker in self._fleet.away.items()
-            },
-        }
+    def status(self) -> Instance:
+        """Return how every source is."""
+        return Instance(
+            os.getpid(),
+            self._started_at,
+            bool(self._signals),
+            {worker.name: worker.state() for worker in self._fleet.workers},
+            {name: worker.state() for name, worker in self._fleet.away.items()},
+        )
 
-    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: WorkerRequest) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
         worker = self._fleet.worker(source)
         if worker is None:
             return _NO_SOURCE
         return worker.pass_on(word, request)
 
-    def answer(self, source: str, number: int) -> Answer | None:
+    def answer(self, source: str, number: int) -> WorkerAnswer | None:
         """Give what a worker says to a request; None: nothing yet."""
         worker = self._fleet.worker(source)
         return None if worker is None else worker.answer(number)
@@ -247,7 +252,7 @@ class Supervisor:
         for worker in self._fleet.of_source(source):
             worker.take_back(stopping=bool(self._signals))
 
-    def reload(self) -> dict[str, Any]:
+    def reload(self) -> Mapping[str, object]:
         """Go by the configuration as it is now; tell what that changed."""
         if self._signals:
             return Reloaded("it is stopping", Transient.exit_code).answer()

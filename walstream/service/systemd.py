@@ -10,9 +10,11 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import structlog
+
+from walstream.status.report import WorkerState
 
 _EVERY_S: Final = 5.0  # the status line is no older
 _MARGIN_S: Final = 5.0  # for the process to leave, after its drain
@@ -20,7 +22,7 @@ _RUNS_MOST: Final = 8  # sources that the line names
 _MICRO: Final = 1_000_000
 _log = structlog.get_logger()
 
-Reports = Mapping[str, Mapping[str, Any]]
+Workers = Mapping[str, WorkerState]
 
 
 class Notifier:
@@ -50,14 +52,14 @@ class Notifier:
         """How long a worker may hang: half of what systemd waits; else for ever."""
         return self._limit_s / 2 if self._address and self._watched else float("inf")
 
-    def tell(self, reports: Reports, hanging: Iterable[str]) -> None:
+    def tell(self, workers: Workers, hanging: Iterable[str]) -> None:
         """Say how all is; feed the watchdog unless something hangs."""
         self._due_at = self._clock() + self._every_s
         stuck = sorted(hanging)
         lines = [] if self._ready else ["READY=1"]
         if self._watched and not stuck:
             lines.append("WATCHDOG=1")
-        if (status := _status(reports, stuck)) != self._status:
+        if (status := _status(workers, stuck)) != self._status:
             lines.append(f"STATUS={status}")
         if stuck and stuck != self._hanging and self._watched:
             _log.error("systemd's watchdog is not fed: a worker hangs", workers=stuck)
@@ -98,20 +100,20 @@ def _watchdog(environment: Mapping[str, str]) -> tuple[bool, float]:
     return False, 2 * _EVERY_S
 
 
-def _status(reports: Reports, stuck: list[str]) -> str:
+def _status(workers: Workers, stuck: list[str]) -> str:
     """Say how each is, in one line."""
     if stuck:
         return f"hangs: {', '.join(stuck)}"
-    states = [f"{name} {_state(told)}" for name, told in sorted(reports.items())]
+    states = [f"{name} {_state(workers[name])}" for name in sorted(workers)]
     if len(states) > _RUNS_MOST:
         more = len(states) - _RUNS_MOST
         states = [*states[:_RUNS_MOST], f"and {more} more"]
     return ", ".join(states)
 
 
-def _state(told: Mapping[str, Any]) -> str:
-    if told.get("lent"):
+def _state(worker: WorkerState) -> str:
+    if worker.lent:
         return "lent to a command"
-    if told.get("exit_code") is not None:
-        return f"stopped ({told['exit_code']})"
-    return str(told.get("state", "starting"))
+    if worker.exit_code is not None:
+        return f"stopped ({worker.exit_code})"
+    return worker.report.state

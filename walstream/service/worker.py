@@ -8,15 +8,15 @@ second, with its answers to the last requests. Its exit code is the error's.
 
 import contextlib
 import gc
-import json
 import os
 import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -25,13 +25,22 @@ from walstream.config.run_options import ALL_DONE, Options
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
-from walstream.service.control_server import Answer
 from walstream.service.source_runner import Backfills, Part, Polls, part_of
+from walstream.service.worker_order import WorkerRequest, request_of, start_of
 from walstream.sources.postgres.detached.record import folder_of
+from walstream.sources.report import (
+    ErrorReport,
+    SourceReport,
+    WorkerAnswer,
+    WorkerReport,
+    encode,
+)
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.state.store import LmdbPositions
 from walstream.telemetry import logs
+from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
+from walstream.telemetry.json_record import document, read_optional
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -39,6 +48,7 @@ _LAST_WORD_S: Final = 1.0
 _LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
+_ERROR: Final = "error"  # the document that keeps the last one
 _STARTING: Final = "it is only starting: ask again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
@@ -46,6 +56,14 @@ _COLLECT_AFTER: Final = (
     20_000  # objects: transactions under way are none of the garbage
 )
 _log = structlog.get_logger()
+
+
+_Told = tuple[SourceReport | None, SourceCounts]
+
+
+def _told_by(part: Part | None) -> _Told:
+    """Return a part's report, and its counts of that moment."""
+    return (part.report(), part.counts()) if part else (None, SourceCounts())
 
 
 class Worker:
@@ -61,10 +79,10 @@ class Worker:
         self._said: tuple[str, float] = ("", 0.0)
         self._positions: LmdbPositions | None = None
         self._part: Part | None = None
-        self._over: dict[str, Any] | None = None  # what a part that is over tells
+        self._over: _Told | None = None  # what a part that is over tells
         self._telling = threading.Lock()  # no part is asked while it ends
-        self.answers: dict[str, Answer] = {}  # by the request's number
-        self._error: dict[str, Any] | None = None  # the last one
+        self.answers: dict[str, WorkerAnswer] = {}  # by the request's number
+        self._error: ErrorReport | None = None  # the last one
         self._errors: Counter[str] = Counter()  # by kind
         self._mute = False  # it could not report, which was said
         self.state = "starting"
@@ -94,10 +112,10 @@ class Worker:
 
     def _take_up(self, positions: LmdbPositions) -> None:
         """Go on with the last error that was kept."""
-        self._error = positions.read("error")
-        if self._error and self._error["final"]:
-            self._error["final"] = False
-            positions.write({"error": self._error})
+        self._error = read_optional(ErrorReport, positions.read(_ERROR))
+        if self._error and self._error.final:
+            self._error = replace(self._error, final=False)
+            positions.write({_ERROR: document(self._error)})
 
     def _part_of(self, positions: LmdbPositions) -> Part:
         self._part = part_of(
@@ -109,25 +127,24 @@ class Worker:
     def _end_part(self) -> None:
         """Remember what it told last: from now on it has no positions to look at."""
         with self._telling, contextlib.suppress(Exception):
-            self._over = {}
-            if self._part is not None:
-                self._over = self._part.report()
+            self._over = _told_by(None)
+            self._over = _told_by(self._part)
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
         """Keep an error for those who ask, also when nothing runs any more."""
         scrub = self._config.secrets.scrub
-        self._error = {
-            "at": time.time(),
-            "error": scrub(str(error.args[0])),
-            "hint": scrub(error.hint),
-            "repair": error.repair.of_source(self._name).command,
-            "exit_code": error.exit_code,
-            "final": final,
-            "renewable": error.renewable,
-        }
+        self._error = ErrorReport(
+            at=time.time(),
+            error=scrub(str(error.args[0])),
+            hint=scrub(error.hint),
+            repair=error.repair.of_source(self._name).command,
+            exit_code=error.exit_code,
+            final=final,
+            renewable=error.renewable,
+        )
         with contextlib.suppress(WalstreamError):  # the state itself may be at fault
             if self._positions is not None:
-                self._positions.write({"error": self._error})
+                self._positions.write({_ERROR: document(self._error)})
 
     def _sessions(self, part: Part) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
@@ -179,40 +196,36 @@ class Worker:
         phase = self._part.phase if self._part is not None else ""
         return phase if phase and self.state != "stopped" else self.state
 
-    def report(self) -> dict[str, Any]:
-        """Tell the supervisor how it goes."""
+    def report(self) -> tuple[WorkerReport, ProcessCounts]:
+        """Return what the supervisor is told: how it goes, and what was counted."""
         with self._telling:
-            told = self._over
-            if told is None:
-                told = self._part.report() if self._part is not None else {}
-        return {
-            "state": self.phase,
-            "error": self._error,
-            "answers": self.answers,
-            "errors": dict(self._errors),
-            **told,
-        }
+            source, counts = self._over or _told_by(self._part)
+        report = WorkerReport(
+            state=self.phase, error=self._error, answers=self.answers, source=source
+        )
+        return report, ProcessCounts(metrics=counts, errors=dict(self._errors))
 
     def line(self) -> bytes:
         """Write the report; nothing where that fails, since the next one may not."""
         try:
-            line = json.dumps(self.report()) + "\n"
+            line = encode(*self.report())
         except Exception:  # noqa: BLE001 - one that says nothing is taken for frozen
             if not self._mute:
                 _log.exception("the report failed: a defect")
             self._mute = True
             return b""
         self._mute = False
-        return line.encode()
+        return line
 
-    def backfill(self, request: dict[str, Any]) -> None:
+    def backfill(self, request: WorkerRequest) -> None:
         """Have tables read beside the stream; answer when that is on disk."""
         if isinstance(self._part, Backfills):
-            self.answer(request, self._part.backfill(request), ConfigError.exit_code)
+            problem = self._part.backfill(request.tables, replace=request.replace)
+            self.answer(request, problem, ConfigError.exit_code)
         else:
             self.answer(request, _STARTING)
 
-    def poll(self, request: dict[str, Any]) -> None:
+    def poll(self, request: WorkerRequest) -> None:
         """Have each table polled once more; answer when that is done."""
         if isinstance(self._part, Polls):
             self._part.ask(partial(self.answer, request))
@@ -220,12 +233,12 @@ class Worker:
             self.answer(request, _STARTING)
 
     def answer(
-        self, request: dict[str, Any], problem: str, exit_code: int = _WAITS
+        self, request: WorkerRequest, problem: str, exit_code: int = _WAITS
     ) -> None:
         """Tell who asked: "" is done."""
         last = list(self.answers.items())[1 - _ANSWERS :]
-        answer: Answer = {"problem": problem, "exit_code": exit_code}
-        self.answers = {**dict(last), str(request["number"]): answer}
+        answer = WorkerAnswer(problem, exit_code)
+        self.answers = {**dict(last), str(request.number): answer}
         self._stop.waker.wake()
 
 
@@ -249,9 +262,9 @@ def _obey(worker: Worker, stop: Stop) -> None:
         elif word == "now":
             os._exit(0)
         elif word == "backfill":
-            worker.backfill(json.loads(request))
+            worker.backfill(request_of(request))
         elif word == "poll":
-            worker.poll(json.loads(request))
+            worker.poll(request_of(request))
         elif word == "log":
             logs.set_level(request)
             _log.debug("log level was changed", to=request)
@@ -291,13 +304,12 @@ def _end_in_time(stop: Stop) -> None:
 
 def main() -> int:
     """Run one worker; give its exit code."""
-    order = json.loads(sys.stdin.readline())
-    die_with_parent(order["parent"])
-    config = Config.from_json(order["config"])
-    name = order["source"]
-    options = Options(**order["options"])
+    order = start_of(sys.stdin.readline())
+    die_with_parent(order.parent)
+    config = Config.from_json(order.config)
+    name, options = order.source, order.options
     said = f"{name}/{options.sink}" if options.sink else name
-    logs.configure(order["log_level"], config.secrets.scrub, **{SOURCE: said})
+    logs.configure(order.log_level, config.secrets.scrub, **{SOURCE: said})
     stop = Stop(Waker(), config.shutdown_timeout)
     take_signals(lambda _number, _frame: stop.request())
     worker = Worker(config, name, options, stop)

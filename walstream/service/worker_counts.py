@@ -1,37 +1,28 @@
 """What a worker's processes counted, one after the other: it never falls."""
 
-from collections.abc import Mapping
-from typing import Any, Final
-
-from walstream.telemetry.meter import added
-
-_COUNTED: Final = ("metrics", "errors")
+from walstream.telemetry.counts import ProcessCounts
 
 
 class WorkerCounts:
-    """Adds what the process that runs says to what those before it had said."""
+    """Sum of what the process that runs counted, and of those before it."""
 
     def __init__(self) -> None:
-        self._before: dict[str, Any] = {}
-        self._added: tuple[Any, dict[str, Any]] = None, {}  # for which state, and what
+        self._before = ProcessCounts()
+        self._current = ProcessCounts()  # as last heard
+        self._sum: ProcessCounts | None = None  # of both; None: not added up yet
 
-    @staticmethod
-    def strip(state: Mapping[str, Any]) -> dict[str, Any]:
-        """Give all that it says but the counts."""
-        return {key: state[key] for key in state if key not in _COUNTED}
+    def hear(self, counts: ProcessCounts) -> None:
+        """Take in what the process that runs counted until now."""
+        self._current, self._sum = counts, None
 
-    def of(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the sums, the last state of the process that runs included."""
-        told, found = self._added
-        if told is not state:  # adding up takes longer than all else of a turn
-            found = added(self._before, _counts(state))
-            self._added = state, found
-        return found
+    @property
+    def sum(self) -> ProcessCounts:
+        """Return the sums, those of the process that runs included."""
+        if self._sum is None:  # adding up takes longer than all else of a turn
+            self._sum = self._before + self._current
+        return self._sum
 
-    def keep(self, state: Mapping[str, Any]) -> None:
-        """Keep what a process counted that has ended."""
-        self._before = added(self._before, _counts(state))
-
-
-def _counts(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: state[key] for key in _COUNTED if key in state}
+    def end(self) -> None:
+        """Keep what the process counted: it has ended."""
+        self._before = self._sum = self.sum
+        self._current = ProcessCounts()

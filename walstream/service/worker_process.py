@@ -1,29 +1,37 @@
 """One source's worker, as its supervisor sees it: told, heard, ended, started again."""
 
 import contextlib
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from walstream.config import Config
-from walstream.config.run_options import ALL_DONE, CONSENTS
+from walstream.config.run_options import ALL_DONE, Options
 from walstream.errors import Transient
 from walstream.pipeline.backoff import Backoff
-from walstream.service.control_server import Answer
 from walstream.service.reload import Effective
 from walstream.service.reload_grace import Renewal
 from walstream.service.stall import HANGS_S, StallWatch
 from walstream.service.worker_counts import WorkerCounts
+from walstream.service.worker_order import (
+    StartOrder,
+    WorkerRequest,
+    request_line,
+    start_line,
+)
+from walstream.sources.report import ErrorReport, WorkerAnswer, WorkerReport, decode
 from walstream.spark.parent_death import signals_held
+from walstream.status.report import WorkerState
 from walstream.status.snapshot import SILENT_S
+from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.fields import ERROR, SOURCE
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
@@ -35,10 +43,6 @@ _HEALTHY_S: Final = 30.0
 _FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
 _USED: Final = frozenset({"streaming", "polling"})  # what consents were given for
 _FIRST_WORD_S: Final = 120.0
-_LASTING: Final[tuple[str, ...]] = (  # of what a process said that ended
-    *("ops", "delivered", "resume", "health", "received", "current_at", "error"),
-    *("tables", "beside", "backfill_record", "away"),
-)
 _log = structlog.get_logger()
 
 
@@ -46,13 +50,13 @@ class WorkerProcess:
     """A child process, and what it last said."""
 
     def __init__(
-        self, config: Config, source: str, options: dict[str, Any], sink: str = ""
+        self, config: Config, source: str, options: Options, sink: str = ""
     ) -> None:
         """With a `sink` it streams to that one alone, which is detached."""
         self.source = source
         self.sink = sink
         self.name = f"{source}/{sink}" if sink else source
-        self.state: dict[str, Any] = {}
+        self.report: WorkerReport | None = None  # the last one; None: there is none
         self.heard_at = 0.0  # monotonic
         self.exit_code: int | None = None  # final: it is not started again
         self.lent = False  # to another command, which uses the source's state
@@ -63,7 +67,7 @@ class WorkerProcess:
         self._effective: Effective | None = None  # what its process was started with
         self._renewal = Renewal(config.reload_grace)
         self._config = config
-        self._options = {**options, "sink": sink}
+        self._options = replace(options, sink=sink)
         self._process: subprocess.Popen[bytes] | None = None
         self._backoff = Backoff(0.2, 30.0)
         self._started_at = 0.0
@@ -73,8 +77,8 @@ class WorkerProcess:
         self._partial = b""
         self._stalls = StallWatch()
         self._level: str = config.log_level
-        self._last: dict[str, Any] = {}  # said by the last process that ended
-        self._ended_with: dict[str, Any] = {}  # the error of that one
+        self._last = WorkerReport()  # of processes that ended
+        self._ended_with: ErrorReport | None = None  # the error of the last one
         self._counts = WorkerCounts()
         self._deaths = 0  # of processes that nobody had asked to end
 
@@ -111,17 +115,14 @@ class WorkerProcess:
         self._died_with = None
         self._stalls = StallWatch()
         self._effective = Effective.of(self._config, self.source)
-        self._tell(
-            json.dumps(
-                {
-                    "parent": os.getpid(),
-                    "source": self.source,
-                    "config": self._config.to_json(),
-                    "log_level": self._level,
-                    "options": self._options,
-                }
-            )
+        order = StartOrder(
+            os.getpid(),
+            self.source,
+            self._config.to_json(),
+            self._level,
+            self._options,
         )
+        self._tell(start_line(order))
         return True
 
     def _tell(self, line: str) -> None:
@@ -139,11 +140,11 @@ class WorkerProcess:
             self.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
 
-    def pass_on(self, word: str, request: dict[str, Any]) -> str:
+    def pass_on(self, word: str, request: WorkerRequest) -> str:
         """Ask it to `backfill` or `poll`; say why not, or ""."""
         if self._process is None:
             return "its worker does not run now"
-        self._tell(f"{word} {json.dumps(request)}")
+        self._tell(request_line(word, request))
         return ""
 
     def log(self, level: str) -> None:
@@ -151,15 +152,13 @@ class WorkerProcess:
         self._level = level
         self._tell(f"log {level}")
 
-    def answer(self, number: int) -> Answer | None:
+    def answer(self, number: int) -> WorkerAnswer | None:
         """Give what it says to a request; None: nothing yet."""
         if self._process is None:
-            return {
-                "problem": "its worker ended meanwhile: ask again",
-                "exit_code": Transient.exit_code,
-            }
-        answer: Answer | None = self.state.get("answers", {}).get(str(number))
-        return answer
+            return WorkerAnswer(
+                "its worker ended meanwhile: ask again", Transient.exit_code
+            )
+        return self.report.answers.get(str(number)) if self.report else None
 
     def lend(self) -> None:
         """Drain and end it; it is not started before it is taken back."""
@@ -221,22 +220,22 @@ class WorkerProcess:
         """Tell whether it ended since a server refused its password or certificate."""
         error = self._ended_with
         ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
-        return bool(ended and error.get("final") and error.get("renewable"))
+        return bool(ended and error and error.final and error.renewable)
 
     @property
     def sink_is_refused(self) -> bool:
         """Tell whether a sink of its waits whose client is refused as who it is."""
-        if self._process is None:
+        if self._process is None or self.report is None:
             return False
-        outages = [one.get("outage") for one in self.state.get("sinks", {}).values()]
-        return any(outage and outage["refused"] for outage in outages)
+        outages = [sink.outage for sink in self.report.sinks.values()]
+        return any(outage and outage.refused for outage in outages)
 
     def try_again(self) -> bool:
         """Have one that was refused tried again after a while; False: it is over."""
         if self._renewal.is_first():
             self._backoff.reset()  # whatever it waited for at the last rotation
         if not self._renewal.goes_on():
-            self._ended_with = {}  # that was it
+            self._ended_with = None  # that was it
             return False
         self._died_with, self.exit_code = self.exit_code, None
         self._start_later()
@@ -267,12 +266,13 @@ class WorkerProcess:
         if lines:
             # a full pipe may have cut a line: the next one tells
             with contextlib.suppress(ValueError):
-                self.state = json.loads(lines[-1])
+                self.report, counts = decode(lines[-1])
+                self._counts.hear(counts)
             self.heard_at = time.monotonic()
-            if self.state.get("state") in _FLOWS:
+            if self.report and self.report.state in _FLOWS:
                 self._renewal.flows()
-            if self.state.get("state") in _USED:
-                self._options.update(dict.fromkeys(CONSENTS, False))
+            if self.report and self.report.state in _USED:
+                self._options = self._options.without_consents()
         return bool(data)
 
     @property
@@ -296,8 +296,9 @@ class WorkerProcess:
     @property
     def _turn_s(self) -> float:
         """How long the last turn of its loop took when it told, while it streams."""
-        streams = self.state.get("state") == "streaming"
-        return (self.state.get("turn_s") or 0.0) if streams else 0.0
+        if self.report is None or self.report.state != "streaming":
+            return 0.0
+        return (self.report.stream and self.report.stream.turn_s) or 0.0
 
     def end_hanging(self, patience_s: float) -> None:
         """Kill it, to be started again, if it has hung for that long: one, not all."""
@@ -311,50 +312,55 @@ class WorkerProcess:
             )
             self.kill()
 
-    def report(self) -> dict[str, Any]:
-        """Tell what is known of it."""
+    def state(self) -> WorkerState:
+        """Return what is known of the process that runs, or of its absence."""
         now = time.monotonic()
-        silent_s = now - self.heard_at
-        told = WorkerCounts.strip(self.state)
+        told = self.report or WorkerReport()
         # what it said before it was started anew is not how it is
-        current = told if self._heard else {}
+        current = told if self._heard else WorkerReport()
         runs = self._process is not None
-        return {
-            **told,
-            "pid": self.pid,
-            "exit_code": self.exit_code,
-            "died_with": self._died_with if self._process is None else None,
-            "lent": self.lent,
+        return WorkerState(
+            report=told,
+            pid=self.pid,
+            exit_code=self.exit_code,
+            died_with=None if runs else self._died_with,
+            lent=self.lent,
             # while many start at once, the first word takes longer
-            "silent": runs and self._heard and silent_s > SILENT_S,
-            "stalls": self._stalls.look(now, current) if runs else [],
-        }
+            silent=runs and self._heard and now - self.heard_at > SILENT_S,
+            stalls=tuple(self._stalls.look(now, current)) if runs else (),
+            heard_at=self.heard_at if self._heard else None,
+        )
 
-    def knowledge(self) -> dict[str, Any]:
-        """Tell likewise, and what a process said that ended, where no other did."""
-        last = {key: self._last[key] for key in _LASTING if key in self._last}
-        heard_at = self.heard_at if self._heard else None
-        return {**last, **self.report(), "heard_at": heard_at}
+    def knowledge(self) -> WorkerState:
+        """Return likewise, and what lasts of processes that ended."""
+        report, last = self.report, self._last
+        source = last.source.lasting if last.source else None
+        if report is None:
+            known = WorkerReport(error=last.error, source=source)
+        else:
+            known = replace(report, source=report.source or source)
+        return replace(self.state(), report=known)
 
-    def counted(self) -> dict[str, Any]:
-        """Give what all its processes counted; it never falls."""
-        return {**self._counts.of(self.state), "deaths": self._deaths}
+    def counted(self) -> ProcessCounts:
+        """Return what all its processes counted; it never falls."""
+        return replace(self._counts.sum, deaths=self._deaths)
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
         """Hear its last words, and keep what it counted."""
         if process.stdout is not None:
             while select.select([process.stdout], [], [], 0)[0] and self.hear():
                 pass
-        self._counts.keep(self.state)
-        self.state = WorkerCounts.strip(self.state)
+        self._counts.end()
         for pipe in (process.stdin, process.stdout):
             if pipe:
                 with contextlib.suppress(BrokenPipeError):  # nothing is to be told now
                     pipe.close()
         self._process = None
-        self._last = {**self._last, **self.state}
-        self._ended_with = self.state.get("error") or {}
-        self.state, self._partial = {}, b""  # the state folder knows how it ended
+        report, self.report = self.report, None  # the state folder knows how it ended
+        self._partial = b""
+        self._ended_with = report.error if report else None
+        if report is not None:
+            self._last = replace(report, source=report.source or self._last.source)
 
     def reap(self, *, stopping: bool) -> None:
         """See whether it has ended, and decide whether it is started again."""

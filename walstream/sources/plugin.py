@@ -6,7 +6,7 @@ Relation messages mark. There is no server to ask beside it.
 
 import time
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -24,10 +24,14 @@ from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.slot_health import Alarm
+from walstream.sources.figures import DOCUMENT, StreamFigures
+from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
+from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN
+from walstream.telemetry.json_record import document, read_optional
 
 _LOOK_EVERY_S: Final = 0.05
 _NO_SLOT: Final = 1 << 62  # bytes: no WAL is held anywhere
@@ -53,7 +57,8 @@ class AddedSource:
         self._positions = positions
         self._stop = stop
         alarm = Alarm(name, _NO_SLOT, time.monotonic)
-        self._gauge = Gauge(alarm, positions.read("figures"))
+        kept = read_optional(StreamFigures, positions.read(DOCUMENT))
+        self._gauge = Gauge(alarm, kept)
         self._sinks = SinkSet(
             config, name, positions, options, {}, stopping=lambda: stop.requested
         )
@@ -91,7 +96,7 @@ class AddedSource:
             self._positions,
             source,
             self._stop.waker.wake,
-            StoredBeside(gauge.kept),
+            StoredBeside(lambda: document(gauge.kept())),
         )
         companion = PlainCompanion(self._sinks)
         self._pipeline = Pipeline(source, sinks, companion, checkpointer)
@@ -113,8 +118,11 @@ class AddedSource:
             said = "drained" if drained else "stopped before all was delivered"
             _log.info(said, **{LSN: show(self._pipeline.confirmed)})
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> StreamReport:
         return self._gauge.report()
+
+    def counts(self) -> SourceCounts:
+        return self._gauge.counts()
 
 
 class PlainCompanion:

@@ -5,9 +5,9 @@ runs: it only looks at plain numbers.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, cast
 
 import structlog
 
@@ -20,6 +20,9 @@ from walstream.postgres.slot_health import (
     Alarm,
     Health,
 )
+from walstream.sources.figures import StreamFigures
+from walstream.sources.report import BackfillReport, SinkReport, StreamReport
+from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import (
     Meter,
     Rate,
@@ -42,22 +45,22 @@ class Received(Protocol):
 class Gauge:
     """One source's figures, over all its streams."""
 
-    def __init__(self, alarm: Alarm, kept: Mapping[str, Any] | None) -> None:
+    def __init__(self, alarm: Alarm, kept: StreamFigures | None) -> None:
         """`kept` is what `kept` gave when the position was last stored."""
-        kept = kept or {}
+        kept = kept or StreamFigures()
         self.alarm = alarm
         self.health: Health | None = None
-        self._ops: int = kept.get("ops", 0)  # of earlier streams
-        self._delivered: int = kept.get("delivered", 0)
-        self.tallies = Tallies(kept.get("sinks"))
-        self._current_at: float = kept.get("current_at", 0.0)
+        self._ops = kept.ops  # of earlier streams
+        self._delivered = kept.delivered
+        self.tallies = Tallies(kept.sinks)
+        self._current_at = kept.current_at
         self._pipeline: Pipeline | None = None
         self._source: Received | None = None
         self._beat: Lsn = 0  # where the last heartbeat's WAL ends
         self._read_rate, self._delivered_rate = Rate(), Rate()
         self._opened: Sequence[NamedSink] = ()  # for the stream, or its beginning
         self.meter = Meter()
-        self.backfill: Callable[[], dict[str, Any]] | None = None  # while one runs
+        self.backfill: Callable[[], BackfillReport] | None = None  # while one runs
         self.backfilled = 0  # rows, by what ran before in this process
         self._backfilled_said = 0
 
@@ -135,22 +138,18 @@ class Gauge:
             return None
         return max(0.0, now - self._current_at)
 
-    def kept(self) -> dict[str, Any]:
-        """Give what is stored with the position."""
+    def kept(self) -> StreamFigures:
+        """Return what is stored with the position."""
         now = time.time()
         self.lag_s(now)
-        return {
-            "at": now,
-            "ops": self.ops,
-            "delivered": self.delivered,
-            "sinks": self.tallies.kept(),
-            "current_at": self._current_at,
-        }
+        return StreamFigures(
+            now, self.ops, self.delivered, self.tallies.kept(), self._current_at
+        )
 
     def _rows_backfilled(self) -> int:
         """Give what Spark delivered in this process; it never falls."""
         running = self.backfill
-        now = self.backfilled + (running()["rows"] if running else 0)
+        now = self.backfilled + (running().rows if running else 0)
         self._backfilled_said = max(self._backfilled_said, now)
         return self._backfilled_said
 
@@ -165,52 +164,55 @@ class Gauge:
         behind = end - pipeline.confirmed
         return behind if behind > WAL_PAGE_HEADER else 0
 
-    def report(self) -> dict[str, Any]:
-        """Give the figures of this moment."""
+    def report(self) -> StreamReport:
+        """Return the figures of this moment."""
         now = time.time()
         monotonic = time.monotonic()
         pipeline, source = self._pipeline, self._source
         health, backfill = self.health, self.backfill
-        return {
-            "resume": show(pipeline.confirmed) if pipeline else None,
-            "ops": self.ops,
-            "delivered": self.delivered,
-            "ops_per_s": self._read_rate.of(monotonic, self.ops),
-            "delivered_per_s": self._delivered_rate.of(monotonic, self.delivered),
-            "lag_s": self.lag_s(now),
-            "retained_wal": health.retained_wal if health else None,
-            "alarm": self.alarm.text,
-            "backfill": backfill() if backfill else None,
-            "sinks": self._report_sinks(),
-            "current_at": self._current_at or None,
-            "lag_bytes": self._lag_bytes(),
-            "health": asdict(health) if health else None,
-            "received": source.received if source else None,
-            "turn_s": monotonic - pipeline.turned_at if pipeline else None,
-            "metrics": self._metrics(),
+        return StreamReport(
+            resume=show(pipeline.confirmed) if pipeline else None,
+            ops=self.ops,
+            delivered=self.delivered,
+            ops_per_s=self._read_rate.of(monotonic, self.ops),
+            delivered_per_s=self._delivered_rate.of(monotonic, self.delivered),
+            lag_s=self.lag_s(now),
+            retained_wal=health.retained_wal if health else None,
+            alarm=self.alarm.text,
+            backfill=backfill() if backfill else None,
+            sinks={sink.name: self._sink_report(sink) for sink in self._sinks},
+            current_at=self._current_at or None,
+            lag_bytes=self._lag_bytes(),
+            health=health,
+            received=source.received if source else None,
+            turn_s=monotonic - pipeline.turned_at if pipeline else None,
+        )
+
+    def counts(self) -> SourceCounts:
+        """Return what this process counted."""
+        counts = self.meter.report()
+        sinks = {
+            name: replace(one, dropped=self.tallies.dropped(name))
+            for name, one in counts.sinks.items()
         }
+        return replace(counts, sinks=sinks, backfill_rows=self._rows_backfilled())
 
-    def _metrics(self) -> dict[str, Any]:
-        """Give what this process counted."""
-        counted = self.meter.report()
-        for name, sink in counted["sinks"].items():
-            sink["dropped"] = self.tallies.dropped(name)
-        return {**counted, "backfill_rows": self._rows_backfilled()}
-
-    def _report_sinks(self) -> dict[str, dict[str, Any]]:
-        found = {}
-        for sink in self._sinks:
-            meter = self.meter.sink(sink.name)
-            waiting, outage = sink.waiting, sink.outage
-            meter.see(waiting=waiting)
-            found[sink.name] = {
-                "waiting": waiting,
-                "handler_waits": sink.handler_waits,
-                "outage": outage.report() if waiting and outage else None,
-                "in_flight": sink.in_flight,
-                "dropped": sink.tally.dropped.total(),
-                "records": meter.records if meter.counts_records else None,
-                "errors": meter.errors,
-                **self.tallies.report(sink.name),
-            }
-        return found
+    def _sink_report(self, sink: NamedSink) -> SinkReport:
+        meter = self.meter.sink(sink.name)
+        waiting, outage = sink.waiting, sink.outage
+        meter.see(waiting=waiting)
+        totals = self.tallies.totals(sink.name)
+        return SinkReport(
+            waiting=waiting,
+            handler_waits=sink.handler_waits,
+            outage=outage if waiting else None,
+            in_flight=sink.in_flight,
+            dropped=sink.tally.dropped.total(),
+            records=meter.records if meter.counts_records else None,
+            errors=meter.errors,
+            skipped=totals.skipped,
+            failed=totals.failed,
+            parked=totals.parked,
+            tables=totals.tables,
+            parked_now=totals.parked_now,
+        )

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from walstream.errors import WalstreamError
 from walstream.kafka.offsets import Partition, Place
-from walstream.status.report import Told, problems_of, state_of
+from walstream.sources.figures import RelayFigures
+from walstream.sources.report import ErrorReport, RelayReport
+from walstream.status.report import WorkerState, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class GroupSight:
 class Kept:
     """What the state folder says."""
 
-    figures: Mapping[str, Any] = field(default_factory=dict)
-    error: Mapping[str, Any] | None = None
+    figures: RelayFigures | None = None  # None: nothing was passed on yet
+    error: ErrorReport | None = None
     problem: WalstreamError | None = None
 
 
@@ -41,23 +42,27 @@ class ChainedState:
     """One source, as instance, folder and group tell."""
 
     kept: Kept
-    told: Told  # empty: nothing runs
+    told: WorkerState | None  # None: nothing runs
     group: GroupSight
 
     @property
-    def error(self) -> Mapping[str, Any] | None:
-        found: Mapping[str, Any] | None = self.told.get("error")
-        return found or self.kept.error
+    def error(self) -> ErrorReport | None:
+        return (self.told and self.told.report.error) or self.kept.error
 
     @property
-    def figures(self) -> Mapping[str, Any]:
-        return self.told if "ops" in self.told else self.kept.figures
+    def report(self) -> RelayReport | None:
+        """Return its worker's report; None: there is none."""
+        return self.told.report.relay if self.told else None
+
+    @property
+    def figures(self) -> RelayReport | RelayFigures:
+        return self.report or self.kept.figures or RelayFigures()
 
     @property
     def behind(self) -> int | None:
         """Count the records that wait, as far as somebody knows."""
-        found: int | None = self.told.get("lag_records")
-        return found if self.group.behind is None else self.group.behind
+        told = self.report.lag_records if self.report else None
+        return told if self.group.behind is None else self.group.behind
 
     def state(self) -> tuple[str, int]:
         """Name its state, and the exit code that it stands for."""
@@ -66,8 +71,8 @@ class ChainedState:
     def _state_at_rest(self) -> tuple[str, int]:
         if self.kept.problem is not None:
             return "failed", self.kept.problem.exit_code
-        if self.error is not None and self.error["final"]:
-            return "failed", self.error["exit_code"]
+        if self.error is not None and self.error.final:
+            return "failed", self.error.exit_code
         if (unreachable := self.group.unreachable) is not None:
             return "stopped", unreachable.exit_code
         if (lost := self.group.lost) is not None:
@@ -81,9 +86,10 @@ class ChainedState:
         for problem in (self.kept.problem, self.group.unreachable, lost):
             if problem is not None:
                 yield str(problem.args[0])
-        if unstored := self.told.get("unstored"):
-            yield unstored
-        if not self.told or self.told.get("state") != "waiting":
+        report = self.report
+        if report is None or self.told is None:
             return
-        if away := self.told.get("upstream_away"):
-            yield away
+        if report.unstored:
+            yield report.unstored
+        if self.told.report.state == "waiting" and report.upstream_away:
+            yield report.upstream_away

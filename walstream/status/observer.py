@@ -4,25 +4,30 @@
 instance itself asks nobody: its workers told it what they know.
 """
 
-from typing import Final, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
 
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.postgres.slot_health import (
     Health,
 )
+from walstream.sources.figures import RelayFigures, StreamFigures
 from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.detached.record import BACK, Note
+from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import Kept as KeptRecords
 from walstream.status.postgres import Kept
-from walstream.status.report import Told
+from walstream.status.report import WorkerState
 from walstream.status.sql import (
     Kept as KeptPolls,
 )
 
-_FIGURES: Final = ("ops", "delivered", "current_at", "poisoned")
+Workers = Mapping[str, WorkerState]
+"""Workers of detached sinks, by SOURCE/SINK."""
 
 
 class Eyes(Protocol):
@@ -30,45 +35,59 @@ class Eyes(Protocol):
 
     config: Config
 
-    def kept(self, name: str, told: Told) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> Kept:
         """Give what is kept of a postgres source."""
 
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
         """Give what is kept of a sql source."""
 
     def chained(
-        self, name: str, source: KafkaSource, told: Told
+        self, name: str, source: KafkaSource, told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
         """Give what is kept of a kafka source, and how far its group is."""
 
     def health(
-        self, source: PostgresSource, told: Told
+        self, source: PostgresSource, told: WorkerState | None
     ) -> tuple[Health | None, WalstreamError | None]:
         """Tell how the slot is, or why that cannot be known."""
 
-    def stale(self, told: Told) -> bool:
+    def stale(self, told: WorkerState | None) -> bool:
         """Tell whether `health` is of some time ago."""
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept, told: Told
+        self, source: PostgresSource, name: str, kept: Kept
     ) -> dict[str, AwaySight]:
         """Tell how each sink is that is not in the stream."""
+
+
+def _record(left: BackfillLeft) -> Record:
+    return Record(
+        left.lsn, left.tables, left.replace, left.others, left.rows, left.failed
+    )
 
 
 class ToldEyes:
     """Asks nobody: what the instance itself was told has to do."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, detached: Workers) -> None:
+        """`detached` are the workers of detached sinks."""
         self.config = config
+        self._detached = detached
 
-    def kept(self, name: str, told: Told) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> Kept:
         del name
+        report = (told and told.report.stream) or StreamReport()
+        left = report.backfill_record
         return Kept(
-            figures={key: told[key] for key in _FIGURES if told.get(key) is not None},
-            backfill=Record.of(told.get("backfill_record")),
+            figures=StreamFigures(
+                ops=report.ops,
+                delivered=report.delivered,
+                current_at=report.current_at or 0.0,
+            ),
+            backfill=None if left is None else _record(left),
             away={
-                sink: Note(one["phase"], one["slot"], one["since"], one["why"], 0)
-                for sink, one in told.get("away", {}).items()
+                sink: Note(one.phase, one.slot, one.since, one.why, 0)
+                for sink, one in report.away.items()
             },
         )
 
@@ -77,34 +96,40 @@ class ToldEyes:
         return KeptPolls()
 
     def chained(
-        self, name: str, source: KafkaSource, told: Told
+        self, name: str, source: KafkaSource, told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
         del name, source
-        figures = {key: told[key] for key in _FIGURES if key in told}
+        figures = None
+        if report := told and told.report.relay:
+            figures = RelayFigures(
+                ops=report.ops, delivered=report.delivered, poisoned=report.poisoned
+            )
         return KeptRecords(figures), GroupSight(asked=False)
 
     def health(
-        self, source: PostgresSource, told: Told
+        self, source: PostgresSource, told: WorkerState | None
     ) -> tuple[Health | None, WalstreamError | None]:
         del source
-        if not (found := told.get("health")):
+        report = (told and told.report.stream) or StreamReport()
+        if (found := report.health) is None:
             return None, None
         # what was streamed since it was asked, the server had
-        flush_lsn = max(found["flush_lsn"], told.get("received") or 0)
-        return Health(**{**found, "flush_lsn": flush_lsn}), None
+        flush_lsn = max(found.flush_lsn, report.received or 0)
+        return replace(found, flush_lsn=flush_lsn), None
 
-    def stale(self, told: Told) -> bool:
-        return told["pid"] is None or bool(told["silent"])
+    def stale(self, told: WorkerState | None) -> bool:
+        return told is None or told.pid is None or told.silent
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept, told: Told
+        self, source: PostgresSource, name: str, kept: Kept
     ) -> dict[str, AwaySight]:
         del source
         found = {}
         for sink, note in kept.away.items():
             if note.phase != BACK:
-                own = told.get("workers_away", {}).get(f"{name}/{sink}") or {}
-                held = (own.get("health") or {}).get("retained_wal")
-                error = (own.get("error") or {}).get("error", "")
+                own = self._detached.get(f"{name}/{sink}", WorkerState()).report
+                health = own.stream.health if own.stream else None
+                held = health.retained_wal if health else None
+                error = own.error.error if own.error else ""
                 found[sink] = AwaySight(note, held, error)
         return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
@@ -12,10 +12,12 @@ from walstream.postgres.slot_health import (
     alarm_text,
     spill_text,
 )
+from walstream.sources.figures import StreamFigures
 from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.detached.record import Note
 from walstream.sources.postgres.incremental.progress import Wishes, stored
-from walstream.status.report import problems_of, state_of
+from walstream.sources.report import ErrorReport, IncrementalReport, StreamReport
+from walstream.status.report import WorkerState, problems_of, state_of
 
 _HISTORY: Final = 3
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
@@ -26,8 +28,8 @@ class Kept:
     """What the state folder says, whether or not something runs."""
 
     resume: int | None = None
-    figures: dict[str, Any] = field(default_factory=dict)
-    error: dict[str, Any] | None = None
+    figures: StreamFigures = field(default_factory=StreamFigures)
+    error: ErrorReport | None = None
     backfill: Record | None = None
     beside: Wishes | None = None
     away: dict[str, Note] = field(default_factory=dict)  # by sink
@@ -40,28 +42,34 @@ class SourceState:
 
     source: PostgresSource
     kept: Kept
-    told: dict[str, Any]  # by the running instance; empty: none runs
+    told: WorkerState | None  # by the running instance; None: none runs
     health: Health | None
     unreachable: WalstreamError | None
     stale: bool = False  # nobody tells how the server is now
 
     @property
-    def error(self) -> dict[str, Any] | None:
-        return self.told.get("error") or self.kept.error
+    def error(self) -> ErrorReport | None:
+        return (self.told and self.told.report.error) or self.kept.error
 
     @property
-    def figures(self) -> dict[str, Any]:
-        return self.told if "ops" in self.told else self.kept.figures
+    def report(self) -> StreamReport | None:
+        """Return its worker's report; None: there is none."""
+        return self.told.report.stream if self.told else None
 
     @property
-    def beside(self) -> dict[str, dict[str, Any]]:
-        """Tell how the tables are that are read beside the stream."""
-        found: dict[str, dict[str, Any]] | None = self.told.get("beside")
-        return stored(self.kept.beside) if found is None else found
+    def figures(self) -> StreamReport | StreamFigures:
+        return self.report or self.kept.figures
+
+    @property
+    def beside(self) -> Mapping[str, IncrementalReport]:
+        """Return how the tables are that are read beside the stream."""
+        if self.report is None or self.report.beside is None:
+            return stored(self.kept.beside)
+        return self.report.beside
 
     @property
     def resume(self) -> int | None:
-        reported = self.told.get("resume")
+        reported = self.report.resume if self.report else None
         found = parse(reported) if reported else 0
         return max(found, self.kept.resume or 0) or None
 
@@ -73,12 +81,13 @@ class SourceState:
         return behind if behind > _PAGE_HEADER else 0
 
     def lag_s(self, now: float) -> float | None:
-        told = self.told.get("lag_s")
-        if told is not None and not (self.stale or self.told["silent"]):
+        told = self.report.lag_s if self.report else None
+        silent = self.told is not None and self.told.silent
+        if told is not None and not (self.stale or silent):
             return float(told)
         if self.lag_bytes == 0:
             return 0.0
-        current_at = self.kept.figures.get("current_at")
+        current_at = self.kept.figures.current_at
         return max(0.0, now - current_at) if current_at else None
 
     def state(self) -> tuple[str, int]:
@@ -88,8 +97,8 @@ class SourceState:
     def _state_at_rest(self) -> tuple[str, int]:
         if self.kept.problem is not None:
             return "failed", self.kept.problem.exit_code
-        if self.error is not None and self.error["final"]:
-            return "failed", self.error["exit_code"]
+        if self.error is not None and self.error.final:
+            return "failed", self.error.exit_code
         if self.unreachable is not None:
             return "stopped", self.unreachable.exit_code
         if self.kept.resume is None:
@@ -135,11 +144,11 @@ class SourceState:
         yield from parked_problems(self.told)
 
 
-def parked_problems(told: Mapping[str, Any]) -> Iterator[str]:
+def parked_problems(told: WorkerState | None) -> Iterator[str]:
     """Name sinks whose run left word of records that were too large."""
-    for name, figures in told.get("sinks", {}).items():
-        if count := figures.get("parked_now", 0):
-            tables = figures.get("tables", {})
+    for name, sink in (told.report.sinks if told else {}).items():
+        if count := sink.parked_now:
+            tables = sink.tables
             of = ", ".join(sorted(t for t in tables if "parked" in tables[t]))
             plural = "" if count == 1 else "s"
             yield (

@@ -3,21 +3,22 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Self
 
 from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 from walstream.finding import Finding, warning
-from walstream.status.report import WAITS, Told, problems_of, state_of
+from walstream.sources.report import ErrorReport, SinkReport, TableReport
+from walstream.status.report import WAITS, WorkerState, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Empty before the first poll."""
 
-    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tables: Mapping[str, TableReport] = field(default_factory=dict)
     others: tuple[str, ...] = ()  # tables that are not configured any more
-    error: Mapping[str, Any] | None = None  # the last one
+    error: ErrorReport | None = None  # the last one
     problem: WalstreamError | None = None  # why the folder tells no more
 
 
@@ -41,24 +42,23 @@ class TableStatus:
     repair: str = ""  # SQL, or a command, that cures it; or ""
 
     @classmethod
-    def of(cls, kept: Told, told: Told) -> Self:
-        """Read what was stored, or what a worker tells, which is newer."""
-        found = {"rows": 0, **kept, **told}
+    def of(cls, found: TableReport) -> Self:
+        """Return the status of what was stored, or of what a worker tells."""
         return cls(
-            position=found.get("key"),
-            rows=found["rows"],
-            rows_per_s=found.get("rows_per_s"),
-            last_row_at=_time(found.get("at")),
-            missing_keys=found.get("missing_keys", 0),
-            gaps=found.get("gaps", 0),
-            oldest_gap_at=_time(found.get("oldest_gap")),
-            given_up=found.get("given_up", 0),
-            held=found.get("held", False),
-            error=found.get("error", ""),
-            low_water_mark=_time((found.get("low") or 0) / 1e6 or None),
-            lacks_mark=found.get("lacks_mark", ""),
-            hint=found.get("hint", ""),
-            repair=found.get("repair", ""),
+            position=found.key,
+            rows=found.rows,
+            rows_per_s=found.rows_per_s,
+            last_row_at=_time(found.at),
+            missing_keys=found.missing_keys,
+            gaps=found.gaps,
+            oldest_gap_at=_time(found.oldest_gap),
+            given_up=found.given_up,
+            held=found.held,
+            error=found.error,
+            low_water_mark=_time((found.low or 0) / 1e6 or None),
+            lacks_mark=found.lacks_mark,
+            hint=found.hint,
+            repair=found.repair,
         )
 
 
@@ -72,18 +72,18 @@ class PolledState:
 
     source: SqlSource
     kept: Kept
-    told: Told  # empty: nothing runs
+    told: WorkerState | None  # None: nothing runs
 
     @property
-    def error(self) -> Mapping[str, Any] | None:
-        found: Mapping[str, Any] | None = self.told.get("error")
-        return found or self.kept.error
+    def error(self) -> ErrorReport | None:
+        return (self.told and self.told.report.error) or self.kept.error
 
     def tables(self) -> dict[str, TableStatus]:
         """Tell how each is, by its name as configured."""
-        told = self.told.get("tables", {})
+        polls = self.told.report.polls if self.told else None
+        known = {**self.kept.tables, **(polls.tables if polls else {})}  # newer
         return {
-            name: TableStatus.of(self.kept.tables.get(name, {}), told.get(name, {}))
+            name: TableStatus.of(known.get(name) or TableReport())
             for name in self.source.tables
         }
 
@@ -98,25 +98,27 @@ class PolledState:
     def _state_at_rest(self) -> tuple[str, int]:
         if self.kept.problem is not None:
             return "failed", self.kept.problem.exit_code
-        if self.error is not None and self.error["final"]:
-            return "failed", self.error["exit_code"]
+        if self.error is not None and self.error.final:
+            return "failed", self.error.exit_code
         return ("stopped" if self.kept.tables else "new"), 0
 
-    def _awaited(self, state: str) -> list[str]:
-        """Name the sinks whose brokers do not answer; once it polls, an error does."""
-        sinks = self.told.get("sinks", {}) if state == "starting" else {}
-        return [name for name, sink in sinks.items() if sink["waiting"]]
+    def _awaited(self, state: str) -> dict[str, SinkReport]:
+        """Find the sinks whose brokers do not answer; once it polls, an error does."""
+        if self.told is None or state != "starting":
+            return {}
+        sinks = self.told.report.sinks.items()
+        return {name: sink for name, sink in sinks if sink.waiting}
 
     def problems(self, state: str) -> Iterator[str]:
         """Say why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         if self.kept.problem is not None:
             yield str(self.kept.problem.args[0])
-        for sink in self._awaited(state):
-            outage = self.told["sinks"][sink].get("outage")
-            why = f": {outage['why']}: {outage['hint']}" if outage else ""
-            yield f"sink {sink!r} waits for Kafka{why}"
-        ended_by = self.error["error"] if self.error and state == "failed" else ""
+        for name, sink in self._awaited(state).items():
+            outage = sink.outage
+            why = f": {outage.why}: {outage.hint}" if outage else ""
+            yield f"sink {name!r} waits for Kafka{why}"
+        ended_by = self.error.error if self.error and state == "failed" else ""
         for name, table in self.tables().items():
             if table.error and table.error != ended_by:
                 cure = f": {table.repair}" if table.repair else ""

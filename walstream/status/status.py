@@ -4,7 +4,7 @@ What nobody knows is None, and said.
 """
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import (
     Config,
@@ -21,6 +21,12 @@ from walstream.postgres.slot_health import (
 )
 from walstream.sources.postgres.backfill.status import backfill_status
 from walstream.sources.postgres.backfill.status import problems as backfill_problems
+from walstream.sources.report import (
+    ErrorReport,
+    RelayReport,
+    SinkReport,
+    StreamReport,
+)
 from walstream.status.kafka import ChainedState
 from walstream.status.model import (
     LastError,
@@ -30,12 +36,13 @@ from walstream.status.model import (
     Status,
     TableBackfill,
 )
-from walstream.status.observer import Eyes, ToldEyes
+from walstream.status.observer import Eyes, ToldEyes, Workers
 from walstream.status.postgres import SourceState, parked_problems
-from walstream.status.report import WAITS, Told, problems_of, state_of
+from walstream.status.report import WAITS, WorkerState, problems_of, state_of
+from walstream.status.running import Instance
 from walstream.status.snapshot import Snapshot
 from walstream.status.sql import PolledState
-from walstream.telemetry.tally import tallied
+from walstream.telemetry.tally import Counts, totals
 
 _GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
 _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
@@ -44,35 +51,33 @@ _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 def of_run(config: Config, snapshot: Snapshot) -> Status:
     """Tell what the running instance itself knows: no server is asked, no folder."""
     running = snapshot.running
-    return status_of(ToldEyes(config), running, running["sources"], snapshot.at)
+    return status_of(
+        ToldEyes(config, running.away), running, running.sources, snapshot.at
+    )
 
 
-def status_of(eyes: Eyes, running: Told | None, told: Told, at: float) -> Status:
+def status_of(
+    eyes: Eyes, running: Instance | None, workers: Workers, at: float
+) -> Status:
     """Tell of all sources what the running instance, if one does, and `eyes` say."""
-    away = running.get("away", {}) if running else {}
     sources = [
-        _look_at(eyes, name, source, _of(name, told, away), at)
+        _look_at(eyes, name, source, workers.get(name), at)
         for name, source in sorted(eyes.config.sources.items())
     ]
     return Status(
         at=_time(at),
-        pid=running["pid"] if running else None,
-        started_at=_time(running["started_at"]) if running else None,
+        pid=running.pid if running else None,
+        started_at=_time(running.started_at) if running else None,
         exit_code=max((source.exit_code for source in sources), default=0),
         sources=sources,
     )
-
-
-def _of(name: str, told: Told, away: Told) -> dict[str, Any]:
-    """Give what is told of a source; nothing, when it is not known there."""
-    return {**told[name], "workers_away": away} if name in told else {}
 
 
 def _look_at(
     eyes: Eyes,
     name: str,
     source: Source,
-    told: dict[str, Any],
+    told: WorkerState | None,
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
@@ -86,10 +91,11 @@ def _look_at(
     health, unreachable = eyes.health(source, told)
     seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
     state, exit_code = seen.state()
-    away = eyes.away(source, name, kept, told)
+    away = eyes.away(source, name, kept)
     if seen.alarm or seen.spill_alarm or seen.synchronous or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
+    report = seen.report or StreamReport()
     problems = [*seen.problems(state), *map(config.command, given_up)]
     problems += [sight.problem(sink) for sink, sight in away.items()]
     return SourceStatus(
@@ -102,12 +108,12 @@ def _look_at(
         server_lsn=show(health.flush_lsn) if health else None,
         lag_bytes=seen.lag_bytes,
         lag_s=seen.lag_s(now),
-        ops=seen.figures.get("ops", 0),
-        delivered=seen.figures.get("delivered", 0),
-        ops_per_s=seen.told.get("ops_per_s"),
-        delivered_per_s=seen.told.get("delivered_per_s"),
+        ops=seen.figures.ops,
+        delivered=seen.figures.delivered,
+        ops_per_s=report.ops_per_s,
+        delivered_per_s=report.delivered_per_s,
         slot=_slot(source, health),
-        backfill=backfill_status(kept.backfill, seen.told.get("backfill")),
+        backfill=backfill_status(kept.backfill, report.backfill),
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
         sinks=[
@@ -116,19 +122,21 @@ def _look_at(
                 sink,
                 away[sink].state if sink in away else state,
                 told,
-                seen.kept.figures,
+                seen.kept.figures.sinks.get(sink),
             )
             for sink in source.sinks
         ],
         beside={
-            table: TableBackfill(**{**how, "error": config.secrets.scrub(how["error"])})
+            table: TableBackfill(
+                how.rows, how.state, config.secrets.scrub(how.error), how.remark
+            )
             for table, how in seen.beside.items()
         },
     )
 
 
 def _look_at_polled(
-    eyes: Eyes, name: str, source: SqlSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: SqlSource, told: WorkerState | None
 ) -> SourceStatus:
     config = eyes.config
     seen = PolledState(source, eyes.polls(name, source), told)
@@ -156,23 +164,24 @@ def _look_at_polled(
         backfill=None,
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
+        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
         tables=tables,
     )
 
 
 def _look_at_added(
-    eyes: Eyes, name: str, source: PackageSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: PackageSource, told: WorkerState | None
 ) -> SourceStatus:
     """Look at a source that a package adds: no server of it can be asked."""
     config = eyes.config
     kept = eyes.kept(name, told)
-    error = told.get("error") or kept.error
-    final = error is not None and error["final"]
-    resume = told.get("resume") or (show(kept.resume) if kept.resume else None)
-    at_rest = ("failed", error["exit_code"]) if error and final else ("stopped", 0)
+    report = (told and told.report.stream) or StreamReport()
+    error = (told and told.report.error) or kept.error
+    final = error is not None and error.final
+    resume = report.resume or (show(kept.resume) if kept.resume else None)
+    at_rest = ("failed", error.exit_code) if error and final else ("stopped", 0)
     state, exit_code = state_of(told) or (at_rest if resume or final else ("new", 0))
-    figures = told if "ops" in told else kept.figures
+    figures = (told and told.report.stream) or kept.figures
     problems = [*problems_of(told, state, error), *parked_problems(told)]
     return SourceStatus(
         name=name,
@@ -183,25 +192,29 @@ def _look_at_added(
         resume=resume,
         server_lsn=None,
         lag_bytes=None,
-        lag_s=told.get("lag_s"),
-        ops=figures.get("ops", 0),
-        delivered=figures.get("delivered", 0),
-        ops_per_s=told.get("ops_per_s"),
-        delivered_per_s=told.get("delivered_per_s"),
+        lag_s=report.lag_s,
+        ops=figures.ops,
+        delivered=figures.delivered,
+        ops_per_s=report.ops_per_s,
+        delivered_per_s=report.delivered_per_s,
         slot=None,
         backfill=None,
         last_error=_last_error(config, error),
         risks=[],
-        sinks=[_sink(config, sink, state, told, kept.figures) for sink in source.sinks],
+        sinks=[
+            _sink(config, sink, state, told, kept.figures.sinks.get(sink))
+            for sink in source.sinks
+        ],
     )
 
 
 def _look_at_chained(
-    eyes: Eyes, name: str, source: KafkaSource, told: dict[str, Any]
+    eyes: Eyes, name: str, source: KafkaSource, told: WorkerState | None
 ) -> SourceStatus:
     config = eyes.config
     kept, group = eyes.chained(name, source, told)
     seen = ChainedState(kept, told, group)
+    report = seen.report or RelayReport()
     state, exit_code = seen.state()
     scrub = config.secrets.scrub
     return SourceStatus(
@@ -214,17 +227,17 @@ def _look_at_chained(
         server_lsn=None,
         lag_bytes=None,
         lag_s=None,
-        ops=seen.figures.get("ops", 0),
-        delivered=seen.figures.get("delivered", 0),
-        ops_per_s=told.get("ops_per_s"),
-        delivered_per_s=told.get("delivered_per_s"),
+        ops=seen.figures.ops,
+        delivered=seen.figures.delivered,
+        ops_per_s=report.ops_per_s,
+        delivered_per_s=report.delivered_per_s,
         slot=None,
         backfill=None,
         last_error=_last_error(config, seen.error),
         risks=list(risks(source).values()),
-        sinks=[_sink(config, sink, state, told, {}) for sink in source.sinks],
+        sinks=[_sink(config, sink, state, told) for sink in source.sinks],
         lag_records=seen.behind,
-        poisoned=dict(seen.figures.get("poisoned", {})),
+        poisoned=dict(seen.figures.poisoned),
     )
 
 
@@ -243,44 +256,59 @@ def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
     )
 
 
-def _last_error(config: Config, error: Told | None) -> LastError | None:
+def _last_error(config: Config, error: ErrorReport | None) -> LastError | None:
     if error is None:
         return None
     return LastError(
-        at=_time(error["at"]),
-        error=error["error"],
-        hint=error["hint"],
-        repair=config.command(error["repair"]) if error["repair"] else "",
-        exit_code=error["exit_code"],
-        stopped=error["final"],
+        at=_time(error.at),
+        error=error.error,
+        hint=error.hint,
+        repair=config.command(error.repair) if error.repair else "",
+        exit_code=error.exit_code,
+        stopped=error.final,
+    )
+
+
+def _kept_sink(kept: Counts | None) -> SinkReport:
+    """Return what is kept of a sink of which no worker tells."""
+    if kept is None:
+        return SinkReport()
+    found = totals(kept)
+    return SinkReport(
+        skipped=found.skipped,
+        failed=found.failed,
+        parked=found.parked,
+        tables=found.tables,
     )
 
 
 def _sink(
-    config: Config, name: str, source_state: str, told: Told, kept: dict[str, Any]
+    config: Config,
+    name: str,
+    source_state: str,
+    told: WorkerState | None,
+    kept: Counts | None = None,
 ) -> SinkStatus:
     sink = config.sinks[name]
-    figures = told.get("sinks", {}).get(name)
-    if figures is None:
-        figures = tallied(kept.get("sinks", {}).get(name))
+    found = (told.report.sinks if told else {}).get(name) or _kept_sink(kept)
     state = source_state if source_state in _GONE else "stopped"
     if source_state in _FLOWING:
         state = "delivering"
     # once a source polls, an error tells
-    if figures.get("waiting") and source_state in {*_FLOWING, "starting"} - {"polling"}:
+    if found.waiting and source_state in {*_FLOWING, "starting"} - {"polling"}:
         state = "waiting"
     return SinkStatus(
         name=name,
         kind=sink.kind,
         state=state,
-        in_flight=figures.get("in_flight"),
-        dropped=figures.get("dropped"),
-        skipped=figures.get("skipped"),
-        failed=figures.get("failed"),
-        parked=figures.get("parked"),
-        sent=figures.get("records"),
-        errors=figures.get("errors"),
-        tables=figures.get("tables", {}),
+        in_flight=found.in_flight,
+        dropped=found.dropped,
+        skipped=found.skipped,
+        failed=found.failed,
+        parked=found.parked,
+        sent=found.records,
+        errors=found.errors,
+        tables={table: dict(counts) for table, counts in found.tables.items()},
         risks=list(risks(sink).values()),
     )
 

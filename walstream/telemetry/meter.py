@@ -8,10 +8,17 @@ every number only grows, and each is read in one step.
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from walstream.op import EPOCH_S
+from walstream.telemetry.counts import (
+    HistogramCounts,
+    PollCounts,
+    SinkCounts,
+    SourceCounts,
+    TableCounts,
+)
 
 LATENCY_S: Final[tuple[float, ...]] = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -40,9 +47,9 @@ class Histogram:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._total += seconds
 
-    def report(self) -> dict[str, Any]:
-        """Give counts between the bounds, the last above all of them; and the sum."""
-        return {"counts": list(self._counts), "sum": self._total}
+    def report(self) -> HistogramCounts:
+        """Return the counts between the bounds, and the sum."""
+        return HistogramCounts(tuple(self._counts), self._total)
 
 
 class TableMeter:
@@ -55,8 +62,8 @@ class TableMeter:
         self.ops = 0
         self.seconds = Histogram(COARSE_S)  # of transactions that ended with it
 
-    def report(self) -> dict[str, Any]:
-        return {"ops": self.ops, "seconds": self.seconds.report()}
+    def report(self) -> TableCounts:
+        return TableCounts(self.ops, self.seconds.report())
 
 
 class TableMeters:
@@ -74,7 +81,7 @@ class TableMeters:
             found = self._tables.setdefault(name, TableMeter(name))
         return found
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, TableCounts]:
         return {name: one.report() for name, one in dict(self._tables).items()}
 
 
@@ -108,13 +115,10 @@ class SinkMeter:
         self.errors += waiting and not self._waited
         self._waited = waiting
 
-    def report(self) -> dict[str, Any]:
-        return {
-            "tables": self.tables.report(),
-            "latency": self.latency.report(),
-            "delivered": self.delivered,
-            "errors": self.errors,
-        }
+    def report(self) -> SinkCounts:
+        return SinkCounts(
+            self.tables.report(), self.latency.report(), self.delivered, self.errors
+        )
 
 
 class PollMeter:
@@ -146,13 +150,13 @@ class PollMeter:
         """Take in how far it has counted."""
         self._last = rows
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> PollCounts:
         rows = self._before + self._last - self._first
         phases = {
             outcome: {phase: one.report() for phase, one in found.items()}
             for outcome, found in self._phases.items()
         }
-        return {"rows": rows, "seconds": self.seconds.report(), "phases": phases}
+        return PollCounts(rows, self.seconds.report(), phases)
 
 
 class Meter:
@@ -165,27 +169,10 @@ class Meter:
     def sink(self, name: str) -> SinkMeter:
         return self._sinks.setdefault(name, SinkMeter())
 
-    def report(self) -> dict[str, Any]:
-        """Give all of it, as JSON has it."""
-        return {
-            "tables": self.tables.report(),
-            "sinks": {name: one.report() for name, one in dict(self._sinks).items()},
-        }
-
-
-def added(one: Any, other: Any) -> Any:
-    """Add two reports, number by number; what only one of them has stays."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys: Iterable[str] = dict.fromkeys([*one, *other])
-        return {
-            key: added(one[key], other[key])
-            if key in one and key in other
-            else one.get(key, other.get(key))
-            for key in keys
-        }
-    if isinstance(one, list) and isinstance(other, list):
-        return [first + second for first, second in zip(one, other, strict=True)]
-    return one + other
+    def report(self) -> SourceCounts:
+        """Return all of it."""
+        sinks = {name: one.report() for name, one in dict(self._sinks).items()}
+        return SourceCounts(tables=self.tables.report(), sinks=sinks)
 
 
 _OVER_S: Final = 10.0

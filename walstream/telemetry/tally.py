@@ -4,14 +4,28 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Protocol
 
 KINDS: Final = ("dropped", "skipped", "failed", "parked")
 
+Counts = Mapping[str, Mapping[str, int]]
+"""The counts of one sink by table and kind, as `Tally.document` gives them."""
 
-def tallied(kept: Mapping[str, Mapping[str, int]] | None) -> dict[str, Any]:
-    """Give the figures of what was kept of one sink; {} of nothing."""
-    return _figures(Tally.of(kept)) if kept is not None else {}
+
+@dataclass(frozen=True, slots=True)
+class TallyTotals:
+    """One sink's counts over all tables, and each table's."""
+
+    skipped: int
+    failed: int
+    parked: int
+    tables: Counts
+    parked_now: int = 0  # of them, those of this run
+
+
+def totals(kept: Counts) -> TallyTotals:
+    """Return the totals of what was kept of one sink."""
+    return _totals(Tally.of(kept))
 
 
 @dataclass(slots=True)
@@ -40,7 +54,7 @@ class Tally:
         return found
 
     @classmethod
-    def of(cls, document: Mapping[str, Mapping[str, int]]) -> "Tally":
+    def of(cls, document: Counts) -> "Tally":
         """Read what `document` gave."""
         tally = cls()
         for table, counts in document.items():
@@ -50,17 +64,27 @@ class Tally:
         return tally
 
 
+class Tallied(Protocol):
+    """A sink that has a tally."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tally(self) -> Tally: ...
+
+
 class Tallies:
     """The tallies of a source's sinks, over all its streams."""
 
-    def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, kept: Mapping[str, Counts] | None = None) -> None:
         """`kept` is what `kept` gave when the position was last stored."""
         self._kept = {name: Tally.of(one) for name, one in (kept or {}).items()}
         self._ended: dict[str, Tally] = {}  # of sinks of earlier streams of this run
         self._current: dict[str, Tally] = {}
         self._guard = threading.Lock()
 
-    def follow(self, sinks: Iterable[Any]) -> None:
+    def follow(self, sinks: Iterable[Tallied]) -> None:
         """Count what these sinks do from now on."""
         with self._guard:  # the thread that stores asks, and the one that reports
             for sink in sinks:
@@ -87,11 +111,10 @@ class Tallies:
             found.add(self._kept[sink])
         return found
 
-    def report(self, sink: str) -> dict[str, Any]:
-        """Give a sink's figures; `parked_now` are those of this run."""
-        whole = self._whole(sink)
+    def totals(self, sink: str) -> TallyTotals:
+        """Return a sink's totals."""
         now = self._of_this_run(sink).parked.total()
-        return {**_figures(whole), "parked_now": now}
+        return _totals(self._whole(sink), now)
 
     def dropped(self, sink: str) -> dict[str, int]:
         """Give what this process dropped, by table."""
@@ -104,10 +127,11 @@ class Tallies:
         return {name: document for name, document in found.items() if document}
 
 
-def _figures(tally: Tally) -> dict[str, Any]:
-    return {
-        "skipped": tally.skipped.total(),
-        "failed": tally.failed.total(),
-        "parked": tally.parked.total(),
-        "tables": tally.document(),
-    }
+def _totals(tally: Tally, parked_now: int = 0) -> TallyTotals:
+    return TallyTotals(
+        tally.skipped.total(),
+        tally.failed.total(),
+        tally.parked.total(),
+        tally.document(),
+        parked_now,
+    )

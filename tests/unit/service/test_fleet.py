@@ -1,11 +1,15 @@
 """Which workers there are to be."""
 
-from typing import Any
-
 from tests.support.deadline import wait_until
 from tests.unit.service.test_reload import config
 from walstream.config import Config
+from walstream.config.run_options import Options
 from walstream.service.fleet import Fleet
+from walstream.sources.report import DetachedReport, StreamReport, WorkerReport
+
+AWAY = WorkerReport(
+    source=StreamReport(away={"log": DetachedReport("away", "s_log", 1.0, "slow")})
+)
 
 
 def without(*sources: str) -> Config:
@@ -24,7 +28,7 @@ def names(fleet: Fleet) -> list[str]:
 
 
 def test_a_source_that_came_has_a_worker_and_one_that_left_none() -> None:
-    fleet = Fleet(without("app"), {})
+    fleet = Fleet(without("app"), Options())
     assert names(fleet) == ["shop"]
     assert take(fleet, config()) == [("source 'app' begins", ("sources.app",))]
     assert names(fleet) == ["app", "shop"]
@@ -38,7 +42,7 @@ def test_a_source_that_came_has_a_worker_and_one_that_left_none() -> None:
 
 
 def test_a_source_that_comes_back_before_it_was_forgotten_goes_on() -> None:
-    fleet = Fleet(config(), {})
+    fleet = Fleet(config(), Options())
     take(fleet, without("shop"))
     take(fleet, config())
     fleet.drop_retired()
@@ -47,21 +51,21 @@ def test_a_source_that_comes_back_before_it_was_forgotten_goes_on() -> None:
 
 
 def test_one_that_had_stopped_for_good_is_tried_again_at_a_reload() -> None:
-    fleet = Fleet(config(), {})
+    fleet = Fleet(config(), Options())
     fleet.workers[0].exit_code = 4
     assert take(fleet, config()) == []
     assert fleet.workers[0].exit_code is None
 
 
 def test_one_that_is_lent_is_not_started_at_a_reload() -> None:
-    fleet = Fleet(config(), {})
+    fleet = Fleet(config(), Options())
     fleet.workers[0].lend()
     take(fleet, config())
     assert not fleet.workers[0].start_if_due()
 
 
 def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
-    fleet = Fleet(without("shop"), {})
+    fleet = Fleet(without("shop"), Options())
     made = without("shop").model_dump(mode="json")
     made["sources"]["late"] = made["sources"].pop("app")  # another name
     (farewell, _), _ = take(fleet, Config.model_validate(made))
@@ -69,9 +73,9 @@ def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
 
 
 def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
-    fleet = Fleet(config(), {})
+    fleet = Fleet(config(), Options())
     _, shop = fleet.workers
-    shop.state = {"away": {"log": {"phase": "away"}}}
+    shop.report = AWAY
     fleet.follow_sinks()
     away = fleet.away["shop/log"]
     assert away.start_if_due()
@@ -94,21 +98,20 @@ def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
 
 
 def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -> None:
-    fleet = Fleet(config(), {})
-    shop: dict[str, Any] = {"away": {"log": {"phase": "away"}}}
-    fleet.workers[1].state = shop
+    fleet = Fleet(config(), Options())
+    fleet.workers[1].report = AWAY
     fleet.follow_sinks()
     assert list(fleet.away) == ["shop/log"]
     made = config().model_dump(mode="json")
     made["sources"]["shop"]["sinks"] = ["kafka"]
     take(fleet, Config.model_validate(made))
-    fleet.workers[1].state = {}
+    fleet.workers[1].report = None
     fleet.follow_sinks()
     assert not fleet.away
 
 
 def test_consents_are_not_of_a_source_that_comes_later() -> None:
-    fleet = Fleet(without("app"), {"adopt_slot": True})
+    fleet = Fleet(without("app"), Options(adopt_slot=True))
     take(fleet, config())
-    given = {one.name: one._options["adopt_slot"] for one in fleet.workers}  # noqa: SLF001
+    given = {one.name: one._options.adopt_slot for one in fleet.workers}  # noqa: SLF001
     assert given == {"app": False, "shop": True}

@@ -3,25 +3,29 @@
 from typing import Any
 
 from walstream.service.stall import StallWatch
+from walstream.sources.report import WorkerReport, of_document
 
 FAR = 1 << 20
 
 
-def told(**changed: Any) -> dict[str, Any]:
+def told(**changed: Any) -> WorkerReport:
     sink = {"waiting": False, "in_flight": 0, "records": 5, **changed.pop("sink", {})}
-    return {
-        "state": "streaming",
-        "resume": "0/1000",
-        "ops": 1,
-        "received": 0x1000,
-        "health": {"flush_lsn": 0x1000},
-        "turn_s": 0.1,
-        "sinks": {"kafka": sink},
-        **changed,
-    }
+    health = {"retained_wal": 0, "wal_status": None, "safe_wal_size": None}
+    return of_document(
+        {
+            "state": "streaming",
+            "resume": "0/1000",
+            "ops": 1,
+            "received": 0x1000,
+            "turn_s": 0.1,
+            "sinks": {"kafka": sink},
+            **changed,
+            "health": {**health, "flush_lsn": changed.get("flush_lsn", 0x1000)},
+        }
+    )
 
 
-def watched(report: dict[str, Any], until_s: int = 30) -> float | None:
+def watched(report: WorkerReport, until_s: int = 30) -> float | None:
     """Look each second at a report that stays so; tell when it first was said."""
     watch = StallWatch()
     for second in range(until_s + 1):
@@ -36,7 +40,7 @@ def test_an_idle_stream_never_stalls() -> None:
 
 def test_brokers_that_do_not_answer_are_named_soon() -> None:
     assert watched(told(sink={"waiting": True})) == 5
-    (text,) = StallWatch().look(0.0, {}) or ["none"]
+    (text,) = StallWatch().look(0.0, WorkerReport()) or ["none"]
     assert text == "none"
 
 
@@ -72,7 +76,7 @@ def test_records_that_are_taken_slowly_are_no_stall() -> None:
 
 
 def test_wal_that_nothing_follows_is_a_stall() -> None:
-    behind = told(health={"flush_lsn": FAR})
+    behind = told(flush_lsn=FAR)
     found = watched(behind)
     assert found is not None
     assert 15 <= found <= 17
@@ -81,7 +85,7 @@ def test_wal_that_nothing_follows_is_a_stall() -> None:
 def test_a_stream_that_moves_behind_the_server_is_none() -> None:
     watch = StallWatch()
     for second in range(60):
-        report = told(health={"flush_lsn": FAR + second}, ops=second // 10)
+        report = told(flush_lsn=FAR + second, ops=second // 10)
         assert not watch.look(float(second), report)
 
 
@@ -89,7 +93,7 @@ def test_wal_that_moves_while_the_position_follows_is_none() -> None:
     watch = StallWatch()
     for second in range(60):
         place = 0x1000 + 100 * second
-        report = told(health={"flush_lsn": place + 100}, resume=f"0/{place:X}")
+        report = told(flush_lsn=place + 100, resume=f"0/{place:X}")
         assert not watch.look(float(second), report)
 
 
@@ -100,12 +104,10 @@ def test_a_start_that_does_not_end_and_a_loop_that_hangs_are_said() -> None:
 
 def test_what_was_away_meanwhile_is_not_stuck_at_its_return() -> None:
     watch = StallWatch()
-    stuck = told(
-        sink={"in_flight": 7, "waiting": True}, health={"flush_lsn": FAR}, ops=2
-    )
+    stuck = told(sink={"in_flight": 7, "waiting": True}, flush_lsn=FAR, ops=2)
     assert not watch.look(0.0, stuck)
     assert not watch.look(1.0, stuck)
     for second in range(2, 60):  # its server is away
-        assert not watch.look(float(second), {"state": "waiting", "sinks": {}})
+        assert not watch.look(float(second), WorkerReport(state="waiting"))
     assert not watch.look(60.0, stuck)
     assert len(watch.look(80.0, stuck)) == 3

@@ -7,6 +7,7 @@ import pytest
 from walstream import config as configuration
 from walstream.cli.config_file import Again
 from walstream.config import PostgresSource
+from walstream.config.run_options import Options
 from walstream.service.supervisor import Supervisor
 from walstream.testing.servers.port import free_port
 
@@ -40,9 +41,9 @@ def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
 ) -> None:
     write(file, "")
     reader = Again(configuration.Written.read(file), {})
-    supervisor = Supervisor(reader.references(), {}, reader=reader)
+    supervisor = Supervisor(reader.references(), Options(), reader=reader)
     write(file, "nowhere.invalid:1", memory='memory = "64MiB"')
-    assert "listen" in supervisor.reload()["error"]
+    assert "listen" in str(supervisor.reload()["error"])
 
     (file.parent / "password").write_text("two")
     found = supervisor._follow(reader, asked=False)  # noqa: SLF001 - as at a refusal

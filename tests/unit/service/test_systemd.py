@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from walstream.service.systemd import Notifier
+from walstream.sources.report import WorkerReport
+from walstream.status.report import WorkerState
 
-STREAMS = {"app": {"state": "streaming", "exit_code": None, "lent": False}}
+STREAMS = {"app": WorkerState(report=WorkerReport(state="streaming"))}
 
 
 class Clock:
@@ -105,7 +107,8 @@ def test_servers_that_are_away_are_no_reason_to_starve_it(
     manager: Manager, tmp_path: Path
 ) -> None:
     notifier = Notifier(environment(tmp_path, WATCHDOG_USEC="4000000"))
-    notifier.tell({"app": {"state": "waiting"}, "old": {"exit_code": 3}}, [])
+    waits = WorkerState(report=WorkerReport(state="waiting"))
+    notifier.tell({"app": waits, "old": WorkerState(exit_code=3)}, [])
     heard = manager.heard()
     assert "WATCHDOG=1" in heard
     assert heard[-1] == "STATUS=app waiting, old stopped (3)"
@@ -122,8 +125,8 @@ def test_a_drain_asks_for_the_time_that_it_may_take(
 def test_many_sources_stay_one_line_that_can_be_read(
     manager: Manager, tmp_path: Path
 ) -> None:
-    reports = {f"s{number:02}": {"lent": True} for number in range(10)}
-    Notifier(environment(tmp_path)).tell(reports, [])
+    workers = {f"s{number:02}": WorkerState(lent=True) for number in range(10)}
+    Notifier(environment(tmp_path)).tell(workers, [])
     status = manager.heard()[-1]
     assert status.endswith("s07 lent to a command, and 2 more")
 

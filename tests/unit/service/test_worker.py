@@ -11,11 +11,15 @@ from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service import worker
+from walstream.sources.report import RelayReport
+from walstream.telemetry.counts import SourceCounts
 
 _PUSH = """
 import threading
 from walstream.service import worker
+from walstream.sources.report import PollReport, TableReport, WorkerReport
 from walstream.telemetry import logs
+from walstream.telemetry.counts import ProcessCounts
 logs.configure("info", str)
 class Worker(worker.Worker):
     phase, answers, _mute, reports = "polling", {}, False, 0
@@ -25,7 +29,8 @@ class Worker(worker.Worker):
         self.reports += 1
         if self.reports <= %d:
             raise RuntimeError("something changed meanwhile")
-        return {"tables": {str(number): "x" * 100 for number in range(3000)}}
+        tables = {str(number): TableReport(error="x" * 100) for number in range(3000)}
+        return WorkerReport(source=PollReport(tables=tables)), ProcessCounts()
 worker._REPORT_EVERY_S = 0.1
 worker._push(Worker(), threading.Event(), threading.Event())
 """
@@ -65,10 +70,13 @@ class Part:
     closed = False
     phase = ""
 
-    def report(self) -> dict[str, int]:
+    def report(self) -> RelayReport:
         if self.closed:
             raise RuntimeError("the state is not open")
-        return {"records": 3}
+        return RelayReport(ops=3)
+
+    def counts(self) -> SourceCounts:
+        return SourceCounts(poisoned=2)
 
 
 def test_a_part_that_is_over_is_asked_no_more() -> None:
@@ -77,4 +85,6 @@ def test_a_part_that_is_over_is_asked_no_more() -> None:
     made._part = part  # type: ignore[assignment]  # noqa: SLF001
     made._end_part()  # noqa: SLF001
     part.closed = True
-    assert made.report()["records"] == 3
+    report, counts = made.report()
+    assert report.source == RelayReport(ops=3)
+    assert counts.metrics.poisoned == 2

@@ -1,17 +1,21 @@
 """What processes counted, one after the other."""
 
 from walstream.service.worker_counts import WorkerCounts
+from walstream.telemetry.counts import ProcessCounts, SourceCounts
+
+
+def counts(rows: int, **errors: int) -> ProcessCounts:
+    return ProcessCounts(metrics=SourceCounts(backfill_rows=rows), errors=errors)
 
 
 def test_the_next_process_counts_on() -> None:
-    counts = WorkerCounts()
-    assert counts.of({"state": "starting"}) == {}
-    counts.keep({"state": "streaming", "metrics": {"ops": 5}})
-    assert counts.of({"metrics": {"ops": 2}}) == {"metrics": {"ops": 7}}
-    assert counts.of({"metrics": {"ops": 3}}) == {"metrics": {"ops": 8}}
-
-
-def test_the_rest_of_a_state_is_without_them() -> None:
-    assert WorkerCounts.strip({"state": "x", "metrics": {}, "errors": {}}) == {
-        "state": "x"
-    }
+    counted = WorkerCounts()
+    assert counted.sum == ProcessCounts()
+    counted.hear(counts(4))
+    counted.hear(counts(5, transient=1))
+    assert counted.sum == counts(5, transient=1)
+    counted.end()
+    assert counted.sum == counts(5, transient=1)
+    for rows in (2, 3):
+        counted.hear(counts(rows, transient=rows))
+        assert counted.sum == counts(5 + rows, transient=1 + rows)

@@ -7,18 +7,27 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config
+from walstream.config.run_options import Options
+from walstream.pipeline.outage import Outage
 from walstream.service.worker_process import WorkerProcess
+from walstream.sources.report import (
+    ErrorReport,
+    SinkReport,
+    StreamReport,
+    WorkerReport,
+)
+from walstream.telemetry.counts import ProcessCounts, SourceCounts
 
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    made = WorkerProcess(config(), "app", {})
+    made = WorkerProcess(config(), "app", Options())
     assert made.start_if_due()
     try:
         yield made
@@ -37,46 +46,63 @@ def end(worker: WorkerProcess) -> None:
     wait_until(ended, 10, "it ended")
 
 
-def heard(worker: WorkerProcess, told: dict[str, Any], silent_s: float) -> None:
-    """Let it have started long ago, and have told its state so long ago."""
+def heard(worker: WorkerProcess, state: str, turn_s: float, silent_s: float) -> None:
+    """Let it have started long ago, and have reported so long ago."""
     worker._started_at -= 100  # noqa: SLF001 - time went by
     worker.heard_at = time.monotonic() - silent_s
-    worker.state = told
+    worker.report = WorkerReport(state=state, source=StreamReport(turn_s=turn_s))
 
 
 def test_who_said_nothing_yet_is_starting_and_who_says_nothing_more_silent(
     worker: WorkerProcess,
 ) -> None:
     worker._started_at -= 10  # noqa: SLF001 - time went by
-    assert not worker.report()["silent"]
-    assert worker.knowledge()["heard_at"] is None
+    assert not worker.state().silent
+    assert worker.knowledge().heard_at is None
     worker.heard_at = worker._started_at + 1  # noqa: SLF001
-    assert worker.report()["silent"]
+    assert worker.state().silent
 
 
 def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
-    worker.state = {"metrics": {"ops": 5}, "errors": {"transient": 1}}
-    assert worker.counted()["metrics"] == {"ops": 5}
+    first = ProcessCounts(metrics=SourceCounts(poisoned=5), errors={"transient": 1})
+    counts = worker._counts  # noqa: SLF001 - as of a report
+    counts.hear(first)
+    assert worker.counted() == first
     end(worker)
-    assert worker.counted()["metrics"] == {"ops": 5}
-    worker.state = {"metrics": {"ops": 2}}
-    found = worker.counted()
-    assert found == {"metrics": {"ops": 7}, "errors": {"transient": 1}, "deaths": 1}
+    assert worker.counted() == replace(first, deaths=1)
+    counts.hear(ProcessCounts(metrics=SourceCounts(poisoned=2)))
+    assert worker.counted().metrics == SourceCounts(poisoned=7)
+
+
+def test_what_lasts_is_told_on_until_the_next_process_tells(
+    worker: WorkerProcess,
+) -> None:
+    error = ErrorReport(error="away")
+    stream = StreamReport(ops=7, lag_s=1.0, sinks={"kafka": SinkReport()})
+    worker.report = WorkerReport(state="streaming", error=error, source=stream)
+    end(worker)
+    assert worker.state().report == WorkerReport()
+    lasts = WorkerReport(error=error, source=StreamReport(ops=7))
+    assert worker.knowledge().report == lasts
+    worker.report = WorkerReport(state="waiting")  # it has not opened its state yet
+    assert worker.knowledge().report == replace(lasts, state="waiting", error=None)
+    worker.report = WorkerReport(source=StreamReport(ops=8))
+    assert worker.knowledge().report == worker.report
 
 
 @pytest.mark.parametrize(
-    ("told", "silent_s", "hangs"),
+    ("state", "turn_s", "silent_s", "hangs"),
     [
-        ({"state": "streaming", "turn_s": 9.0}, 0.0, False),
-        ({"state": "streaming", "turn_s": 10.0}, 0.0, True),
-        ({"state": "waiting", "turn_s": 600.0}, 0.0, False),  # for a server
-        ({"state": "streaming", "turn_s": 0.1}, 10.0, True),
+        ("streaming", 9.0, 0.0, False),
+        ("streaming", 10.0, 0.0, True),
+        ("waiting", 600.0, 0.0, False),  # for a server
+        ("streaming", 0.1, 10.0, True),
     ],
 )
 def test_it_hangs_when_it_is_silent_or_its_loop_does_not_turn(
-    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, hangs: bool
+    worker: WorkerProcess, state: str, turn_s: float, silent_s: float, *, hangs: bool
 ) -> None:
-    heard(worker, told, silent_s)
+    heard(worker, state, turn_s, silent_s)
     assert worker.hangs == hangs
     end(worker)
     assert not worker.hangs
@@ -91,18 +117,18 @@ def test_a_first_word_may_take_long_but_not_for_ever(
 
 
 @pytest.mark.parametrize(
-    ("told", "silent_s", "killed"),
+    ("state", "turn_s", "silent_s", "killed"),
     [
-        ({"state": "streaming", "turn_s": 29.0}, 0.5, False),
-        ({"state": "streaming", "turn_s": 29.5}, 1.0, True),
-        ({"state": "waiting", "turn_s": 600.0}, 20.0, False),
-        ({"state": "waiting", "turn_s": 600.0}, 31.0, True),
+        ("streaming", 29.0, 0.5, False),
+        ("streaming", 29.5, 1.0, True),
+        ("waiting", 600.0, 20.0, False),
+        ("waiting", 600.0, 31.0, True),
     ],
 )
 def test_one_that_hangs_for_too_long_is_killed(
-    worker: WorkerProcess, told: dict[str, Any], silent_s: float, *, killed: bool
+    worker: WorkerProcess, state: str, turn_s: float, silent_s: float, *, killed: bool
 ) -> None:
-    heard(worker, told, silent_s)
+    heard(worker, state, turn_s, silent_s)
     worker.end_hanging(30.0)
     process = worker._process  # noqa: SLF001 - what is left of it
     assert process is not None
@@ -117,8 +143,9 @@ def test_a_sink_that_is_refused_for_its_credentials_is_noticed(
 ) -> None:
     assert not worker.sink_is_refused
     for refused in (False, True):
-        outage = {"why": "", "hint": "", "refused": refused}
-        worker.state = {"sinks": {"j": {}, "k": {"outage": outage}}}
+        refuses = SinkReport(outage=Outage("", refused=refused))
+        sinks = {"j": SinkReport(), "k": refuses}
+        worker.report = WorkerReport(source=StreamReport(sinks=sinks))
         assert worker.sink_is_refused == refused
     end(worker)
     assert not worker.sink_is_refused
@@ -130,7 +157,7 @@ def test_one_that_cannot_be_started_is_tried_again(
     def refused(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    made = WorkerProcess(config(), "app", {})
+    made = WorkerProcess(config(), "app", Options())
     with monkeypatch.context() as full:
         full.setattr(subprocess, "Popen", refused)
         assert not made.start_if_due()
@@ -157,7 +184,7 @@ def test_one_that_drains_has_the_time_that_it_was_started_with(
 
 def test_consents_are_of_the_first_stream_alone() -> None:
     """A failover of a later day is not the one that somebody looked at."""
-    worker = WorkerProcess(config(), "app", {"accept_timeline": True})
+    worker = WorkerProcess(config(), "app", Options(accept_timeline=True))
     with subprocess.Popen(
         ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -167,4 +194,4 @@ def test_consents_are_of_the_first_stream_alone() -> None:
             child.stdin.write(json.dumps({"state": state}).encode() + b"\n")
             child.stdin.flush()
             assert worker.hear()
-            assert worker._options["accept_timeline"] is given  # noqa: SLF001
+            assert worker._options.accept_timeline is given  # noqa: SLF001

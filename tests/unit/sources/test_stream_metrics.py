@@ -9,6 +9,7 @@ from walstream.postgres.slot_health import (
     Alarm,
     Health,
 )
+from walstream.sources.figures import StreamFigures
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry.tally import Tally
 
@@ -35,11 +36,11 @@ def health(retained: int = 0, flush: Lsn = 1000) -> Health:
     return Health(retained, "reserved", None, flush)
 
 
-def gauge(kept: dict[str, float] | None = None, limit: int = 100) -> Gauge:
+def gauge(kept: StreamFigures | None = None, limit: int = 100) -> Gauge:
     return Gauge(Alarm("s", limit, lambda: 0.0), kept)
 
 
-def attached(stream: Stream, **kept: float) -> Gauge:
+def attached(stream: Stream, kept: StreamFigures | None = None) -> Gauge:
     made = gauge(kept)
     made.attach(stream, stream)  # type: ignore[arg-type]  # what it looks at
     return made
@@ -73,14 +74,14 @@ def test_what_is_under_way_lags_by_its_age() -> None:
 
 def test_figures_go_on_over_streams_and_restarts() -> None:
     stream = Stream()
-    found = attached(stream, ops=10, delivered=9, current_at=5.0)
+    found = attached(stream, StreamFigures(ops=10, delivered=9, current_at=5.0))
     stream.ops_read, stream.ops_delivered = 3, 2
     assert (found.ops, found.delivered) == (13, 11)
     found.detach()
     found.attach(Stream(), Stream())  # type: ignore[arg-type]
     assert (found.ops, found.delivered) == (13, 11)
     kept = found.kept()
-    assert (kept["ops"], kept["delivered"], kept["current_at"]) == (13, 11, 5.0)
+    assert (kept.ops, kept.delivered, kept.current_at) == (13, 11, 5.0)
     assert found.lag_s(8.0) == 3.0
 
 
@@ -88,15 +89,15 @@ def test_figures_go_on_over_streams_and_restarts() -> None:
 def test_the_alarm_is_for_more_than_the_limit(held: int, red: bool) -> None:
     found = gauge(limit=100)
     found.see(health(held))
-    assert bool(found.report()["alarm"]) is red
+    assert bool(found.report().alarm) is red
 
 
 def test_a_slot_that_is_gone_holds_nothing() -> None:
     found = gauge(limit=100)
     found.see(health(500))
     found.see(None)
-    assert found.report()["alarm"] == ""
-    assert found.report()["retained_wal"] is None
+    assert found.report().alarm == ""
+    assert found.report().retained_wal is None
 
 
 def test_a_heartbeat_that_did_not_come_yet_is_a_lag() -> None:
@@ -114,9 +115,7 @@ def test_a_heartbeat_that_did_not_come_yet_is_a_lag() -> None:
 
 
 def test_counters_are_those_of_this_process() -> None:
-    found = Gauge(
-        Alarm("s", 100, lambda: 0.0), {"sinks": {"kafka": {"t": {"dropped": 9}}}}
-    )
+    found = gauge(StreamFigures(sinks={"kafka": {"t": {"dropped": 9}}}))
     found.meter.sink("kafka")
     found.tallies.add("kafka", Tally(dropped=Counter(t=2)))
-    assert found.report()["metrics"]["sinks"]["kafka"]["dropped"] == {"t": 2}
+    assert found.counts().sinks["kafka"].dropped == {"t": 2}

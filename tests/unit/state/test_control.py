@@ -16,9 +16,13 @@ import pytest
 
 from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, Transient
-from walstream.service.control_server import Answer, ControlServer
-from walstream.state.control import ask, ask_status, borrowed
+from walstream.service.control_server import ControlServer
+from walstream.service.worker_order import WorkerRequest
+from walstream.sources.report import WorkerAnswer
+from walstream.state.control import ask, borrowed
 from walstream.state.lock import FolderLock
+from walstream.status.running import Instance
+from walstream.status.running import running as instance
 
 BORROW = """
 import sys
@@ -30,7 +34,8 @@ with borrowed(Path(sys.argv[1]), "app", 10.0) as running:
 """
 
 
-DONE: Answer = {"problem": "", "exit_code": 0}
+DONE = WorkerAnswer("", 0)
+INSTANCE = Instance(7, 5.0)
 
 
 class Sources:
@@ -39,13 +44,13 @@ class Sources:
     def __init__(self) -> None:
         self.lent: list[str] = []
         self.back: list[str] = []
-        self.requests: list[dict[str, Any]] = []
-        self.said: Answer | None = DONE
+        self.requests: list[WorkerRequest] = []
+        self.said: WorkerAnswer | None = DONE
         self.ended = threading.Event()
         self.ended.set()
 
-    def status(self) -> dict[str, Any]:
-        return {"pid": 7}
+    def status(self) -> Instance:
+        return INSTANCE
 
     def reload(self) -> dict[str, Any]:
         return {"changes": ["memory"], "lines": []}
@@ -53,16 +58,16 @@ class Sources:
     def set_debug(self, on: bool) -> str:
         return "debug" if on else "info"
 
-    def pass_on(self, source: str, word: str, request: dict[str, Any]) -> str:
+    def pass_on(self, source: str, word: str, request: WorkerRequest) -> str:
         if source != "app":
             return "no such source"
         assert word == "backfill"
         self.requests.append(request)
         return ""
 
-    def answer(self, source: str, number: int) -> Answer | None:
+    def answer(self, source: str, number: int) -> WorkerAnswer | None:
         assert source == "app"
-        assert number == self.requests[-1]["number"]
+        assert number == self.requests[-1].number
         return self.said
 
     def lend(self, source: str) -> str:
@@ -110,14 +115,14 @@ def running(folder: Path) -> Iterator[Sources]:
 
 
 def test_nobody_answers_where_nothing_runs(tmp_path: Path) -> None:
-    assert ask_status(tmp_path / "none") is None
-    assert ask_status(tmp_path) is None
+    assert instance(tmp_path / "none") is None
+    assert instance(tmp_path) is None
 
 
 def test_a_running_instance_tells_its_status(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 40)  # longer than a socket's address may be
     with running(folder):
-        assert ask_status(folder) == {"pid": 7}
+        assert instance(folder) == INSTANCE
         assert (folder / "control.sock").stat().st_mode & 0o777 == 0o600
     assert not (folder / "control.sock").exists()
 
@@ -214,7 +219,7 @@ def test_what_is_no_request_harms_nobody(
                 contextlib.suppress(ConnectionResetError),
             ):
                 assert answer in lines.read()
-        assert ask_status(tmp_path) == {"pid": 7}
+        assert instance(tmp_path) == INSTANCE
         assert sources.lent == []
 
 
@@ -222,7 +227,7 @@ def test_a_predecessors_socket_is_replaced(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp_path / "control.sock"))
     with running(tmp_path):
-        assert ask_status(tmp_path) == {"pid": 7}
+        assert instance(tmp_path) == INSTANCE
 
 
 def test_a_silent_caller_holds_up_nobody(tmp_path: Path) -> None:
@@ -230,7 +235,7 @@ def test_a_silent_caller_holds_up_nobody(tmp_path: Path) -> None:
         idle = [socket.socket(socket.AF_UNIX) for _ in range(20)]
         for connection in idle:
             connection.connect(str(tmp_path / "control.sock"))
-        assert ask_status(tmp_path) == {"pid": 7}
+        assert instance(tmp_path) == INSTANCE
         for connection in idle:
             connection.close()
 
@@ -249,13 +254,13 @@ def test_a_backfill_is_answered_when_the_worker_has_it(tmp_path: Path) -> None:
             assert asked.result(5)
         ask(tmp_path, BACKFILL, 5.0)
     assert sources.requests == [
-        {"number": number, "tables": ["s.t"], "replace": True} for number in (1, 2)
+        WorkerRequest(number, ("s.t",), replace=True) for number in (1, 2)
     ]
 
 
 def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
     with running(tmp_path) as sources:
-        sources.said = {"problem": "the disk is full", "exit_code": 5}
+        sources.said = WorkerAnswer("the disk is full", 5)
         with pytest.raises(Transient, match="'app': the disk is full"):
             ask(tmp_path, BACKFILL, 5.0)
         with pytest.raises(ConfigError, match="no such source"):

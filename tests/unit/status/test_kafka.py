@@ -1,12 +1,13 @@
 """The nearest cause is said first; who runs knows better than what was kept."""
 
-from typing import Any
-
 import pytest
 
 from walstream.errors import HistoryError, PermissionLacking, StateDamaged, Transient
 from walstream.kafka.offsets import Bounds, Partition, Place
+from walstream.sources.figures import RelayFigures
+from walstream.sources.report import ErrorReport, RelayReport, WorkerReport
 from walstream.status.kafka import ChainedState, GroupSight, Kept
+from walstream.status.report import WorkerState
 
 GROUP = GroupSight(
     {
@@ -14,23 +15,18 @@ GROUP = GroupSight(
         Partition("a", 1): Place(None, Bounds(5, 9)),
     }
 )
-RUNNING = {
-    "exit_code": None,
-    "lent": False,
-    "silent": False,
-    "pid": 7,
-    "state": "streaming",
-}
+RUNNING = WorkerState(report=WorkerReport(state="streaming"), pid=7)
 
 
 def test_what_waits_is_counted_from_where_the_group_is() -> None:
-    assert ChainedState(Kept(), {}, GROUP).behind == 7 + 4
+    assert ChainedState(Kept(), None, GROUP).behind == 7 + 4
 
 
 def test_a_group_that_was_not_asked_is_told_of_by_its_worker() -> None:
     unasked = GroupSight(asked=False)
     assert unasked.behind is None
-    assert ChainedState(Kept(), {"lag_records": 12}, unasked).behind == 12
+    told = WorkerState(report=WorkerReport(source=RelayReport(lag_records=12)))
+    assert ChainedState(Kept(), told, unasked).behind == 12
 
 
 @pytest.mark.parametrize(
@@ -44,14 +40,14 @@ def test_a_gap_is_an_offset_that_is_not_there(stored: int | None, gap: bool) -> 
     ("kept", "group", "expected"),
     [
         (Kept(), GroupSight(), ("new", 0)),
-        (Kept({"ops": 1}), GroupSight(), ("stopped", 0)),
+        (Kept(RelayFigures(ops=1)), GroupSight(), ("stopped", 0)),
         (
             Kept(problem=StateDamaged("torn")),
             GroupSight(unreachable=Transient("away")),
             ("failed", StateDamaged.exit_code),
         ),
         (
-            Kept(error={"final": True, "exit_code": 4}),
+            Kept(error=ErrorReport(final=True, exit_code=4)),
             GroupSight(),
             ("failed", PermissionLacking.exit_code),
         ),
@@ -62,11 +58,11 @@ def test_a_gap_is_an_offset_that_is_not_there(stored: int | None, gap: bool) -> 
 def test_at_rest_the_worst_is_told(
     kept: Kept, group: GroupSight, expected: tuple[str, int]
 ) -> None:
-    assert ChainedState(kept, {}, group).state() == expected
+    assert ChainedState(kept, None, group).state() == expected
 
 
-@pytest.mark.parametrize(("told", "said"), [({}, ["deleted"]), (RUNNING, [])])
-def test_who_runs_meets_a_gap_itself(told: dict[str, Any], said: list[str]) -> None:
+@pytest.mark.parametrize(("told", "said"), [(None, ["deleted"]), (RUNNING, [])])
+def test_who_runs_meets_a_gap_itself(told: WorkerState | None, said: list[str]) -> None:
     seen = ChainedState(Kept(), told, GroupSight(lost=HistoryError("deleted")))
     state, _ = seen.state()
     assert list(seen.problems(state)) == said

@@ -1,13 +1,26 @@
 """What a worker told stands for what nobody asks."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from walstream.config import Config, KafkaSource, PostgresSource, load
+from walstream.postgres.slot_health import Health
+from walstream.sources.figures import RelayFigures
+from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.detached.record import AWAY, BACK
+from walstream.sources.report import (
+    BackfillLeft,
+    DetachedReport,
+    ErrorReport,
+    RelayReport,
+    SourceReport,
+    StreamReport,
+    WorkerReport,
+)
 from walstream.status.observer import ToldEyes
+from walstream.status.report import WorkerState
 
 _FILE = """
 [sources.app]
@@ -18,13 +31,7 @@ sinks = ["rows"]
 kind = "log"
 """
 _BROKERS = {"bootstrap.servers": "localhost:9092"}
-_HEALTH = {
-    "retained_wal": 7,
-    "wal_status": "reserved",
-    "safe_wal_size": None,
-    "flush_lsn": 100,
-    "lost": None,
-}
+_HEALTH = Health(7, "reserved", None, 100)
 
 
 @pytest.fixture
@@ -32,6 +39,10 @@ def config(tmp_path: Path) -> Config:
     file = tmp_path / "walstream.toml"
     file.write_text(_FILE)
     return load(file)
+
+
+def told(source: SourceReport | None = None) -> WorkerState:
+    return WorkerState(report=WorkerReport(source=source))
 
 
 def postgres(config: Config) -> PostgresSource:
@@ -44,39 +55,40 @@ def postgres(config: Config) -> PostgresSource:
 def test_what_was_streamed_since_the_server_had(
     config: Config, received: int | None, flush_lsn: int
 ) -> None:
-    told = {"health": _HEALTH, "received": received}
-    health, error = ToldEyes(config).health(postgres(config), told)
+    worker = told(StreamReport(health=_HEALTH, received=received))
+    health, error = ToldEyes(config, {}).health(postgres(config), worker)
     assert error is None
     assert health is not None
     assert (health.flush_lsn, health.retained_wal) == (flush_lsn, 7)
 
 
 def test_a_worker_that_did_not_ask_yet_tells_of_no_slot(config: Config) -> None:
-    assert ToldEyes(config).health(postgres(config), {}) == (None, None)
+    assert ToldEyes(config, {}).health(postgres(config), told()) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("told", "stale"),
+    ("worker", "stale"),
     [
-        ({"pid": 1, "silent": False}, False),
-        ({"pid": 1, "silent": True}, True),
-        ({"pid": None, "silent": False}, True),
+        (WorkerState(pid=1), False),
+        (WorkerState(pid=1, silent=True), True),
+        (WorkerState(), True),
     ],
 )
 def test_a_worker_that_is_gone_or_silent_tells_of_the_past(
-    config: Config, told: dict[str, Any], stale: bool
+    config: Config, worker: WorkerState, stale: bool
 ) -> None:
-    assert ToldEyes(config).stale(told) is stale
+    assert ToldEyes(config, {}).stale(worker) is stale
 
 
 def test_detached_sinks_are_told_of_by_their_own_workers(config: Config) -> None:
-    note = {"slot": "s_rows", "since": 1.0, "why": "it lags"}
-    told = {
-        "away": {"rows": {**note, "phase": AWAY}, "back": {**note, "phase": BACK}},
-        "workers_away": {"app/rows": {"health": _HEALTH, "error": {"error": "full"}}},
-    }
-    eyes = ToldEyes(config)
-    found = eyes.away(postgres(config), "app", eyes.kept("app", told), told)
+    note = DetachedReport(AWAY, "s_rows", 1.0, "it lags")
+    away = {"rows": note, "back": replace(note, phase=BACK)}
+    own = WorkerReport(
+        error=ErrorReport(error="full"), source=StreamReport(health=_HEALTH)
+    )
+    eyes = ToldEyes(config, {"app/rows": WorkerState(report=own)})
+    kept = eyes.kept("app", told(StreamReport(away=away)))
+    found = eyes.away(postgres(config), "app", kept)
     assert found.keys() == {"rows"}
     assert (found["rows"].retained_wal, found["rows"].error) == (7, "full")
 
@@ -85,6 +97,14 @@ def test_of_a_group_the_worker_alone_tells(config: Config) -> None:
     source = KafkaSource.model_validate(
         {"kind": "kafka", "topics": ["t"], "sinks": ["rows"], "consumer": _BROKERS}
     )
-    kept, group = ToldEyes(config).chained("up", source, {"ops": 3})
-    assert kept.figures == {"ops": 3}
+    kept, group = ToldEyes(config, {}).chained("up", source, told(RelayReport(ops=3)))
+    assert kept.figures == RelayFigures(ops=3)
     assert not group.asked
+
+
+def test_what_is_left_of_a_backfill_is_what_its_worker_keeps(config: Config) -> None:
+    record = Record(9, ("public.a",), rows=3, failed={"public.b": "broken"})
+    left = BackfillLeft(9, ("public.a",), rows=3, failed={"public.b": "broken"})
+    worker = told(StreamReport(backfill_record=left))
+    assert ToldEyes(config, {}).kept("app", worker).backfill == record
+    assert ToldEyes(config, {}).kept("app", told()).backfill is None

@@ -3,7 +3,7 @@
 import pickle
 from types import SimpleNamespace
 
-from walstream.telemetry.tally import Tallies, Tally, tallied
+from walstream.telemetry.tally import Tallies, Tally, TallyTotals, totals
 
 
 def tally(**counts: int) -> Tally:
@@ -31,7 +31,7 @@ def test_a_sink_that_is_followed_twice_counts_once() -> None:
     tallies.follow([sink(one)])
     tallies.follow([sink(one)])
     one.skipped["public.t"] += 1
-    assert tallies.report("kafka")["skipped"] == 2
+    assert tallies.totals("kafka").skipped == 2
 
 
 def test_what_earlier_streams_and_tasks_did_stays() -> None:
@@ -39,23 +39,22 @@ def test_what_earlier_streams_and_tasks_did_stays() -> None:
     tallies.follow([sink(tally(parked=1))])
     tallies.follow([sink(tally(parked=2, failed=1))])
     tallies.add("kafka", tally(parked=10))
-    assert tallies.report("kafka") == {
-        "skipped": 0,
-        "failed": 1,
-        "parked": 18,
-        "parked_now": 13,  # of this run
-        "tables": {"public.t": {"failed": 1, "parked": 18}},
-    }
-    assert Tallies(tallies.kept()).report("kafka")["parked_now"] == 0
+    assert tallies.totals("kafka") == TallyTotals(
+        skipped=0,
+        failed=1,
+        parked=18,
+        tables={"public.t": {"failed": 1, "parked": 18}},
+        parked_now=13,  # of this run
+    )
+    assert Tallies(tallies.kept()).totals("kafka").parked_now == 0
 
 
 def test_of_a_sink_without_any_nothing_is_kept() -> None:
     tallies = Tallies()
     tallies.follow([sink(Tally())])
     assert tallies.kept() == {}
-    assert tallies.report("other")["tables"] == {}
-    assert tallied(None) == {}
-    assert tallied({"public.t": {"skipped": 3}})["skipped"] == 3
+    assert tallies.totals("other").tables == {}
+    assert totals({"public.t": {"skipped": 3}}).skipped == 3
 
 
 def test_what_this_process_dropped_begins_with_nothing() -> None:

@@ -34,7 +34,8 @@ def inspect(config: Config, source: SqlSource, kept: Kept) -> Iterator[Finding]:
     for name, table in sight.tables.items():
         if table.problem is not None:
             yield _of_table(table.problem, name)
-        position = kept.tables.get(name, {}).get("key")
+        known = kept.tables.get(name)
+        position = known.key if known else None
         if found := beyond_table(name, position, table.newest):
             yield found
     yield from _without_mark(source, sight)

@@ -4,13 +4,15 @@ One writer, any number of readers, no lock: every object is replaced, never chan
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import Config
 from walstream.service.http.token_failures import WrongTokens
+from walstream.sources.report import PollReport, StreamReport, WorkerReport
 from walstream.status.model import SourceStatus, Status
+from walstream.status.report import WorkerState
 from walstream.status.snapshot import Snapshot
 from walstream.status.status import of_run
 
@@ -92,10 +94,10 @@ class Board:
         if self._sampled_at is None or now - self._sampled_at >= EVERY_S:
             self._sampled_at = now
             self.samples = {
-                name: (*self.samples.get(name, ()), _sample(snapshot.at, told))[
+                name: (*self.samples.get(name, ()), _sample(snapshot.at, worker))[
                     -SAMPLES:
                 ]
-                for name, told in snapshot.sources.items()
+                for name, worker in snapshot.sources.items()
             }
 
     def truth(self) -> Truth | None:
@@ -110,17 +112,20 @@ class Board:
         return Truth(current, of_run(self.config, current), hangs, self.wrong.count)
 
 
-def _sample(at: float, told: Mapping[str, Any]) -> Sample:
-    """Take what a worker says now; a gap where it says nothing."""
-    if told["pid"] is None or told["silent"]:
+def _sample(at: float, worker: WorkerState) -> Sample:
+    """Return what a worker says now; a gap where it says nothing."""
+    if worker.pid is None or worker.silent:
         return Sample(at, None, None)
-    return Sample(at, told.get("lag_s"), _rate(told))
+    stream = worker.report.stream
+    return Sample(at, stream.lag_s if stream else None, _rate(worker.report))
 
 
-def _rate(told: Mapping[str, Any]) -> Any:
-    if "tables" in told:
-        rates = [one.get("rows_per_s") for one in told["tables"].values()]
-        return sum(rate for rate in rates if rate is not None)
-    if told.get("backfill"):
-        return told["backfill"]["rows_per_s"]
-    return told.get("ops_per_s")
+def _rate(report: WorkerReport) -> float | None:
+    source = report.source
+    if source is None:
+        return None
+    if isinstance(source, PollReport):
+        return sum(one.rows_per_s or 0.0 for one in source.tables.values())
+    if isinstance(source, StreamReport) and source.backfill:
+        return source.backfill.rows_per_s
+    return source.ops_per_s

@@ -3,9 +3,9 @@
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 import prometheus_client
 from prometheus_client.metrics_core import (
@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from walstream import __version__
 from walstream.config import Config, PostgresSource
+from walstream.postgres.slot_health import Health
 from walstream.service.http.board import Truth
 from walstream.service.http.catalog import (
     METRICS,
@@ -25,15 +26,23 @@ from walstream.service.http.catalog import (
     PSQL_STREAMER_LABELS,
     PSQL_STREAMER_TYPES,
 )
-from walstream.status.model import SinkStatus, SourceStatus
-from walstream.telemetry.meter import COARSE_S, LATENCY_S, added
+from walstream.status.model import SinkStatus, SlotStatus, SourceStatus
+from walstream.telemetry.counts import (
+    HistogramCounts,
+    ProcessCounts,
+    SinkCounts,
+    SourceCounts,
+)
+from walstream.telemetry.meter import COARSE_S, LATENCY_S
 
 _BOUNDS: Final = {
     "source_event_processing_time_sec": COARSE_S,
     "sink_event_processing_time_sec": COARSE_S,
     "walstream_poll_phase_seconds": COARSE_S,
 }
-_FAMILIES: Final[Mapping[str, Callable[..., Family]]] = {
+_Labels = tuple[str, ...]
+_Plain = CounterMetricFamily | GaugeMetricFamily | UntypedMetricFamily
+_FAMILIES: Final[Mapping[str, Callable[..., _Plain | HistogramMetricFamily]]] = {
     "counter": CounterMetricFamily,
     "gauge": GaugeMetricFamily,
     "histogram": HistogramMetricFamily,
@@ -48,8 +57,6 @@ _OF_SLOT: Final = {  # by the field of a slot's health
 }
 _FRESH_S: Final = 0.5
 _UNNAMED: Final = ""  # the table of what belongs to none
-
-Counted = Mapping[str, Any]
 
 
 def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
@@ -98,12 +105,13 @@ class Collection:
         self._config = config
         self._truth = truth
         self._as_psql_streamer = config.http.metric_labels == "psql-streamer"
-        self._families: dict[str, Any] = {
+        self._families = {
             name: _family(name, as_psql_streamer=self._as_psql_streamer)
             for name in METRICS
         }
         # several sources may feed one sink, which has one name there
-        self._old: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._old: dict[tuple[str, _Labels], int] = {}
+        self._old_times: dict[tuple[str, _Labels], HistogramCounts] = {}
 
     def families(self) -> Iterator[Family]:
         """Collect; give those that have samples."""
@@ -122,40 +130,46 @@ class Collection:
             elif source.kind == "kafka":
                 self._chained(source, counted)
             for sink in source.sinks:
-                of_sink = counted.get("metrics", {}).get("sinks", {}).get(sink.name, {})
-                self._sink(source, sink, of_sink)
+                self._sink(source, sink, counted.metrics.sinks.get(sink.name))
         for (name, labels), value in self._old.items():
-            if isinstance(value, dict):
-                self._observe(name, labels, value)
-            else:
-                self._add(name, labels, value)
+            self._add(name, labels, value)
+        for (name, labels), times in self._old_times.items():
+            self._observe(name, labels, times)
         for family in self._families.values():
             if family.samples:
                 yield family
 
-    def _add(self, name: str, labels: tuple[str, ...], value: float | None) -> None:
-        if value is not None:
-            self._families[name].add_metric(list(labels), value)
+    def _add(self, name: str, labels: _Labels, value: float | None) -> None:
+        family = self._families[name]
+        if value is not None and not isinstance(family, HistogramMetricFamily):
+            family.add_metric(list(labels), value)
 
-    def _sum(self, name: str, labels: tuple[str, ...], value: Any) -> None:
+    def _old_labels(self, name: str, labels: _Labels) -> _Labels:
+        """Return the labels of an old name, as psql-streamer has them if it is to."""
+        if not self._as_psql_streamer:
+            return labels
+        part, _, _ = name.partition("_")
+        name_, kind, table = labels
+        return name_, PSQL_STREAMER_TYPES.get((part, kind), kind), table
+
+    def _sum(self, name: str, labels: _Labels, value: int) -> None:
         """Add what goes by an old name, which may stand for several objects."""
-        if value is not None:
-            if self._as_psql_streamer:
-                part, _, _ = name.partition("_")
-                name_, kind, table = labels
-                labels = name_, PSQL_STREAMER_TYPES.get((part, kind), kind), table
-            before = self._old.get((name, labels))
-            self._old[name, labels] = value if before is None else added(before, value)
+        key = name, self._old_labels(name, labels)
+        self._old[key] = self._old.get(key, 0) + value
 
-    def _observe(
-        self, name: str, labels: tuple[str, ...], report: Counted | None
-    ) -> None:
+    def _sum_times(self, name: str, labels: _Labels, times: HistogramCounts) -> None:
+        """Add likewise a histogram."""
+        key = name, self._old_labels(name, labels)
+        before = self._old_times.get(key)
+        self._old_times[key] = times if before is None else before + times
+
+    def _observe(self, name: str, labels: _Labels, times: HistogramCounts) -> None:
         """Add a histogram: counts between bounds, which Prometheus wants summed up."""
-        if report is not None:
+        family = self._families[name]
+        if isinstance(family, HistogramMetricFamily):
             bounds = [*map(str, _BOUNDS.get(name, LATENCY_S)), "+Inf"]
-            summed = accumulate(report["counts"])
-            buckets = list(zip(bounds, summed, strict=True))
-            self._families[name].add_metric(list(labels), buckets, report["sum"])
+            buckets = list(zip(bounds, accumulate(times.counts), strict=True))
+            family.add_metric(list(labels), buckets, times.sum)
 
     def _source(self, source: SourceStatus) -> None:
         name = (source.name,)
@@ -173,74 +187,75 @@ class Collection:
         if (slot_now := source.slot) is not None:
             labels = source.name, slot_now.name
             self._add("walstream_slot_synchronous", labels, slot_now.synchronous)
-        for slot, figures in self._slots(source):
+        for slot, health in self._slots(source):
             for field, metric in _OF_SLOT.items():
-                self._add(metric, (source.name, slot), figures.get(field))
-            if wal := figures.get("wal_status"):
+                self._add(metric, (source.name, slot), getattr(health, field))
+            if wal := health.wal_status:
                 self._add("walstream_slot_wal_status", (source.name, slot, wal), 1)
         left = [one for one in source.beside.values() if one.state != "done"]
         if (backfill := source.backfill) is not None or source.beside:
             tables = len(backfill.tables) if backfill else 0
             self._add("walstream_backfill_left_tables", name, tables + len(left))
 
-    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, Counted]]:
+    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, SlotStatus | Health]]:
         """Give the figures of its slot, and of those of its detached sinks."""
         if source.slot is not None:
-            yield source.slot.name, asdict(source.slot)
-        for name, told in self._truth.snapshot.away.items():
-            if name.partition("/")[0] == source.name and told.get("health"):
-                yield told.get("slot", name), told["health"]
+            yield source.slot.name, source.slot
+        for name, worker in self._truth.snapshot.away.items():
+            told = worker.report.stream
+            if name.partition("/")[0] == source.name and told and told.health:
+                yield told.slot or name, told.health
 
-    def _counters(self, source: SourceStatus, counted: Counted) -> None:
-        errors: dict[str, int] = dict(counted.get("errors", {}))
-        errors["died"] = counted.get("deaths", 0)
+    def _counters(self, source: SourceStatus, counted: ProcessCounts) -> None:
+        errors = {**counted.errors, "died": counted.deaths}
         for kind, number in errors.items():
             self._add("walstream_errors_total", (source.name, kind), number)
         old = (source.name, source.kind)
         self._sum("source_errors", (*old, _UNNAMED), sum(errors.values()))
-        metrics = counted.get("metrics", {})
-        self._add(
-            "walstream_backfill_rows_total",
-            (source.name,),
-            metrics.get("backfill_rows"),
-        )
-        for table, one in metrics.get("tables", {}).items():
-            self._add("walstream_ops_total", (source.name, table), one["ops"])
-            self._sum("source_events", (*old, table), one["ops"])
+        metrics = counted.metrics
+        rows = metrics.backfill_rows
+        self._add("walstream_backfill_rows_total", (source.name,), rows)
+        for table, one in metrics.tables.items():
+            self._add("walstream_ops_total", (source.name, table), one.ops)
+            self._sum("source_events", (*old, table), one.ops)
             if source.kind != "kafka":  # its records are in no transaction
                 name = "source_event_processing_time_sec"
-                self._sum(name, (*old, table), one["seconds"])
+                self._sum_times(name, (*old, table), one.seconds)
 
-    def _sink(self, source: SourceStatus, sink: SinkStatus, counted: Counted) -> None:
+    def _sink(
+        self, source: SourceStatus, sink: SinkStatus, counted: SinkCounts | None
+    ) -> None:
         name = (source.name, sink.name)
         ended = source.state == "stopped" and not source.exit_code
         up = sink.state == "delivering" or (ended and sink.state == "stopped")
         self._add("walstream_sink_up", (*name, sink.kind), up)
         self._add("walstream_in_flight", name, sink.in_flight)
-        for table, dropped in counted.get("dropped", {}).items():
+        if counted is None:
+            return
+        for table, dropped in counted.dropped.items():
             self._add("walstream_dropped_total", (*name, table), dropped)
-        self._add("walstream_delivered_total", name, counted.get("delivered"))
-        latency = counted.get("latency")
+        self._add("walstream_delivered_total", name, counted.delivered)
         if source.kind != "kafka":
-            self._observe("walstream_end_to_end_latency_seconds", name, latency)
+            latency = "walstream_end_to_end_latency_seconds"
+            self._observe(latency, name, counted.latency)
         old = (sink.name, sink.kind)
-        self._sum("sink_errors", (*old, _UNNAMED), counted.get("errors"))
-        for table, one in counted.get("tables", {}).items():
-            self._sum("sink_events", (*old, table), one["ops"])
+        self._sum("sink_errors", (*old, _UNNAMED), counted.errors)
+        for table, one in counted.tables.items():
+            self._sum("sink_events", (*old, table), one.ops)
             if source.kind != "kafka":
                 seconds = "sink_event_processing_time_sec"
-                self._sum(seconds, (*old, table), one["seconds"])
+                self._sum_times(seconds, (*old, table), one.seconds)
 
-    def _polled(self, source: SourceStatus, counted: Counted) -> None:
+    def _polled(self, source: SourceStatus, counted: ProcessCounts) -> None:
         """Add what is told of polled tables, whose rows are their ops."""
         for table, one in source.tables.items():
             self._add("walstream_poll_position", (source.name, table), one.position)
-        polls = counted.get("metrics", {}).get("polls", {})
-        for table, one in polls.items():
-            name, rows = (source.name, table), one["rows"]
+        polls = counted.metrics.polls
+        for table, counts in polls.items():
+            name, rows = (source.name, table), counts.rows
             self._add("walstream_poll_rows_total", name, rows)
-            self._observe("walstream_poll_seconds", name, one["seconds"])
-            for outcome, phases in one.get("phases", {}).items():
+            self._observe("walstream_poll_seconds", name, counts.seconds)
+            for outcome, phases in counts.phases.items():
                 for phase, spent in phases.items():
                     labels = (*name, phase, outcome)
                     self._observe("walstream_poll_phase_seconds", labels, spent)
@@ -249,20 +264,19 @@ class Collection:
             for sink in source.sinks:
                 self._sum("sink_events", (sink.name, sink.kind, table), rows)
         if polls:
-            rows = sum(one["rows"] for one in polls.values())
+            rows = sum(one.rows for one in polls.values())
             for sink in source.sinks:
                 name = (source.name, sink.name)
                 self._add("walstream_delivered_total", name, rows)
 
-    def _chained(self, source: SourceStatus, counted: Counted) -> None:
+    def _chained(self, source: SourceStatus, counted: ProcessCounts) -> None:
         """Add what is told of records that were passed on."""
         name = (source.name,)
         self._add("walstream_upstream_lag_records", name, source.lag_records)
-        poisoned = counted.get("metrics", {}).get("poisoned")
-        self._add("walstream_poisoned_total", name, poisoned)
+        self._add("walstream_poisoned_total", name, counted.metrics.poisoned)
 
 
-def _family(name: str, *, as_psql_streamer: bool) -> Family:
+def _family(name: str, *, as_psql_streamer: bool) -> _Plain | HistogramMetricFamily:
     metric = METRICS[name]
     labels = metric.labels
     if as_psql_streamer and labels == OLD_LABELS:
@@ -271,13 +285,14 @@ def _family(name: str, *, as_psql_streamer: bool) -> Family:
     return _FAMILIES[metric.kind](name, metric.meaning, labels=labels)
 
 
-def _counted(all_counted: Mapping[str, Counted], source: SourceStatus) -> Counted:
-    """Give what a source's worker counted, with those of its detached sinks."""
-    found = all_counted.get(source.name, {})
+def _counted(
+    all_counted: Mapping[str, ProcessCounts], source: SourceStatus
+) -> ProcessCounts:
+    """Return what a source's worker counted, with those of its detached sinks."""
+    found = all_counted.get(source.name, ProcessCounts())
     for sink in source.sinks:
         own = all_counted.get(f"{source.name}/{sink.name}")
         if own is not None:
             # what it read, the source's own worker reads too
-            sinks = own.get("metrics", {}).get("sinks", {})
-            found = added(found, {**own, "metrics": {"sinks": sinks}})
+            found += replace(own, metrics=SourceCounts(sinks=own.metrics.sinks))
     return found

@@ -4,21 +4,25 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import structlog
 
 from walstream.errors import WalstreamError
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
+from walstream.sources.figures import DOCUMENT, RelayFigures
 from walstream.sources.kafka.envelope import Table
 from walstream.sources.kafka.lease import Leash
+from walstream.sources.report import RelayReport, SinkReport
+from walstream.telemetry.counts import SourceCounts
+from walstream.telemetry.json_record import Document, document
 from walstream.telemetry.meter import (
     Meter,
     Rate,
     TableMeter,
 )
 
-DOCUMENT: Final = "figures"
 _WRITE_EVERY_S: Final = 10.0
 _STEADY_S: Final = 3.0
 _CAUSES: Final = 100  # that are told apart
@@ -30,25 +34,25 @@ class Figures:
 
     def __init__(
         self,
-        kept: Mapping[str, Any] | None,
-        write: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        kept: RelayFigures | None,
+        write: Callable[[Document], None] = lambda _: None,
     ) -> None:
         """`kept` is what was last written."""
         self._write = write
         self._write_at = time.monotonic() + _WRITE_EVERY_S
-        kept = kept or {}
-        self.read: int = kept.get("ops", 0)  # records, repeats too
-        self.delivered: int = kept.get("delivered", 0)
-        self.poisoned: dict[str, int] = dict(kept.get("poisoned", {}))  # by cause
+        kept = kept or RelayFigures()
+        self.read = kept.ops  # records, repeats too
+        self.delivered = kept.delivered
+        self.poisoned = dict(kept.poisoned)  # by cause
         self._poisoned_now = 0  # by this process
-        self.dropped: dict[str, int] = dict(kept.get("dropped", {}))  # by sink
+        self.dropped = dict(kept.dropped)  # by sink
         self.lag: int | None = None  # records that wait in our partitions
         self.away = ""  # why the upstream brokers do not answer
         self.unstored = ""  # why the group's offsets are not stored
         self._away_said = False
         self._away_at = 0.0
         self.streaming = False
-        self.sinks: dict[str, dict[str, Any]] = {}
+        self.sinks: dict[str, SinkReport] = {}
         self.meter = Meter()
         self._meters: dict[Table | None, TableMeter] = {}
         self._read_rate, self._delivered_rate = Rate(), Rate()
@@ -87,10 +91,10 @@ class Figures:
         self.poisoned = {**self.poisoned, cause: count + 1}
         return not count
 
-    def see_sinks(self, reports: Mapping[str, dict[str, Any]]) -> None:
+    def see_sinks(self, reports: Mapping[str, SinkReport]) -> None:
         """Take in how the sinks are."""
         self.sinks = dict(reports)
-        dropped = {name: report["dropped"] for name, report in reports.items()}
+        dropped = {name: report.dropped or 0 for name, report in reports.items()}
         self.dropped = {**self.dropped, **dropped}
 
     def write(self, *, now: bool = False) -> None:
@@ -98,44 +102,39 @@ class Figures:
         if now or time.monotonic() >= self._write_at:
             self._write_at = time.monotonic() + _WRITE_EVERY_S
             with contextlib.suppress(WalstreamError):
-                self._write({DOCUMENT: self.kept()})
+                self._write({DOCUMENT: document(self.kept())})
 
-    def kept(self) -> dict[str, Any]:
-        """Give what is stored."""
-        return {
-            "at": time.time(),
-            "ops": self.read,
-            "delivered": self.delivered,
-            "poisoned": self.poisoned,
-            "dropped": self.dropped,
-        }
+    def kept(self) -> RelayFigures:
+        """Return what is stored."""
+        return RelayFigures(
+            time.time(), self.read, self.delivered, self.poisoned, self.dropped
+        )
 
-    def _metrics(self) -> dict[str, Any]:
-        """Give what this process counted."""
-        counted = self.meter.report()
-        for name, sink in counted["sinks"].items():
-            told = self.sinks.get(name, {})
-            self.meter.sink(name).see(waiting=bool(told.get("waiting")))
-            sink["delivered"] = self.meter.sink(name).records
-            tables = told.get("tables", {})
-            sink["dropped"] = {table: one["dropped"] for table, one in tables.items()}
-        return {**counted, "poisoned": self._poisoned_now}
+    def counts(self) -> SourceCounts:
+        """Return what this process counted."""
+        counts, sinks = self.meter.report(), {}
+        for name, one in counts.sinks.items():
+            told = self.sinks.get(name) or SinkReport()
+            meter = self.meter.sink(name)
+            meter.see(waiting=told.waiting)
+            dropped = {table: found["dropped"] for table, found in told.tables.items()}
+            sinks[name] = replace(one, delivered=meter.records, dropped=dropped)
+        return replace(counts, sinks=sinks, poisoned=self._poisoned_now)
 
-    def report(self) -> dict[str, Any]:
-        """Give the figures of this moment."""
+    def report(self) -> RelayReport:
+        """Return the figures of this moment."""
         now = time.monotonic()
-        return {
-            "ops": self.read,
-            "delivered": self.delivered,
-            "ops_per_s": self._read_rate.of(now, self.read),
-            "delivered_per_s": self._delivered_rate.of(now, self.delivered),
-            "lag_records": self.lag,
-            "poisoned": self.poisoned,
-            "upstream_away": self.away,  # `away` tells of detached sinks
-            "unstored": self.unstored,
-            "sinks": self.sinks,
-            "metrics": self._metrics(),
-        }
+        return RelayReport(
+            ops=self.read,
+            delivered=self.delivered,
+            ops_per_s=self._read_rate.of(now, self.read),
+            delivered_per_s=self._delivered_rate.of(now, self.delivered),
+            lag_records=self.lag,
+            poisoned=self.poisoned,
+            upstream_away=self.away,  # `away` tells of detached sinks
+            unstored=self.unstored,
+            sinks=self.sinks,
+        )
 
 
 class Lasting:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -45,6 +45,7 @@ from walstream.sources.kafka.metrics import (
 )
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.target_topics import ANY, TargetTopics
+from walstream.sources.report import SinkReport
 from walstream.telemetry.fields import SINK, TABLE, TOPIC
 from walstream.telemetry.meter import SinkMeter, TableMeter
 
@@ -136,18 +137,17 @@ class Outlet:
         asked = [] if self._outbox is None else [self._outbox.outage]
         return next(filter(None, [*asked, *self._topics.outages]), None)
 
-    def report(self) -> dict[str, Any]:
-        """Give the figures of this moment."""
-        outage = self.outage
-        return {
-            "waiting": self.waiting,
-            "outage": outage.report() if self.waiting and outage else None,
-            "in_flight": self.in_flight,
-            "dropped": self._lasting.dropped,
-            "tables": self._lasting.tables,
-            "records": self.meter.records,
-            "errors": self.meter.errors,
-        }
+    def report(self) -> SinkReport:
+        """Return the figures of this moment."""
+        return SinkReport(
+            waiting=self.waiting,
+            outage=self.outage if self.waiting else None,
+            in_flight=self.in_flight,
+            dropped=self._lasting.dropped,
+            tables=self._lasting.tables,
+            records=self.meter.records,
+            errors=self.meter.errors,
+        )
 
     def aim(self, table: Table, partitions: int) -> Aim | None:
         """Find where a table's records go, out of a topic of so many partitions.

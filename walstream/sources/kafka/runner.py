@@ -1,7 +1,5 @@
 """A kafka source, as its worker runs it: one membership after the other."""
 
-from typing import Any
-
 import structlog
 
 from walstream.config import Config, KafkaSource
@@ -12,16 +10,19 @@ from walstream.kafka.producer_config import queue_within
 from walstream.kafka.topic_metadata import Describer
 from walstream.pipeline.ports import Positions
 from walstream.pipeline.shutdown import Stop
+from walstream.sources.figures import DOCUMENT, RelayFigures
 from walstream.sources.kafka.lease import Leash
 from walstream.sources.kafka.metrics import (
-    DOCUMENT,
     Figures,
     Lasting,
 )
 from walstream.sources.kafka.relay import Passing
 from walstream.sources.kafka.relay_sink import Outlet
 from walstream.sources.kafka.source_topics import ReadTopics
+from walstream.sources.report import RelayReport
 from walstream.sources.routers import Routers
+from walstream.telemetry.counts import SourceCounts
+from walstream.telemetry.json_record import read_optional
 
 _log = structlog.get_logger()
 
@@ -49,7 +50,8 @@ class ChainedSource:
         self._positions = positions
         self._options = options
         self._stop = stop
-        self._figures = Figures(positions.read(DOCUMENT), positions.write)
+        kept = read_optional(RelayFigures, positions.read(DOCUMENT))
+        self._figures = Figures(kept, positions.write)
         dropped = self._figures.dropped
         leash = Leash.of(source)
         self._lasting = {
@@ -94,5 +96,8 @@ class ChainedSource:
         else:
             _log.warning("stopped before all was delivered: it will come again")
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> RelayReport:
         return self._figures.report()
+
+    def counts(self) -> SourceCounts:
+        return self._figures.counts()

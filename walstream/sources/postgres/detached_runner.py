@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
@@ -35,6 +35,7 @@ from walstream.postgres.missing_rows import Mending
 from walstream.postgres.server import Server
 from walstream.postgres.slot_health import Alarm
 from walstream.postgres.start_table import Step, decide
+from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres.detached.record import (
     AWAY,
     Documents,
@@ -44,10 +45,13 @@ from walstream.sources.postgres.detached.record import (
 )
 from walstream.sources.postgres.stored_state import PUBLICATIONS, given_of, stored_of
 from walstream.sources.postgres.stream import Flow, StreamSpec
+from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
+from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN, SINK, SLOT
+from walstream.telemetry.json_record import read_optional
 
 Found = TypeVar("Found")
 _LOOK_EVERY_S: Final = 0.2
@@ -189,7 +193,7 @@ class AwaySink:
                 spill_limit=source.alarm_spill,
                 may_be_synchronous=source.allow_synchronous,
             ),
-            positions.read("figures"),
+            read_optional(StreamFigures, positions.read(DOCUMENT)),
         )
         self._sinks.meter = self._gauge.meter
         self._pipeline: Pipeline | None = None
@@ -325,5 +329,8 @@ class AwaySink:
                 **{SINK: self._sink, LSN: show(self._pipeline.confirmed)},
             )
 
-    def report(self) -> dict[str, Any]:
-        return {**self._gauge.report(), "slot": self._slot}
+    def report(self) -> StreamReport:
+        return replace(self._gauge.report(), slot=self._slot)
+
+    def counts(self) -> SourceCounts:
+        return self._gauge.counts()

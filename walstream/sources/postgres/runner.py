@@ -1,7 +1,8 @@
 """A postgres source, as its worker runs it: one session after the other."""
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -11,12 +12,17 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.lsn import show
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.slot_health import Alarm
+from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.incremental.progress import Progress
 from walstream.sources.postgres.session import Session
+from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
+from walstream.telemetry.counts import SourceCounts
+from walstream.telemetry.json_record import read_optional
 
 _log = structlog.get_logger()
 
@@ -47,7 +53,8 @@ class StreamedSource:
             spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )
-        self._gauge = Gauge(alarm, positions.read("figures"))
+        kept = read_optional(StreamFigures, positions.read(DOCUMENT))
+        self._gauge = Gauge(alarm, kept)
         self._progress = Progress(positions)
         self._seen_topics: dict[str, set[str]] = {}
         self._session: Session | None = None
@@ -99,22 +106,36 @@ class StreamedSource:
                 lsn=show(pipeline.confirmed),
             )
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> StreamReport:
         members = self._session.members if self._session else None
         record = stored_record.read(self._positions)
-        report = self._gauge.report()
-        report["metrics"]["backfill_rows"] += self._progress.rows
-        return {
-            **report,
-            "beside": self._progress.report(),
-            "away": members.report() if members else {},
-            "backfill_record": record.document if record else None,
-        }
+        return replace(
+            self._gauge.report(),
+            beside=self._progress.report(),
+            away=members.report() if members else {},
+            backfill_record=None if record is None else _left(record),
+        )
 
-    def backfill(self, request: dict[str, Any]) -> str:
+    def counts(self) -> SourceCounts:
+        counts = self._gauge.counts()
+        rows = (counts.backfill_rows or 0) + self._progress.rows
+        return replace(counts, backfill_rows=rows)
+
+    def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
         """Have tables read beside the stream; "" when that is on disk."""
         try:
-            self._progress.ask(request["tables"], replace=request["replace"])
+            self._progress.ask(tables, replace=replace)
         except WalstreamError as error:
             return str(error.args[0])
         return ""
+
+
+def _left(record: Record) -> BackfillLeft:
+    return BackfillLeft(
+        record.lsn,
+        record.tables,
+        record.replace,
+        record.others,
+        record.rows,
+        record.failed,
+    )

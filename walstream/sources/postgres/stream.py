@@ -19,6 +19,7 @@ from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.postgres.table_keys import Keys
 from walstream.sources.stream_metrics import Gauge
+from walstream.telemetry import json_record
 
 _CLOSE_WAIT_S: Final = 1.0
 
@@ -67,7 +68,11 @@ class Flow:
             spec.positions,
             self.source,
             wake,
-            StoredBeside(gauge.kept, spec.times, Reach(given, timelines[-1])),
+            StoredBeside(
+                lambda: json_record.document(gauge.kept()),
+                spec.times,
+                Reach(given, timelines[-1]),
+            ),
         )
         dsn, beat_s = spec.source.dsn, spec.heartbeat
         self._companion = SessionCompanion(

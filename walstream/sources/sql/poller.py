@@ -7,12 +7,13 @@ kept in a ledger and looked for again, until it came or can come no more.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import structlog
 
 from walstream.errors import WalstreamError
+from walstream.sources.report import TableReport
 from walstream.sources.sql.intervals import Interval, missing, ranges
 from walstream.sources.sql.key_restart import Asked, KeyWatch
 from walstream.sources.sql.missing_keys import Holes, Mark
@@ -318,6 +319,6 @@ class Poller:
         self._progress.store()
         self.told = self._report()
 
-    def _report(self) -> dict[str, Any]:
-        """Tell how far it is, for other threads."""
-        return {**self._progress.report(), "low": self._holes.low}
+    def _report(self) -> TableReport:
+        """Return how far it is, for other threads."""
+        return replace(self._progress.report(), low=self._holes.low)

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import PolledTable, SqlSource
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.pipeline.ports import Positions
+from walstream.sources.report import TableReport
 from walstream.sources.sql.gap_clock import Clock
 from walstream.sources.sql.gap_ledger import GapLedger
 
@@ -143,22 +144,22 @@ class Progress:
         )
         self.store_s += time.perf_counter() - began
 
-    def report(self) -> dict[str, Any]:
-        """Tell how far it is, as JSON has it; times are the wall clock's."""
+    def report(self) -> TableReport:
+        """Return how far it is; times are the wall clock's."""
         gaps, oldest = self.gaps, self.gaps.oldest
-        return {
-            "key": self.key,
-            "rows": self.rows,
-            "at": self.at,
-            "gaps": len(gaps),
-            "missing_keys": gaps.keys,
-            "oldest_gap": oldest and time.time() - (self.now() - oldest),
-            "given_up": self.given_up,
-            "held": gaps.full,
-            "error": self.trouble.error,
-            "hint": self.trouble.hint,
-            "repair": self.trouble.repair,
-        }
+        return TableReport(
+            key=self.key,
+            rows=self.rows,
+            at=self.at,
+            gaps=len(gaps),
+            missing_keys=gaps.keys,
+            oldest_gap=oldest and time.time() - (self.now() - oldest),
+            given_up=self.given_up,
+            held=gaps.full,
+            error=self.trouble.error,
+            hint=self.trouble.hint,
+            repair=self.trouble.repair,
+        )
 
 
 def progress_of(source: SqlSource, table: str, positions: Positions) -> Progress:

@@ -23,6 +23,7 @@ from walstream.kafka.bulk_producer_pool import Senders
 from walstream.kafka.topics import Topics
 from walstream.pipeline.ports import Positions
 from walstream.pipeline.shutdown import Stop
+from walstream.sources.report import PollReport, SinkReport, TableReport
 from walstream.sources.routers import Routers
 from walstream.sources.sinks import SinkSet
 from walstream.sources.sql.database.engine import Database
@@ -37,6 +38,7 @@ from walstream.sources.sql.task_factory import PollOrder
 from walstream.sources.sql.topics import topics_of
 from walstream.spark import session
 from walstream.spark.leash import await_orphans
+from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import PollMeter
 
 _LOOK_EVERY_S: Final = 0.05
@@ -76,7 +78,7 @@ class PolledSource:
         self._senders = Senders()
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
-        self._kept: dict[str, dict[str, Any]] = {}  # told, before there are any
+        self._kept: dict[str, TableReport] = {}  # told, before there are any
         self._meters = {table: PollMeter() for table in source.tables}
         self._asked: deque[Answer] = deque()
         self._awaited: list[tuple[dict[TableThread, int], Answer]] = []
@@ -301,18 +303,18 @@ class PolledSource:
                 else:
                     answer(str(setback.args[0]), setback.exit_code)
 
-    def report(self) -> dict[str, Any]:
-        """Tell how far the tables are, and whether Kafka is there."""
-        told = {table.table: table.report() for table in self._tables} or self._kept
-        polls = {table: meter.report() for table, meter in self._meters.items()}
-        return {
-            "tables": told,
-            "metrics": {"polls": polls},
-            "sinks": {
-                name: {
-                    "waiting": one.away,
-                    "outage": one.outage.report() if one.outage else None,
-                }
+    def report(self) -> PollReport:
+        """Return how far the tables are, and whether Kafka is there."""
+        told = {table.table: table.report() for table in self._tables}
+        return PollReport(
+            tables=told or self._kept,
+            sinks={
+                name: SinkReport(waiting=one.away, outage=one.outage)
                 for name, one in self._topics.items()
             },
-        }
+        )
+
+    def counts(self) -> SourceCounts:
+        """Return what this process counted."""
+        meters = self._meters.items()
+        return SourceCounts(polls={table: meter.report() for table, meter in meters})

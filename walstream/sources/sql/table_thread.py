@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from dataclasses import replace
+from typing import ClassVar, Final
 
 import structlog
 
@@ -16,6 +17,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.pipeline.backoff import Backoff
+from walstream.sources.report import PollRun, TableReport
 from walstream.sources.sql.key_restart import KeysRestarted
 from walstream.sources.sql.poller import Poller
 from walstream.sources.sql.progress import Trouble
@@ -82,7 +84,7 @@ class TableThread(threading.Thread):
     def measure(self, meter: PollMeter) -> None:
         """Count in this one, which outlives the thread; before it is started."""
         self._meter = meter
-        meter.begin(self._poller.told["rows"])
+        meter.begin(self._poller.told.rows)
 
     @property
     def held(self) -> bool:
@@ -146,7 +148,7 @@ class TableThread(threading.Thread):
 
     def _poll(self) -> None:
         before, began = self._phases(), time.monotonic()
-        self._poll_began = began, self._poller.told["rows"]
+        self._poll_began = began, self._poller.told.rows
         well = False
         try:
             self._poller.poll()
@@ -159,7 +161,7 @@ class TableThread(threading.Thread):
                 now - then for now, then in zip(self._phases(), before, strict=True)
             ]
             self._meter.polled(time.monotonic() - began, spent, well=well)
-            self._meter.see(self._poller.told["rows"])
+            self._meter.see(self._poller.told.rows)
         if any(spent):
             read_s, publish_s, store_s = (round(one, 6) for one in spent)
             _log.debug(
@@ -221,14 +223,13 @@ class TableThread(threading.Thread):
         self.trouble = None
         self._throttle.reset()
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> TableReport:
         """Tell how far it is; the rate is of those who ask from one thread."""
         now, told, began = time.monotonic(), self._poller.told, self._poll_began
-        self._meter.see(told["rows"])
-        poll = {"s": now - began[0], "rows": told["rows"] - began[1]} if began else None
-        return {
-            **told,
-            "rows_per_s": self._rate.of(now, told["rows"]),
-            "poll": poll,
-            "lacks_mark": self._place.lacks_mark,
-        }
+        self._meter.see(told.rows)
+        return replace(
+            told,
+            rows_per_s=self._rate.of(now, told.rows),
+            poll=PollRun(now - began[0], told.rows - began[1]) if began else None,
+            lacks_mark=self._place.lacks_mark,
+        )

@@ -6,14 +6,12 @@ Works whether an instance runs or not. What cannot be asked is None, and said.
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.postgres.slot_health import (
     Health,
 )
-from walstream.state.control import ask_status
 from walstream.state.lock import holder
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
@@ -24,8 +22,10 @@ from walstream.status.lookup.kafka import look as group_of
 from walstream.status.lookup.postgres import health_of, kept_of
 from walstream.status.lookup.sql import kept_of as kept_of_polled
 from walstream.status.model import Status
+from walstream.status.observer import Workers
 from walstream.status.postgres import Kept
-from walstream.status.report import Told
+from walstream.status.report import WorkerState
+from walstream.status.running import running
 from walstream.status.sql import (
     Kept as KeptPolls,
 )
@@ -38,26 +38,24 @@ def look(config: Config, now: Callable[[], float] = time.time) -> Status:
     But for a folder that this user may not read.
     """
     state = Path(config.state)
-    running = ask_status(state)
-    told = running["sources"] if running else {}
-    mute = holder(state) if running is None else None
-    if mute:
-        told = dict.fromkeys(config.sources, _mute(mute))
-    return status_of(_AskingEyes(config), running, told, now())
-
-
-def _mute(pid: str) -> dict[str, Any]:
-    """Stand for what a process that holds the folder does not answer."""
-    return {"exit_code": None, "lent": False, "silent": True, "mute": pid, "pid": pid}
+    instance = running(state)
+    workers = instance.sources if instance else {}
+    mute = holder(state) if instance is None else None
+    if mute:  # a process holds the folder, and does not answer
+        worker = WorkerState(silent=True, mute=mute)
+        workers = dict.fromkeys(config.sources, worker)
+    eyes = _AskingEyes(config, instance.away if instance else {})
+    return status_of(eyes, instance, workers, now())
 
 
 class _AskingEyes:
     """Asks state folders and servers, whatever is told."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, detached: Workers) -> None:
         self.config = config
+        self._detached = detached
 
-    def kept(self, name: str, told: Told) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> Kept:
         del told
         return kept_of(Path(self.config.state) / name)
 
@@ -65,23 +63,23 @@ class _AskingEyes:
         return kept_of_polled(source, Path(self.config.state) / name)
 
     def chained(
-        self, name: str, source: KafkaSource, told: Told
+        self, name: str, source: KafkaSource, told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
         del told
         folder = Path(self.config.state) / name
         return kept_of_chained(folder), group_of(name, source)
 
     def health(
-        self, source: PostgresSource, told: Told
+        self, source: PostgresSource, told: WorkerState | None
     ) -> tuple[Health | None, WalstreamError | None]:
         del told
         return health_of(source)
 
-    def stale(self, told: Told) -> bool:
+    def stale(self, told: WorkerState | None) -> bool:
         del told
         return False
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept, told: Told
+        self, source: PostgresSource, name: str, kept: Kept
     ) -> dict[str, AwaySight]:
-        return sights(source, name, kept.away, told.get("workers_away", {}))
+        return sights(source, name, kept.away, self._detached)

@@ -8,19 +8,21 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.sources.postgres.detached.record import BACK, DROPPED, Note
 from walstream.status.detached import AwaySight
-from walstream.status.report import Told
+from walstream.status.observer import Workers
+from walstream.status.report import WorkerState
 
 
 def sights(
-    source: PostgresSource, name: str, notes: Mapping[str, Note], away: Told
+    source: PostgresSource, name: str, notes: Mapping[str, Note], workers: Workers
 ) -> dict[str, AwaySight]:
-    """Look at each; `away` is what a running instance tells of their workers."""
+    """Look at each; `workers` are those of a running instance."""
     found = {}
     for sink, note in notes.items():
         if note.phase == BACK:
             continue  # in the stream again
-        error = (away.get(f"{name}/{sink}") or {}).get("error") or {}
-        found[sink] = AwaySight(note, _retained(source, note), error.get("error", ""))
+        error = workers.get(f"{name}/{sink}", WorkerState()).report.error
+        said = error.error if error else ""
+        found[sink] = AwaySight(note, _retained(source, note), said)
     return found
 
 

@@ -11,9 +11,11 @@ from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.group import gap, places
 from walstream.kafka.offsets import Partition, Place
 from walstream.kafka.producer_config import client_properties
-from walstream.sources.kafka.metrics import DOCUMENT
+from walstream.sources.figures import DOCUMENT, RelayFigures
+from walstream.sources.report import ErrorReport
 from walstream.state.store import LmdbPositions
 from walstream.status.kafka import GroupSight, Kept
+from walstream.telemetry.json_record import read_optional
 
 _ASK_S: Final = 5.0
 
@@ -49,6 +51,9 @@ def kept_of(folder: Path) -> Kept:
             if positions is None:
                 return Kept()
             positions.check_format()
-            return Kept(positions.read(DOCUMENT) or {}, positions.read("error"))
+            return Kept(
+                read_optional(RelayFigures, positions.read(DOCUMENT)),
+                read_optional(ErrorReport, positions.read("error")),
+            )
     except WalstreamError as error:
         return Kept(problem=error)

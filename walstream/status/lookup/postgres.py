@@ -9,11 +9,14 @@ from walstream.postgres.connection import session
 from walstream.postgres.slot_health import (
     Health,
 )
+from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.detached.record import notes_of
 from walstream.sources.postgres.incremental import progress
+from walstream.sources.report import ErrorReport
 from walstream.state.store import LmdbPositions
 from walstream.status.postgres import Kept
+from walstream.telemetry.json_record import read, read_optional
 
 
 def kept_of(folder: Path) -> Kept:
@@ -25,8 +28,8 @@ def kept_of(folder: Path) -> Kept:
             position = positions.position()
             return Kept(
                 position.resume if position else None,
-                positions.read("figures") or {},
-                positions.read("error"),
+                read(StreamFigures, positions.read(DOCUMENT) or {}),
+                read_optional(ErrorReport, positions.read("error")),
                 stored_record.read(positions),
                 progress.read(positions),
                 notes_of(positions),

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from walstream.config import SqlSource
 from walstream.errors import WalstreamError
+from walstream.sources.report import ErrorReport
 from walstream.sources.sql.progress import PREFIX, progress_of
 from walstream.state.store import LmdbPositions
 from walstream.status.sql import (
     Kept,
 )
+from walstream.telemetry.json_record import read_optional
 
 
 def kept_of(source: SqlSource, folder: Path) -> Kept:
@@ -26,7 +28,7 @@ def kept_of(source: SqlSource, folder: Path) -> Kept:
                     if table in names
                 },
                 tuple(name for name in names if name not in source.tables),
-                positions.read("error"),
+                read_optional(ErrorReport, positions.read("error")),
             )
     except WalstreamError as error:
         return Kept(problem=error)

@@ -6,6 +6,7 @@ from pathlib import Path
 from walstream.config import Config, SqlSource
 from walstream.errors import PermissionLacking
 from walstream.finding import Finding, note
+from walstream.sources.report import TableReport
 from walstream.sources.sql.inspection import Sight, TableSight
 from walstream.state.lock import holder
 from walstream.status.lookup.sql import kept_of
@@ -49,7 +50,7 @@ def _table(name: str, source: SqlSource, kept: Kept, seen: TableSight) -> TableS
     return TableStanding(
         name=name,
         start=source.tables[name].start,
-        state=TableStatus.of(kept.tables.get(name, {}), {}),
+        state=TableStatus.of(kept.tables.get(name) or TableReport()),
         oldest_key=seen.oldest,
         newest_key=seen.newest,
     )

@@ -16,6 +16,7 @@ from tests.support.programs.sqlite_source import (
 from walstream.admin.check.sql import inspect, topics
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.finding import Finding, Severity
+from walstream.sources.report import TableReport
 from walstream.sources.routers import Routers
 from walstream.sources.sql import inspector
 from walstream.sources.sql.inspection import Sight, TableSight
@@ -60,13 +61,15 @@ def test_every_table_that_cannot_be_polled_is_named(tmp_path: Path) -> None:
 
 def test_a_position_above_all_rows_is_a_warning(tmp_path: Path) -> None:
     execute(file_of(tmp_path), TABLES)
-    kept = Kept({"t": {"key": 8}})
+    kept = Kept({"t": TableReport(key=8)})
     (warning,) = found(tmp_path, {"t": {"gap_timeout": "0"}}, kept)
     assert (warning.code, warning.severity) == (
         "position-beyond-table",
         Severity.WARNING,
     )
-    assert not found(tmp_path, {"t": {"gap_timeout": "0"}}, Kept({"t": {"key": 7}}))
+    assert not found(
+        tmp_path, {"t": {"gap_timeout": "0"}}, Kept({"t": TableReport(key=7)})
+    )
 
 
 def test_a_database_that_is_away_is_waited_for(

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from walstream.config import Config
 from walstream.service.http.board import Board
+from walstream.status.report import worker_of
 from walstream.status.snapshot import Snapshot
+from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.meter import Meter
 
 Change = Callable[..., Board]
@@ -36,7 +39,7 @@ def config(**http: Any) -> Config:
 
 
 def told(**changed: Any) -> dict[str, Any]:
-    """Give what a healthy worker tells."""
+    """Give what the control socket says of a healthy worker, and when it was heard."""
     return {
         "pid": 7,
         "exit_code": None,
@@ -82,15 +85,16 @@ def told(**changed: Any) -> dict[str, Any]:
     }
 
 
-def counted() -> dict[str, Any]:
+def counted() -> ProcessCounts:
     meter = Meter()
     meter.tables.of("public.t").ops += 12
     sink = meter.sink("kafka")
     sink.tables.of("public.t").ops += 11
     sink.deliver(12, 0, 0.0, meter.tables.of("public.t"))
-    metrics = {**meter.report(), "backfill_rows": 5}
-    metrics["sinks"]["kafka"]["dropped"] = {"public.t": 1}
-    return {"metrics": metrics, "errors": {"transient": 2}, "deaths": 1}
+    counts = meter.report()
+    sinks = {"kafka": replace(counts.sinks["kafka"], dropped={"public.t": 1})}
+    metrics = replace(counts, sinks=sinks, backfill_rows=5)
+    return ProcessCounts(metrics=metrics, errors={"transient": 2}, deaths=1)
 
 
 def snapshot(report: dict[str, Any], **changed: Any) -> Snapshot:
@@ -106,6 +110,8 @@ def snapshot(report: dict[str, Any], **changed: Any) -> Snapshot:
         "counted": {"app": counted()},
         **changed,
     }
+    for name in ("sources", "away"):
+        fields[name] = {one: worker_of(told) for one, told in fields[name].items()}
     return Snapshot(**fields)
 
 

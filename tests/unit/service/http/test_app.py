@@ -166,7 +166,7 @@ def test_what_is_not_there_is_404_and_a_defect_says_nothing_of_itself(
     asked = client(board())
     for path in ("/nothing", "/status/x", "/metrics/"):
         assert asked.get(path).status_code == 404
-    broken = client(board(ops="no number", sinks=None))
+    broken = client(board(resume="no LSN"))
     answer = broken.get("/stats")
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
@@ -174,7 +174,7 @@ def test_what_is_not_there_is_404_and_a_defect_says_nothing_of_itself(
 
 
 def test_the_log_says_a_defect_once_however_often_is_asked(board: Change) -> None:
-    broken = client(board(ops="no number", sinks=None))
+    broken = client(board(resume="no LSN"))
     with structlog.testing.capture_logs() as log:
         for _ in range(3):
             broken.get("/metrics")

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,8 +17,12 @@ from walstream.service.http import app
 from walstream.service.http import metrics as exposition
 from walstream.service.http.board import Board
 from walstream.service.http.catalog import METRICS
+from walstream.sources.figures import RelayFigures
 from walstream.sources.kafka.metrics import Figures
-from walstream.telemetry.meter import Meter, PollMeter, added
+from walstream.sources.report import SinkReport
+from walstream.telemetry.counts import ProcessCounts, SourceCounts
+from walstream.telemetry.json_record import document
+from walstream.telemetry.meter import Meter, PollMeter
 
 _TABLE = 'public.o"r\\d\ners'
 _KAFKA = {"kind": "kafka", "producer": {"bootstrap.servers": "localhost:9092"}}
@@ -78,9 +83,7 @@ def polled(**changed: Any) -> dict[str, Any]:
 
 
 def chained(figures: Figures, **changed: Any) -> dict[str, Any]:
-    report = figures.report()
-    del report["metrics"]
-    return {**base(state="streaming"), **report, **changed}
+    return {**base(state="streaming"), **document(figures.report()), **changed}
 
 
 def base(**changed: Any) -> dict[str, Any]:
@@ -90,30 +93,30 @@ def base(**changed: Any) -> dict[str, Any]:
 
 def figures() -> Figures:
     """Give what a kafka source counts."""
-    made = Figures({"ops": 500, "poisoned": {"no op": 20}})
+    made = Figures(RelayFigures(ops=500, poisoned={"no op": 20}))
     made.read, made.lag = 512, 7
     for _ in range(11):
         made.count(("public", "orders"))
     made.poison("no op")
     made.count(None)
     made.meter.sink("chain").records = 9
-    sink = {"waiting": False, "in_flight": 1, "dropped": 2, "records": 9}
-    made.see_sinks({"chain": {**sink, "tables": {"public.x": {"dropped": 2}}}})
+    tables = {"public.x": {"dropped": 2}}
+    sink = SinkReport(in_flight=1, dropped=2, records=9, tables=tables)
+    made.see_sinks({"chain": sink})
     return made
 
 
-def polls() -> dict[str, Any]:
+def polls() -> ProcessCounts:
     meter = PollMeter()
     meter.begin(990)
     meter.see(1000)
     meter.polled(0.2, (0.1, 0.05, 0.001), well=True)
-    return {"metrics": {"polls": {_TABLE: meter.report()}}, "errors": {}, "deaths": 0}
+    return ProcessCounts(metrics=SourceCounts(polls={_TABLE: meter.report()}))
 
 
 def all_kinds(changed: Mapping[str, Any], **over: Any) -> Board:
     made = Board(configured())
     of_chain = figures()
-    metrics = of_chain.report()["metrics"]
     sources = {
         "app": told(**changed),
         "legacy": polled(**changed),
@@ -122,7 +125,7 @@ def all_kinds(changed: Mapping[str, Any], **over: Any) -> Board:
     found = {
         "app": counted(),
         "legacy": polls(),
-        "upstream": {"metrics": metrics, "errors": {}, "deaths": 0},
+        "upstream": ProcessCounts(metrics=of_chain.counts()),
     }
     made.publish(snapshot({}, **{"sources": sources, "counted": found, **over}))
     return made
@@ -239,7 +242,7 @@ def test_what_was_counted_does_not_fall_with_the_worker(state: str) -> None:
 
 
 def test_nothing_is_counted_before_a_worker_told() -> None:
-    nothing = {"errors": {}, "deaths": 0}
+    nothing = ProcessCounts()
     made = all_kinds(
         {"state": "starting", "health": None},
         counted=dict.fromkeys(("app", "legacy", "upstream"), nothing),
@@ -267,18 +270,16 @@ def test_what_a_detached_sink_gets_is_counted_on(board: Change) -> None:
     meter = Meter()
     meter.tables.of("public.t").ops += 99
     meter.sink("kafka").delivered += 5
-    own: dict[str, Any] = {
-        "metrics": meter.report(),
-        "errors": {"transient": 1},
-        "deaths": 2,
-    }
-    own["metrics"]["sinks"]["kafka"]["dropped"] = {"public.t": 4}
+    counts = meter.report()
+    sinks = {"kafka": replace(counts.sinks["kafka"], dropped={"public.t": 4})}
+    metrics = replace(counts, sinks=sinks)
+    own = ProcessCounts(metrics=metrics, errors={"transient": 1}, deaths=2)
     health = {**told()["health"], "retained_wal": 77, "spilled": 66}
     made = board(
         away={"kafka": away},
         sinks={},
         over={
-            "away": {"app/kafka": base(slot="c", health=health)},
+            "away": {"app/kafka": base(slot="c", resume=None, health=health)},
             "counted": {"app": counted(), "app/kafka": own},
         },
     )
@@ -338,10 +339,10 @@ def test_a_sink_of_a_source_that_has_no_more_to_do_is_up(board: Change) -> None:
 
 
 def test_counts_of_two_processes_are_one() -> None:
-    twice = added(polls(), polls())
-    assert twice["metrics"]["polls"][_TABLE]["rows"] == 20
-    chain = figures().report()["metrics"]
-    assert added(chain, chain)["poisoned"] == 2
+    twice = polls() + polls()
+    assert twice.metrics.polls[_TABLE].rows == 20
+    chain = figures().counts()
+    assert (chain + chain).poisoned == 2
 
 
 def test_nothing_is_written_twice_for_one_report_but_time_goes_on() -> None:

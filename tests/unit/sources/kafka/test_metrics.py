@@ -1,37 +1,37 @@
 """Figures of a chained source."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import structlog
 
 from walstream.errors import Transient
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
+from walstream.sources.figures import RelayFigures
 from walstream.sources.kafka.lease import Leash
 from walstream.sources.kafka.metrics import (
     Figures,
     Lasting,
 )
+from walstream.sources.report import SinkReport
+from walstream.telemetry.json_record import Document
 
 
 def test_figures_go_on_from_what_was_kept() -> None:
-    figures = Figures({"ops": 5, "delivered": 4, "poisoned": {"x": 1}})
+    figures = Figures(RelayFigures(ops=5, delivered=4, poisoned={"x": 1}))
     figures.read += 1
     figures.delivered += 1
     assert not figures.poison("x")
     assert figures.poison("y")
     report = figures.report()
-    assert (report["ops"], report["delivered"]) == (6, 5)
-    assert report["poisoned"] == {"x": 2, "y": 1}
-    assert report["lag_records"] is None
-    assert Figures(figures.kept()).report()["ops"] == 6
+    assert (report.ops, report.delivered) == (6, 5)
+    assert report.poisoned == {"x": 2, "y": 1}
+    assert report.lag_records is None
+    assert Figures(figures.kept()).report().ops == 6
 
 
 def test_what_sinks_dropped_is_kept() -> None:
-    figures = Figures({"dropped": {"a": 5, "b": 1}})
-    figures.see_sinks({"a": {"dropped": 7}})
-    assert figures.kept()["dropped"] == {"a": 7, "b": 1}
-    assert figures.report()["sinks"] == {"a": {"dropped": 7}}
+    figures = Figures(RelayFigures(dropped={"a": 5, "b": 1}))
+    figures.see_sinks({"a": SinkReport(dropped=7)})
+    assert figures.kept().dropped == {"a": 7, "b": 1}
+    assert figures.report().sinks == {"a": SinkReport(dropped=7)}
 
 
 def test_causes_are_told_apart_up_to_a_number() -> None:
@@ -48,13 +48,13 @@ def test_brokers_that_are_away_are_said_once() -> None:
         for away in ("away", "", "away", "away"):
             figures.see_away(away)
     assert [one["event"] for one in said] == ["away"]
-    assert figures.report()["upstream_away"] == "away"
+    assert figures.report().upstream_away == "away"
 
 
 def test_what_cannot_be_written_stops_nothing() -> None:
-    written: list[Mapping[str, Any]] = []
+    written: list[Document] = []
 
-    def write(document: Mapping[str, Any]) -> None:
+    def write(document: Document) -> None:
         written.append(document)
         raise Transient("the disk is full")
 
@@ -66,17 +66,18 @@ def test_what_cannot_be_written_stops_nothing() -> None:
 
 
 def test_records_are_counted_by_table_and_only_those_of_this_process() -> None:
-    figures = Figures({"ops": 5, "poisoned": {"x": 7}, "dropped": {"a": 9}})
+    figures = Figures(RelayFigures(ops=5, poisoned={"x": 7}, dropped={"a": 9}))
     for table in (("public", "t"), ("public", "t"), ("", "u"), None):
         figures.count(table)
     figures.poison("x")
     figures.meter.sink("a")
-    figures.see_sinks({"a": {"dropped": 10, "tables": {"public.t": {"dropped": 1}}}})
-    counted = figures.report()["metrics"]
-    ops = {name: one["ops"] for name, one in counted["tables"].items()}
+    sink = SinkReport(dropped=10, tables={"public.t": {"dropped": 1}})
+    figures.see_sinks({"a": sink})
+    counted = figures.counts()
+    ops = {name: one.ops for name, one in counted.tables.items()}
     assert ops == {"public.t": 2, "u": 1, "": 1}
-    assert counted["poisoned"] == 1
-    assert counted["sinks"]["a"]["dropped"] == {"public.t": 1}
+    assert counted.poisoned == 1
+    assert counted.sinks["a"].dropped == {"public.t": 1}
 
 
 def test_limits_grow_both_ways() -> None:

@@ -177,7 +177,7 @@ def test_a_row_that_commits_late_under_a_lower_key_is_read(
     table.keys |= {2, 3, 5}
     poller.poll()
     assert sorted(table.sent) == [1, 2, 3, 4, 5]
-    assert poller.told["gaps"] == 0
+    assert poller.told.gaps == 0
 
 
 def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
@@ -186,7 +186,7 @@ def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
     table.keys |= {2}
     made(table, positions).poll()
     assert table.sent == [1, 4, 2]
-    assert made(table, positions).told["missing_keys"] == 1
+    assert made(table, positions).told.missing_keys == 1
 
 
 def test_a_poll_that_finds_nothing_asks_little_of_the_server(
@@ -243,12 +243,12 @@ def test_a_refused_row_is_the_next_one_again(positions: MemoryPositions) -> None
         with pytest.raises(RecordRefused):
             poller.poll()
         assert table.sent == [1, 2]
-        assert poller.told["key"] == 2
-        assert made(table, positions).told["error"] == "too large"  # who asks later
+        assert poller.told.key == 2
+        assert made(table, positions).told.error == "too large"  # who asks later
     table.refused = None
     poller.poll()
     assert table.sent == [1, 2, 3, 4]
-    assert made(table, positions).told["error"] == ""
+    assert made(table, positions).told.error == ""
 
 
 def test_a_refused_row_that_was_deleted_holds_up_nothing(
@@ -259,17 +259,17 @@ def test_a_refused_row_that_was_deleted_holds_up_nothing(
         made(table, positions).poll()
     table.keys = {1}
     made(table, positions).poll()
-    assert made(table, positions).told["error"] == ""
+    assert made(table, positions).told.error == ""
 
 
 def test_the_low_water_mark_is_told(positions: MemoryPositions) -> None:
     table = Table({1, 4})
     poller = made(table, positions)
-    told = [poller.told["low"]]
+    told = [poller.told.low]
     for low in (7, 9):
         table.open_marks = [low]
         poller.poll()
-        told.append(poller.told["low"])
+        told.append(poller.told.low)
     assert told == [None, 7, 9]
 
 
@@ -327,7 +327,7 @@ def test_holes_from_before_every_open_transaction_are_not_remembered(
         poller.poll()
     assert table.sent == sorted(table.keys)
     # those of the first ranges alone: then all that was there had ended
-    assert poller.told["gaps"] <= 20
+    assert poller.told.gaps <= 20
 
 
 def test_while_a_transaction_is_open_every_hole_is(
@@ -337,7 +337,7 @@ def test_while_a_transaction_is_open_every_hole_is(
     table = Table(set(range(2, 200, 2)), open_marks=[0])
     poller = made(table, positions)
     poller.poll()
-    assert poller.told["gaps"] == 99
+    assert poller.told.gaps == 99
 
 
 def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
@@ -358,7 +358,7 @@ def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
 ) -> None:
     poller = made(Table({1, 2, 5}), positions, Rules("t", start="end"))
     poller.poll()
-    assert poller.told["missing_keys"] == 2  # 3 and 4
+    assert poller.told.missing_keys == 2  # 3 and 4
 
 
 def test_a_stop_does_not_forget_why_a_row_was_refused(
@@ -370,7 +370,7 @@ def test_a_stop_does_not_forget_why_a_row_was_refused(
         poller.poll()
     table.stopped = True
     poller.poll()
-    assert poller.told["error"] == "too large"
+    assert poller.told.error == "too large"
 
 
 def test_keys_that_start_anew_keep_the_table_waiting_until_it_is_rewound(
@@ -402,7 +402,7 @@ def test_a_table_that_may_be_read_anew_is_read_from_its_first_key(
     table.keys = {2, 3}
     poller.poll()
     assert table.sent == [1, 5, 9, 2, 3]
-    assert poller.told["missing_keys"] == 1  # none of the table that was
+    assert poller.told.missing_keys == 1  # none of the table that was
 
 
 def test_keys_that_grow_past_the_position_while_the_table_waits_are_not_forgotten(
@@ -495,7 +495,7 @@ def test_a_bulk_that_comes_late_is_asked_for_in_parts(
     poller.poll()
     assert sorted(table.sent) == [1, *range(100, 150), 1000]
     assert max(asked) == 10
-    assert poller.told["missing_keys"] == 998 - 50
+    assert poller.told.missing_keys == 998 - 50
 
 
 def test_holes_of_an_old_table_are_as_old_as_the_first_look_at_it(
@@ -519,4 +519,4 @@ def test_holes_of_an_old_table_are_as_old_as_the_first_look_at_it(
         poller.poll()
     assert sorted(table.sent) == sorted(table.keys)
     assert not poller.held
-    assert poller.told["missing_keys"] == 2  # 3999 and 4000: drawn after it
+    assert poller.told.missing_keys == 2  # 3999 and 4000: drawn after it

@@ -1,11 +1,13 @@
 """What is stored of a table is what is read again."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from walstream.config import PolledTable
 from walstream.errors import StateDamaged, WalstreamError
+from walstream.sources.report import TableReport
 from walstream.sources.sql.progress import (
     Bounds,
     Horizon,
@@ -25,9 +27,9 @@ def progress(positions: MemoryPositions) -> Progress:
 
 def test_nothing_is_known_of_a_table_before_its_first_poll() -> None:
     found = progress(MemoryPositions()).report()
-    assert (found["key"], found["at"], found["oldest_gap"]) == (None, None, None)
-    assert (found["rows"], found["missing_keys"], found["given_up"]) == (0, 0, 0)
-    assert (found["held"], found["error"]) == (False, "")
+    assert (found.key, found.at, found.oldest_gap) == (None, None, None)
+    assert (found.rows, found.missing_keys, found.given_up) == (0, 0, 0)
+    assert (found.held, found.error) == (False, "")
 
 
 def test_what_was_stored_is_reported_after_a_restart() -> None:
@@ -40,20 +42,20 @@ def test_what_was_stored_is_reported_after_a_restart() -> None:
     before.store()
     found = progress(positions).report()
     # people are told by the wall clock
-    since = time.time() - found.pop("oldest_gap")
-    assert since == pytest.approx(10, abs=5)
-    assert found.pop("at") == pytest.approx(time.time(), abs=60)
-    assert found == {
-        "key": 12,
-        "rows": 8,
-        "gaps": 2,
-        "missing_keys": 4,
-        "given_up": 3,
-        "held": True,
-        "error": "too large",
-        "hint": "raise it",
-        "repair": "do this",
-    }
+    assert found.oldest_gap is not None
+    assert time.time() - found.oldest_gap == pytest.approx(10, abs=5)
+    assert found.at == pytest.approx(time.time(), abs=60)
+    assert replace(found, oldest_gap=None, at=None) == TableReport(
+        key=12,
+        rows=8,
+        gaps=2,
+        missing_keys=4,
+        given_up=3,
+        held=True,
+        error="too large",
+        hint="raise it",
+        repair="do this",
+    )
 
 
 def test_a_delivery_of_nothing_is_none() -> None:
@@ -84,7 +86,7 @@ def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:
     found.gaps.note([(4, 6), (9, 12), (15, 15)], 40.0, None)
     found.rewind(10)
     after = progress(positions).report()
-    assert (after["key"], after["missing_keys"]) == (10, 5)
+    assert (after.key, after.missing_keys) == (10, 5)
 
 
 def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:

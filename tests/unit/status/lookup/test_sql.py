@@ -35,7 +35,7 @@ def test_tables_are_those_of_the_configuration_and_others_are_named(
     assert found.others == ("old",)
     assert found.problem is None
     table = found.tables["t"]
-    assert (table["key"], table["rows"], table["missing_keys"]) == (12, 9, 3)
+    assert (table.key, table.rows, table.missing_keys) == (12, 9, 3)
 
 
 def test_the_last_error_is_told_too(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_last_error_is_told_too(tmp_path: Path) -> None:
         positions.write({"error": {"error": "it is away", "final": False}})
     error = kept_of(source("t"), tmp_path).error
     assert error is not None
-    assert error["error"] == "it is away"
+    assert error.error == "it is away"
 
 
 def test_damage_is_a_problem_and_no_exception(tmp_path: Path) -> None:

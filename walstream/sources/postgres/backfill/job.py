@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -24,6 +24,7 @@ from walstream.sources.postgres.backfill.chunk import Chunk, Void
 from walstream.sources.postgres.backfill.task_factory import (
     SnapshotOrder,
 )
+from walstream.sources.report import BackfillReport
 from walstream.spark.driver.client import Driver
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
@@ -69,21 +70,21 @@ class Progress:
     size_done: int = 0
     waits: str = ""  # why the last chunk that did not get through was put back
 
-    def report(self) -> dict[str, Any]:
-        """Give the figures of this moment."""
+    def report(self) -> BackfillReport:
+        """Return the figures of this moment."""
         elapsed_s = max(time.monotonic() - self.began, 1e-3)
         share = self.size_done / self.size if self.size else 0.0
-        return {
-            "tables": self.tables,
-            "chunks": self.chunks,
-            "chunks_done": self.chunks_done,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "rows_per_s": self.rows / elapsed_s,
-            "share": share,
-            "left_s": elapsed_s * (1 - share) / share if share else None,
-            "waits": self.waits,
-        }
+        return BackfillReport(
+            tables=self.tables,
+            chunks=self.chunks,
+            chunks_done=self.chunks_done,
+            rows=self.rows,
+            bytes=self.bytes,
+            rows_per_s=self.rows / elapsed_s,
+            share=share,
+            left_s=elapsed_s * (1 - share) / share if share else None,
+            waits=self.waits,
+        )
 
 
 class Job:
@@ -275,13 +276,13 @@ def _table(chunk: Chunk) -> str:
     return chunk.relation.table.full_name
 
 
-def _said(progress: Progress) -> dict[str, Any]:
+def _said(progress: Progress) -> dict[str, object]:
     figures = progress.report()
-    left_s = figures["left_s"]
+    left_s = figures.left_s
     return {
-        "rows": figures["rows"],
-        "rows_per_s": round(figures["rows_per_s"]),
-        "MiB": round(figures["bytes"] / (1 << 20), 1),
-        "chunks": f"{figures['chunks_done']}/{figures['chunks']}",
+        "rows": figures.rows,
+        "rows_per_s": round(figures.rows_per_s),
+        "MiB": round(figures.bytes / (1 << 20), 1),
+        "chunks": f"{figures.chunks_done}/{figures.chunks}",
         "left_s": None if left_s is None else round(left_s),
     }

@@ -175,7 +175,7 @@ class Backfill:
         )
         began = time.monotonic()
         before, gauge = record.rows, self._site.gauge
-        gauge.backfill = lambda: {"rows_before": before, **job.progress.report()}
+        gauge.backfill = lambda: replace(job.progress.report(), rows_before=before)
         try:
             # what was given up may still run: the stream begins when nothing does
             if not (job.run(self._site.stop) and self.await_orphans()):

@@ -1,11 +1,11 @@
 """How a backfill is: from its record, and from the worker that runs it."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.report import BackfillReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,11 @@ class BackfillStatus:
 
 
 def backfill_status(
-    record: Record | None, told: Mapping[str, Any] | None
+    record: Record | None, told: BackfillReport | None
 ) -> BackfillStatus | None:
     """Join what is kept and what a running worker tells; None: there never was one."""
     if record is None:
         return None
-    progress = told or {}
     state = "incomplete" if record.failed else "done"
     if told is not None:
         state = "running"
@@ -38,11 +37,11 @@ def backfill_status(
         state=state,
         tables=list(record.tables),
         failed=dict(record.failed),
-        rows=progress["rows_before"] + progress["rows"] if progress else record.rows,
-        rows_per_s=progress.get("rows_per_s"),
-        share=progress.get("share"),
-        left_s=progress.get("left_s"),
-        waits=progress.get("waits", ""),
+        rows=told.rows_before + told.rows if told else record.rows,
+        rows_per_s=told.rows_per_s if told else None,
+        share=told.share if told else None,
+        left_s=told.left_s if told else None,
+        waits=told.waits if told else "",
     )
 
 

@@ -34,6 +34,7 @@ from walstream.sources.postgres.detached.record import (
     notes_of,
 )
 from walstream.sources.postgres.detached.slot_copy import Home
+from walstream.sources.report import DetachedReport
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, SLOT
 
@@ -145,17 +146,17 @@ class Members:
         tidying = any(not work.done() for work in self._tidying.values())
         return not (gone or self._leaving or self._joining or tidying)
 
-    def report(self) -> dict[str, dict[str, Any]]:
+    def report(self) -> dict[str, DetachedReport]:
         """Say which are not in the stream; from any thread."""
         leaving = {name: one.note for name, one in dict(self._leaving).items()}
         return {
-            name: {
-                "phase": note.phase,
-                "slot": note.slot,
-                "since": note.since,
-                "why": note.why,
-                "waits": one.said if (one := self._leaving.get(name)) else "",
-            }
+            name: DetachedReport(
+                note.phase,
+                note.slot,
+                note.since,
+                note.why,
+                waits=one.said if (one := self._leaving.get(name)) else "",
+            )
             for name, note in {**self._notes, **leaving}.items()
         }
 

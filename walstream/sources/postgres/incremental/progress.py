@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from walstream.pipeline.ports import Positions
 from walstream.sources.postgres.incremental.chunk import Key
+from walstream.sources.report import IncrementalReport
 
 DOCUMENT: Final = "beside"
 # above those of a backfill from the slot's snapshot, which count from 1
@@ -210,37 +211,36 @@ class Progress:
         head = {"next_chunk": self._next_chunk, "next_serial": self._serial}
         self._positions.write({DOCUMENT: head, **_parts(self._wishes, names)})
 
-    def report(self) -> dict[str, dict[str, Any]]:
+    def report(self) -> dict[str, IncrementalReport]:
         """Tell how each table is."""
         with self._guard:
             done = {
-                name: {"rows": rows, "state": "done", "error": ""}
-                for name, rows in self._done
+                name: IncrementalReport(rows, "done", "") for name, rows in self._done
             }
             some = dict(islice(self._wishes.items(), _TOLD))
             told = done | shown(some, self.reading)
         run = self.run
         if run is not None and run.name in told:
-            told[run.name]["remark"] = run.remark
+            told[run.name] = replace(told[run.name], remark=run.remark)
         return told
 
 
-def shown(wishes: Mapping[str, Wish], reading: str = "") -> dict[str, dict[str, Any]]:
+def shown(
+    wishes: Mapping[str, Wish], reading: str = ""
+) -> dict[str, IncrementalReport]:
     """Tell how tables are that are wished."""
     return {
-        name: {
-            "rows": wish.rows,
-            "state": "error"
-            if wish.error
-            else "reading"
-            if name == reading
-            else "waiting",
-            "error": wish.error,
-        }
+        name: IncrementalReport(wish.rows, _state(wish, name == reading), wish.error)
         for name, wish in wishes.items()
     }
 
 
-def stored(wishes: Wishes | None) -> dict[str, dict[str, Any]]:
+def _state(wish: Wish, is_read: bool) -> str:  # noqa: FBT001
+    if wish.error:
+        return "error"
+    return "reading" if is_read else "waiting"
+
+
+def stored(wishes: Wishes | None) -> dict[str, IncrementalReport]:
     """Tell how tables are by what is kept alone, when nothing runs."""
     return shown(wishes.tables if wishes else {})

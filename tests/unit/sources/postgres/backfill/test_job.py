@@ -24,15 +24,15 @@ def test_time_left_follows_from_what_is_done() -> None:
     progress = Progress(chunks=4, size=1000, began=time.monotonic() - 10)
     progress.chunks_done, progress.size_done, progress.rows = 1, 250, 500
     told = progress.report()
-    assert told["share"] == 0.25
-    assert told["left_s"] == pytest.approx(30, abs=1)
-    assert told["rows_per_s"] == pytest.approx(50, abs=2)
+    assert told.share == 0.25
+    assert told.left_s == pytest.approx(30, abs=1)
+    assert told.rows_per_s == pytest.approx(50, abs=2)
 
 
 def test_without_a_figure_nothing_is_promised() -> None:
     told = Progress(chunks=1, size=0, began=time.monotonic()).report()
-    assert told["share"] == 0
-    assert told["left_s"] is None
+    assert told.share == 0
+    assert told.left_s is None
 
 
 class Telling:
@@ -133,7 +133,7 @@ def test_what_is_put_back_is_told_while_nothing_gets_through(
     driver.answers[1] = [Failed(ChunkFailed("Spark: is broken"))]
     with pytest.raises(ChunkFailed):
         job.run(Stop(Waker(), 1.0))
-    assert job.progress.report()["waits"] == "refused"
+    assert job.progress.report().waits == "refused"
 
 
 def test_rows_that_come_in_no_order_have_new_numbers_at_each_attempt(

@@ -4,14 +4,19 @@ import pytest
 
 from walstream.sources.postgres.backfill.record import Record
 from walstream.sources.postgres.backfill.status import backfill_status, problems
+from walstream.sources.report import BackfillReport
 
-PROGRESS = {
-    "rows_before": 20,
-    "rows": 50,
-    "rows_per_s": 5.0,
-    "share": 0.5,
-    "left_s": 10.0,
-}
+PROGRESS = BackfillReport(
+    rows_before=20,
+    tables=1,
+    chunks=2,
+    chunks_done=1,
+    rows=50,
+    bytes=1000,
+    rows_per_s=5.0,
+    share=0.5,
+    left_s=10.0,
+)
 
 
 def test_a_source_that_never_had_one_says_nothing() -> None:
@@ -29,7 +34,7 @@ def test_a_source_that_never_had_one_says_nothing() -> None:
     ],
 )
 def test_its_state_is_told(
-    record: Record, told: dict[str, float] | None, state: str
+    record: Record, told: BackfillReport | None, state: str
 ) -> None:
     found = backfill_status(record, told)
     assert found is not None

@@ -11,6 +11,7 @@ from walstream.sources.postgres.incremental.progress import (
     read,
     stored,
 )
+from walstream.sources.report import IncrementalReport
 from walstream.testing import MemoryPositions
 
 
@@ -92,14 +93,14 @@ def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
     progress.fail("s.c", wishes["s.c"], "no right")
     progress.reading = "s.b"
     expected = {
-        "s.a": {"rows": 3, "state": "done", "error": ""},
-        "s.b": {"rows": 2, "state": "reading", "error": ""},
-        "s.c": {"rows": 0, "state": "error", "error": "no right"},
-        "s.d": {"rows": 0, "state": "waiting", "error": ""},
+        "s.a": IncrementalReport(3, "done", ""),
+        "s.b": IncrementalReport(2, "reading", ""),
+        "s.c": IncrementalReport(0, "error", "no right"),
+        "s.d": IncrementalReport(0, "waiting", ""),
     }
     assert progress.report() == expected
     at_rest = stored(read(positions))
-    assert at_rest["s.b"]["state"] == "waiting"
+    assert at_rest["s.b"].state == "waiting"
     assert stored(None) == {}
 
 

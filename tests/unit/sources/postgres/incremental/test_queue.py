@@ -19,6 +19,7 @@ from walstream.pipeline.ledger import Shares, Transaction
 from walstream.sources.postgres.incremental.chunk import Chunk
 from walstream.sources.postgres.incremental.progress import Progress
 from walstream.sources.postgres.incremental.queue import Backfill
+from walstream.sources.report import IncrementalReport
 from walstream.testing import MemoryPositions
 
 
@@ -76,7 +77,7 @@ class Beside:
             transaction.undelivered = 0
 
     def states(self) -> dict[str, str]:
-        return {name: how["state"] for name, how in self.progress.report().items()}
+        return {name: how.state for name, how in self.progress.report().items()}
 
 
 @pytest.fixture
@@ -126,11 +127,8 @@ def test_a_failure_is_said_once_and_other_tables_go_on(beside: Beside) -> None:
         for _ in range(4):
             beside.turns()
             beside.now += 1000
-    assert beside.progress.report()["public.t"] == {
-        "rows": 0,
-        "state": "error",
-        "error": "no right",
-    }
+    told = beside.progress.report()["public.t"]
+    assert told == IncrementalReport(0, "error", "no right")
     said = [(e["table"], e["error"], e["hint"], e["repair"]) for e in logs]
     assert said == [(name, "no right", "h", "G;") for name in ("public.t", "public.u")]
     beside.failing = None
@@ -170,7 +168,7 @@ def test_a_defect_in_reading_does_not_end_the_stream(beside: Beside) -> None:
     beside.failing = KeyError("secret value")
     beside.progress.ask(["public.t"])
     beside.turns()
-    assert beside.progress.report()["public.t"]["error"] == "KeyError: a defect"
+    assert beside.progress.report()["public.t"].error == "KeyError: a defect"
 
 
 def test_a_row_that_a_sink_refuses_stops_its_table_alone(beside: Beside) -> None:
