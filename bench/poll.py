@@ -28,6 +28,7 @@ from walstream.formats.row import decode
 from walstream.kafka.bulk_producer import BULK
 from walstream.kafka.producer_config import producer_properties
 from walstream.state import control
+from walstream.state.control_message import PollRequest
 from walstream.testing.servers import LocalKafka, LocalMariadb
 
 _DATABASE: Final = "bench"
@@ -199,8 +200,7 @@ topic = "{name}"
         used = program.used_s()
         with exchanged(place):
             began = time.perf_counter()
-            asked = {"do": "poll", "source": "bench"}
-            control.ask(folder / "state", asked, _LONGEST_S)
+            control.ask(folder / "state", PollRequest("bench"), _LONGEST_S)
             took = time.perf_counter() - began
             used = program.used_s() - used
             place.idle_ms.append(idle(place, program))

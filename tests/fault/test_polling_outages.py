@@ -17,8 +17,8 @@ from tests.support.fixtures.mariadb import Mariadb, MariadbServer, OwnMariadb
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.polled_source import SOURCE, Polled, keys_of
 from tests.support.programs.sqlite_source import execute, file_of
-from walstream.state import control
 from walstream.state.store import LmdbPositions
+from walstream.status.running import running
 from walstream.testing.servers import LocalMariadb
 
 pytestmark = pytest.mark.fault
@@ -66,9 +66,9 @@ def delivered(polling: Polled, table: str = "t") -> int:
 
 
 def state(polling: Polled) -> str:
-    status = control.ask_status(polling.state.parent)
-    assert status
-    return str(status["sources"][SOURCE]["state"])
+    instance = running(polling.state.parent)
+    assert instance
+    return instance.sources[SOURCE].report.state
 
 
 def stop_amid_rows(polling: Polled, reader: Reader) -> None:

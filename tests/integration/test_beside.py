@@ -46,7 +46,7 @@ from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
-from walstream.state.control import ask_status
+from walstream.status.running import running
 from walstream.testing.servers import LocalPostgres
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
@@ -84,15 +84,17 @@ def status(walstream: Walstream) -> dict[str, Any]:
 
 def until_done(walstream: Walstream, *tables: str, timeout_s: float = 90) -> None:
     def done() -> bool:
-        told = ask_status(walstream.state.parent) or {"sources": {}}
-        how = told["sources"].get(SOURCE, {}).get("beside", {})
-        return all(how.get(name, {}).get("state") == "done" for name in tables)
+        instance = running(walstream.state.parent)
+        worker = instance.sources.get(SOURCE) if instance else None
+        stream = worker.report.stream if worker else None
+        beside = (stream and stream.beside) or {}
+        return all(name in beside and beside[name].state == "done" for name in tables)
 
     try:
         wait_until(done, timeout_s, "the tables are backfilled")
     except AssertionError:
         raise AssertionError(
-            f"{ask_status(walstream.state.parent)}\n{walstream.text}"
+            f"{running(walstream.state.parent)}\n{walstream.text}"
         ) from None
 
 

@@ -17,7 +17,8 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
-from walstream.state.control import ask_status
+from walstream.status.report import WorkerState
+from walstream.status.running import running
 from walstream.testing.servers import LocalKafka
 
 _MODULES: Final = "org.apache.kafka.common.security"
@@ -86,21 +87,24 @@ def test_a_revoked_password_is_told_and_its_successor_read(
     walstream.start().streaming()
     database.execute("INSERT INTO t VALUES (1)")
 
-    def app() -> dict[str, Any]:
-        found = ask_status(walstream.folder / "state")
+    def app() -> WorkerState:
+        found = running(walstream.folder / "state")
         assert found is not None
-        told: dict[str, Any] = found["sources"]["app"]
-        return told
+        return found.sources["app"]
 
-    wait_until(lambda: app().get("delivered") == 1, 30, "it is delivered")
+    def delivered() -> int | None:
+        stream = app().report.stream
+        return stream.delivered if stream else None
+
+    wait_until(lambda: delivered() == 1, 30, "it is delivered")
     first = walstream.worker_pid()
     alter(runs.bootstrap, "tWoPw")
     wait_until(
-        lambda: any("sasl.password" in said for said in app()["stalls"]),
+        lambda: any("sasl.password" in said for said in app().stalls),
         _TOLD_S,
         "the refusal is told",
     )
-    assert any("uthentication" in said for said in app()["stalls"])
+    assert any("uthentication" in said for said in app().stalls)
     assert any(
         "uthentication" in str(one.get("error")) and "sasl.password" in one["hint"]
         for one in walstream.said("Kafka")
@@ -111,8 +115,7 @@ def test_a_revoked_password_is_told_and_its_successor_read(
     file.write_text("tWoPw")
 
     def again() -> bool:
-        told = app()
-        return told.get("delivered") == 2 and told["pid"] not in {None, first}
+        return delivered() == 2 and app().pid not in {None, first}
 
     wait_until(again, 60, "it delivers with the new password")
     assert "oNePw" not in walstream.text

@@ -12,8 +12,9 @@ import pytest
 
 from tests.support.deadline import wait_until
 from tests.support.programs.walstream import Walstream
-from walstream.state.control import ask_status, borrowed
+from walstream.state.control import borrowed
 from walstream.state.lock import holder
+from walstream.status.running import running
 from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")
@@ -35,13 +36,13 @@ def _folder(walstream: Walstream) -> Path:
 
 
 def _state(walstream: Walstream) -> object:
-    found = ask_status(_folder(walstream))
-    return found and found["sources"]["app"].get("state")
+    found = running(_folder(walstream))
+    return found and found.sources["app"].report.state
 
 
 def _stopping(walstream: Walstream) -> bool:
-    found = ask_status(_folder(walstream))
-    return bool(found and found["stopping"])
+    found = running(_folder(walstream))
+    return bool(found and found.stopping)
 
 
 def test_a_stop_waits_for_who_borrowed_a_source(waiting: Walstream) -> None:
@@ -81,8 +82,8 @@ def test_a_stop_while_the_worker_drains_for_a_borrower_ends(waiting: Walstream) 
 
 
 def _lent(walstream: Walstream) -> bool:
-    found = ask_status(_folder(walstream))
-    return bool(found and found["sources"]["app"]["lent"])
+    found = running(_folder(walstream))
+    return bool(found and found.sources["app"].lent)
 
 
 def test_an_instance_that_does_not_answer_is_not_called_stopped(

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream, toml
-from walstream.state.control import ask_status
+from walstream.status.report import WorkerState
+from walstream.status.running import running as running_instance
 from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")
@@ -63,11 +65,10 @@ def answer(port: int, **headers: str) -> int:
         return connection.getresponse().status
 
 
-def sources(walstream: Walstream) -> dict[str, Any]:
-    found = ask_status(walstream.folder / "state")
+def sources(walstream: Walstream) -> Mapping[str, WorkerState]:
+    found = running_instance(walstream.folder / "state")
     assert found is not None
-    told: dict[str, Any] = found["sources"]
-    return told
+    return found.sources
 
 
 def test_what_changed_begins_again_and_nothing_comes_twice(
@@ -89,7 +90,7 @@ def test_what_changed_begins_again_and_nothing_comes_twice(
     reader.count(100)
     assert running.worker_pid() != first
     assert running.said("drained")
-    assert sources(running)["app"]["died_with"] is None
+    assert sources(running)["app"].died_with is None
 
 
 def test_a_broken_file_is_refused_and_all_goes_on(
@@ -161,7 +162,7 @@ def test_a_source_that_came_streams_and_one_that_left_ends(
     done = reload(running)
     assert done.stdout == "source 'late' begins\nchanged: sources.late\n"
     wait_until(
-        lambda: sources(running)["late"].get("state") == "streaming", 60, "it streams"
+        lambda: sources(running)["late"].report.state == "streaming", 60, "it streams"
     )
     document["sources"] = {"late": other}
     running.configuration.write_text(toml(document), "utf-8")
@@ -190,7 +191,7 @@ def test_a_terminal_that_hangs_up_drains(
     reader.count(1)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert ask_status(walstream.folder / "state") is None
+    assert running_instance(walstream.folder / "state") is None
     slot = "SELECT active FROM pg_replication_slots WHERE slot_name = %s"
     assert newest_database.fetch(slot, walstream.slot) == [(False,)]
 

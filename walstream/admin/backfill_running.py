@@ -15,6 +15,7 @@ from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.postgres.incremental.progress import Progress
 from walstream.state import control
+from walstream.state.control_message import BackfillRequest
 from walstream.state.store import LmdbPositions
 
 _WAIT_S: Final = 10.0
@@ -45,7 +46,7 @@ def backfill(
     folder = Path(config.state)
     running = False
     for part in _parts(choice.tables):
-        request = {"do": "backfill", "source": name, "tables": part, "replace": replace}
+        request = BackfillRequest(name, tuple(part), replace)
         running = control.ask(folder, request, _WAIT_S) is not None
         if not running:
             _note(folder / name, name, part, replace=replace)

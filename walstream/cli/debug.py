@@ -8,6 +8,7 @@ import typer
 from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile
 from walstream.state import control
+from walstream.state.control_message import DebugRequest
 
 _LONGEST_S = 10.0
 
@@ -29,6 +30,6 @@ def debug(
     Example: walstream debug on -c walstream.toml
     """
     config = load(file)
-    request = {"do": "debug", "on": switch is Switch.ON}
+    request = DebugRequest(switch is Switch.ON)
     answer = control.ask_running(config, request, _LONGEST_S)
-    typer.echo(f"every process logs from level {answer['level']} on")
+    typer.echo(f"every process logs from level {answer.level} on")

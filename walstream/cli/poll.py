@@ -14,6 +14,7 @@ from walstream.config import Config, SqlSource
 from walstream.config.run_options import Options
 from walstream.errors import ConfigError, WalstreamError
 from walstream.state import control
+from walstream.state.control_message import PollRequest
 from walstream.state.lock import holder
 from walstream.telemetry import logs
 
@@ -61,8 +62,7 @@ def _ask(config: Config, sources: Iterable[str]) -> int:
     code = 0
     for name in sources:
         try:
-            request = {"do": "poll", "source": name}
-            control.ask(Path(config.state), request, _LONGEST_S)
+            control.ask(Path(config.state), PollRequest(name), _LONGEST_S)
         except WalstreamError as error:
             echo_error(config.secrets.scrub(str(error)))
             code = max(code, error.exit_code)

@@ -4,6 +4,7 @@ from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile
 from walstream.cli.output import echo
 from walstream.state import control
+from walstream.state.control_message import ReloadRequest
 
 _LONGEST_S = 60.0
 
@@ -17,8 +18,8 @@ def reload(file: ConfigFile = None) -> None:
     Example: walstream reload -c walstream.toml
     """
     config = load(file)
-    answer = control.ask_running(config, {"do": "reload"}, _LONGEST_S)
-    for line in answer["lines"]:
+    answer = control.ask_running(config, ReloadRequest(), _LONGEST_S)
+    for line in answer.lines:
         echo(line)
-    changes = ", ".join(answer["changes"])
+    changes = ", ".join(answer.changes)
     echo(f"changed: {changes}" if changes else "nothing is different")

@@ -1,23 +1,34 @@
 """The supervisor's end of the control socket: `control` says what is asked there."""
 
 import contextlib
-import json
 import selectors
 import socket
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer
 from walstream.state.control import LONGEST, SOCKET, socket_address
+from walstream.state.control_message import (
+    BackfillRequest,
+    BorrowAnswer,
+    BorrowRequest,
+    DebugAnswer,
+    DebugRequest,
+    DoneAnswer,
+    ErrorAnswer,
+    PollRequest,
+    ReloadAnswer,
+    ReloadRequest,
+    StatusRequest,
+    answer_line,
+    request_of,
+)
 from walstream.status.running import Instance, instance_document
-from walstream.telemetry.json_record import dumps
 
-_PASSED_ON: Final = frozenset({"backfill", "poll"})
+_EXPECTED: Final = "status, reload, debug, borrow, backfill or poll was expected"
 _MOST: Final = 32  # connections at a time
 _SEND_S: Final = 0.5
 _log = structlog.get_logger()
@@ -29,7 +40,7 @@ class Lender(Protocol):
     def status(self) -> Instance:
         """Tell how every source is."""
 
-    def reload(self) -> Mapping[str, object]:
+    def reload(self) -> ReloadAnswer | ErrorAnswer:
         """Go by the configuration as it is now; tell what that changed."""
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
@@ -136,53 +147,39 @@ class ControlServer:
 
     def _do(self, caller: _Caller) -> None:
         try:
-            request = json.loads(caller.request)
-            what, source = request["do"], str(request.get("source", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            request, what, source = {}, "", ""
-        if what == "status":
-            self._answer(caller, instance_document(self._lender.status()))
-            self._end(caller)
-        elif what == "reload":
-            self._answer(caller, self._lender.reload())
-            self._end(caller)
-        elif what == "debug" and isinstance(request.get("on"), bool):
-            self._answer(caller, {"level": self._lender.set_debug(request["on"])})
-            self._end(caller)
-        elif what == "borrow":
-            self._lend(caller, source)
-        elif what in _PASSED_ON:
-            self._pass_on(caller, source, request)
-        else:
-            expected = "status, reload, debug, borrow, backfill or poll was expected"
-            self._answer(caller, {"error": expected})
-            self._end(caller)
+            request = request_of(caller.request)
+        except ValueError:
+            self._end_with(caller, ErrorAnswer(_EXPECTED))
+            return
+        match request:
+            case StatusRequest():
+                self._end_with(caller, instance_document(self._lender.status()))
+            case ReloadRequest():
+                self._end_with(caller, self._lender.reload())
+            case DebugRequest(on):
+                self._end_with(caller, DebugAnswer(self._lender.set_debug(on)))
+            case BorrowRequest(source):
+                self._lend(caller, source)
+            case BackfillRequest() | PollRequest():
+                self._pass_on(caller, request)
 
     def _lend(self, caller: _Caller, source: str) -> None:
         taken = any(other.borrows == source for other in self._callers)
         problem = "another command holds it" if taken else self._lender.lend(source)
         if problem:
-            self._answer(caller, {"error": problem})
-            self._end(caller)
+            self._end_with(caller, ErrorAnswer(problem))
         else:
             caller.borrows = source
 
-    def _pass_on(
-        self, caller: _Caller, source: str, request: Mapping[str, Any]
-    ) -> None:
+    def _pass_on(self, caller: _Caller, request: BackfillRequest | PollRequest) -> None:
         self._requests += 1
         passed = WorkerRequest(self._requests)
-        if request["do"] == "backfill":
-            passed = replace(
-                passed,
-                tables=tuple(map(str, request.get("tables", []))),
-                replace=bool(request.get("replace", False)),
-            )
-        if problem := self._lender.pass_on(source, request["do"], passed):
-            self._answer(caller, {"error": problem})
-            self._end(caller)
+        if isinstance(request, BackfillRequest):
+            passed = WorkerRequest(self._requests, request.tables, request.replace)
+        if problem := self._lender.pass_on(request.source, request.do, passed):
+            self._end_with(caller, ErrorAnswer(problem))
         else:
-            caller.asked = source, self._requests
+            caller.asked = request.source, self._requests
 
     def tick(self) -> None:
         """Tell those who wait for a source, or its worker's answer, what they have."""
@@ -190,24 +187,27 @@ class ControlServer:
             if caller.asked:
                 answer = self._lender.answer(*caller.asked)
                 if answer is not None:
-                    problem = {"error": answer.problem, "exit_code": answer.exit_code}
-                    done = {"asked": caller.asked}
-                    self._answer(caller, problem if answer.problem else done)
-                    self._end(caller)
+                    problem = ErrorAnswer(answer.problem, answer.exit_code)
+                    done = DoneAnswer(caller.asked)
+                    self._end_with(caller, problem if answer.problem else done)
             elif (
                 caller.borrows
                 and not caller.answered
                 and self._lender.is_lent(caller.borrows)
             ):
                 caller.answered = True
-                self._answer(caller, {"lent": caller.borrows})
+                self._answer(caller, BorrowAnswer(caller.borrows))
 
-    def _answer(self, caller: _Caller, answer: Mapping[str, Any]) -> None:
+    def _answer(self, caller: _Caller, answer: object) -> None:
         # who does not read what the socket's buffer cannot hold gets a part of it
         with contextlib.suppress(OSError):
             caller.connection.settimeout(_SEND_S)
-            caller.connection.sendall(dumps(answer).encode() + b"\n")
+            caller.connection.sendall(answer_line(answer))
             caller.connection.settimeout(0.0)
+
+    def _end_with(self, caller: _Caller, answer: object) -> None:
+        self._answer(caller, answer)
+        self._end(caller)
 
     def _end(self, caller: _Caller) -> None:
         self._callers.remove(caller)

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from walstream.config import Config
+from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 
 _OF_THE_SUPERVISOR: Final = frozenset(
     {"http", "log_level", "stats_interval", "reload_grace", "state"}
@@ -40,11 +41,12 @@ class Reloaded:
     changes: tuple[str, ...] = ()  # keys and files, never a value
     lines: tuple[str, ...] = ()  # what was done, for people
 
-    def answer(self) -> dict[str, Any]:
-        """Write it for who asked over the control socket."""
+    @property
+    def answer(self) -> ReloadAnswer | ErrorAnswer:
+        """Return it for who asked over the control socket."""
         if self.problem:
-            return {"error": self.problem, "exit_code": self.exit_code}
-        return {"changes": list(self.changes), "lines": list(self.lines)}
+            return ErrorAnswer(self.problem, self.exit_code)
+        return ReloadAnswer(self.changes, self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer, WorkerReport
 from walstream.spark.driver.spawner import Keeper
+from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 from walstream.state.lock import FolderLock
 from walstream.status.running import Instance
 from walstream.status.snapshot import Snapshot
@@ -252,13 +253,13 @@ class Supervisor:
         for worker in self._fleet.of_source(source):
             worker.take_back(stopping=bool(self._signals))
 
-    def reload(self) -> Mapping[str, object]:
+    def reload(self) -> ReloadAnswer | ErrorAnswer:
         """Go by the configuration as it is now; tell what that changed."""
         if self._signals:
-            return Reloaded("it is stopping", Transient.exit_code).answer()
+            return Reloaded("it is stopping", Transient.exit_code).answer
         if self._reader is None:
-            return Reloaded("it ends by itself, and reads nothing again", 2).answer()
-        return self._follow(self._reader, asked=True).answer()
+            return Reloaded("it ends by itself, and reads nothing again", 2).answer
+        return self._follow(self._reader, asked=True).answer
 
     def _heed_hangup(self) -> None:
         if self._hangup and not self._signals:
@@ -317,7 +318,11 @@ class Supervisor:
             lines=tuple(line for line, _ in steps),
         )
         if asked or found.changes:
-            _log.info("the configuration was read", **found.answer())
+            _log.info(
+                "the configuration was read",
+                changes=list(found.changes),
+                lines=list(found.lines),
+            )
         return found
 
     @contextmanager

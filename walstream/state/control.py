@@ -1,24 +1,17 @@
 """The socket by which other commands reach a running instance: `state/control.sock`.
 
-One line of JSON each way. `{"do": "status"}` is answered at once, `{"do": "reload"}`
-when the configuration was read and the workers were told, `{"do": "debug", "on": BOOL}`
-when all log from another level on. `{"do": "borrow",
-"source": NAME}` is answered when that source's worker has ended; the source is lent for
-as long as the connection lasts, so that a command that dies gives it back. `{"do":
-"backfill", "source": NAME, "tables": [...], "replace": BOOL}` is answered when the
-source's worker has it on disk, `{"do": "poll", "source": NAME}` when each of its tables
-was polled once more.
+One request and one answer a connection; `control_message` has them. A source is lent
+for as long as the connection lasts, so that a command that dies gives it back.
 """
 
 import contextlib
-import json
 import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from walstream.config import Config
 from walstream.errors import (
@@ -28,7 +21,16 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
+from walstream.state.control_message import (
+    BorrowRequest,
+    ErrorAnswer,
+    Request,
+    StatusRequest,
+    answer_of,
+    request_line,
+)
 from walstream.state.lock import FolderLock, holder
+from walstream.telemetry.json_record import Document, loads
 
 SOCKET: Final = "control.sock"
 LONGEST: Final = 4096  # bytes of a request
@@ -39,6 +41,8 @@ _KINDS: Final[Mapping[int, type[WalstreamError]]] = {
 _ANSWER_S: Final = 3.0
 _RETRY_S: Final = 0.05
 _KILLED_S: Final = 15.0
+
+A = TypeVar("A")
 
 
 @contextmanager
@@ -51,16 +55,18 @@ def socket_address(folder: Path, name: str = SOCKET) -> Iterator[str]:
         os.close(descriptor)
 
 
-def ask_status(folder: Path) -> dict[str, Any] | None:
-    """Ask a running instance how it is; None: none runs, or none answers."""
+def ask_status(folder: Path) -> Document | None:
+    """Ask a running instance how it is; None: none runs, or none answers.
+
+    `status.running` reads what it says.
+    """
     if holder(folder) is None:
         return None
     try:
         with _connected(folder, _ANSWER_S) as connection:
-            answer = _call(connection, {"do": "status"})
+            return _call(connection, StatusRequest())
     except (OSError, Transient):
         return None
-    return answer
 
 
 @contextmanager
@@ -92,16 +98,16 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
             return
     with contextlib.closing(connection):
         connection.settimeout(wait_s)
-        answer = _call(connection, {"do": "borrow", "source": source})
-        if "error" in answer:
+        answer = _ask(connection, BorrowRequest(source))
+        if isinstance(answer, ErrorAnswer):
             raise ConfigError(
                 f"source {source!r} cannot be had from the running walstream:"
-                f" {answer['error']}"
+                f" {answer.error}"
             )
         yield True
 
 
-def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] | None:
+def ask(folder: Path, request: Request[A], wait_s: float) -> A | None:
     """Ask a running instance for something; None: none runs.
 
     Raises with what it says against that.
@@ -113,16 +119,14 @@ def ask(folder: Path, request: dict[str, Any], wait_s: float) -> dict[str, Any] 
     except OSError:  # it is starting, or ending, or has no socket
         raise _mute() from None
     with contextlib.closing(connection):
-        answer = _call(connection, request)
-    if "error" in answer:
-        kind = _KINDS.get(answer.get("exit_code", ConfigError.exit_code), ConfigError)
-        raise kind(f"the running walstream refuses{_for(request)}: {answer['error']}")
+        answer = _ask(connection, request)
+    if isinstance(answer, ErrorAnswer):
+        kind = _KINDS.get(answer.exit_code, ConfigError)
+        raise kind(f"the running walstream refuses{_for(request)}: {answer.error}")
     return answer
 
 
-def ask_running(
-    config: Config, request: dict[str, Any], wait_s: float
-) -> dict[str, Any]:
+def ask_running(config: Config, request: Request[A], wait_s: float) -> A:
     """Ask it, as `ask` does; raise ConfigError where none runs."""
     answer = ask(Path(config.state), request, wait_s)
     if answer is None:
@@ -133,8 +137,9 @@ def ask_running(
     return answer
 
 
-def _for(request: Mapping[str, Any]) -> str:
-    return f" for source {request['source']!r}" if "source" in request else ""
+def _for(request: object) -> str:
+    source = getattr(request, "source", None)
+    return f" for source {source!r}" if source is not None else ""
 
 
 def lent(config: Config, source: str) -> AbstractContextManager[bool]:
@@ -166,17 +171,26 @@ def _connected(folder: Path, timeout_s: float) -> "contextlib.closing[socket.soc
     return contextlib.closing(_connect(folder, timeout_s))
 
 
-def _call(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+def _ask(connection: socket.socket, request: Request[A]) -> A | ErrorAnswer:
+    found = _call(connection, request)
     try:
-        connection.sendall(json.dumps(request).encode() + b"\n")
+        return answer_of(found, request.answer)
+    except ValueError:  # of another version
+        raise _mute() from None
+
+
+def _call(
+    connection: socket.socket, request: StatusRequest | Request[object]
+) -> Document:
+    try:
+        connection.sendall(request_line(request))
         with connection.makefile("rb") as lines:
             line = lines.readline()
     except OSError:  # it ended, or takes too long
         line = b""
     if not line.endswith(b"\n"):
         raise _mute()
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+    return loads(line)
 
 
 def _mute() -> Transient:

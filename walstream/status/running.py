@@ -4,6 +4,7 @@ Only a source that streams holds its slot. A worker that waits uses its folder t
 while somebody else holds the slot.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,9 @@ def instance_of(found: Document) -> Instance:
 def running(folder: Path) -> Instance | None:
     """Ask the instance of a state folder; None: none runs, or none answers."""
     found = ask_status(folder)
-    return None if found is None else instance_of(found)
+    with contextlib.suppress(ValueError):  # of another version
+        return None if found is None else instance_of(found)
+    return None
 
 
 def streaming(folder: Path) -> Streaming:

@@ -1,7 +1,6 @@
 """A configuration, and a running instance that answers what a test says."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,13 +24,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def answering(
-    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | None
-) -> list[tuple[Path, dict[str, Any]]]:
+    monkeypatch: pytest.MonkeyPatch, answer: object
+) -> list[tuple[Path, object]]:
     asked = []
 
-    def ask(
-        folder: Path, request: dict[str, Any], _wait_s: float
-    ) -> dict[str, Any] | None:
+    def ask(folder: Path, request: object, _wait_s: float) -> object:
         asked.append((folder, request))
         return answer
 

@@ -1,7 +1,6 @@
 """What `walstream reload` prints. The reload: tests/integration/test_reload.py."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -9,25 +8,26 @@ from typer.testing import CliRunner
 from tests.unit.cli.conftest import answering
 from walstream.cli.main import app
 from walstream.errors import ConfigError
+from walstream.state.control_message import ReloadAnswer, ReloadRequest
 
 
 @pytest.mark.parametrize(
     ("answer", "printed"),
     [
-        ({"changes": [], "lines": []}, "nothing is different\n"),
+        (ReloadAnswer(), "nothing is different\n"),
         (
-            {"changes": ["memory"], "lines": ["source 'app' begins again"]},
+            ReloadAnswer(("memory",), ("source 'app' begins again",)),
             "source 'app' begins again\nchanged: memory\n",
         ),
     ],
 )
 def test_it_prints_what_was_done_and_for_which_keys(
-    monkeypatch: pytest.MonkeyPatch, file: Path, answer: dict[str, Any], printed: str
+    monkeypatch: pytest.MonkeyPatch, file: Path, answer: ReloadAnswer, printed: str
 ) -> None:
     asked = answering(monkeypatch, answer)
     done = CliRunner().invoke(app, ["reload", "-c", str(file)])
     assert (done.exit_code, done.output) == (0, printed)
-    assert asked == [(file.parent / "state", {"do": "reload"})]
+    assert asked == [(file.parent / "state", ReloadRequest())]
 
 
 def test_where_none_runs_it_says_how_to_start_one(

@@ -5,6 +5,7 @@ from typing import Any
 
 from walstream.config import Config
 from walstream.service.reload import Effective, Reloaded, own_changes
+from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 
 
 def config(**top: Any) -> Config:
@@ -92,9 +93,7 @@ def test_a_file_that_was_replaced_is_a_change(tmp_path: Path) -> None:
 
 
 def test_an_answer_tells_what_is_wrong_or_what_was_done() -> None:
-    assert Reloaded("broken", 2).answer() == {"error": "broken", "exit_code": 2}
-    done = Reloaded(changes=("memory",), lines=("source 'app' begins again",))
-    assert done.answer() == {
-        "changes": ["memory"],
-        "lines": ["source 'app' begins again"],
-    }
+    assert Reloaded("broken", 2).answer == ErrorAnswer("broken", 2)
+    lines = ("source 'app' begins again",)
+    done = Reloaded(changes=("memory",), lines=lines)
+    assert done.answer == ReloadAnswer(("memory",), lines)

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +20,13 @@ from walstream.service.control_server import ControlServer
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer
 from walstream.state.control import ask, borrowed
+from walstream.state.control_message import (
+    BackfillRequest,
+    DebugAnswer,
+    DebugRequest,
+    ReloadAnswer,
+    ReloadRequest,
+)
 from walstream.state.lock import FolderLock
 from walstream.status.running import Instance
 from walstream.status.running import running as instance
@@ -36,6 +43,7 @@ with borrowed(Path(sys.argv[1]), "app", 10.0) as running:
 
 DONE = WorkerAnswer("", 0)
 INSTANCE = Instance(7, 5.0)
+RELOADED = ReloadAnswer(("memory",))
 
 
 class Sources:
@@ -52,8 +60,8 @@ class Sources:
     def status(self) -> Instance:
         return INSTANCE
 
-    def reload(self) -> dict[str, Any]:
-        return {"changes": ["memory"], "lines": []}
+    def reload(self) -> ReloadAnswer:
+        return RELOADED
 
     def set_debug(self, on: bool) -> str:
         return "debug" if on else "info"
@@ -129,17 +137,14 @@ def test_a_running_instance_tells_its_status(tmp_path: Path) -> None:
 
 def test_a_running_instance_logs_more_when_it_is_told_so(tmp_path: Path) -> None:
     with running(tmp_path):
-        assert ask(tmp_path, {"do": "debug", "on": True}, 5.0) == {"level": "debug"}
-        assert ask(tmp_path, {"do": "debug", "on": False}, 5.0) == {"level": "info"}
-        with pytest.raises(ConfigError, match="was expected"):
-            ask(tmp_path, {"do": "debug", "on": "off"}, 5.0)
+        assert ask(tmp_path, DebugRequest(on=True), 5.0) == DebugAnswer("debug")
+        assert ask(tmp_path, DebugRequest(on=False), 5.0) == DebugAnswer("info")
 
 
 def test_a_running_instance_reloads_and_says_what_that_changed(tmp_path: Path) -> None:
-    assert ask(tmp_path, {"do": "reload"}, 1.0) is None
+    assert ask(tmp_path, ReloadRequest(), 1.0) is None
     with running(tmp_path):
-        answer = ask(tmp_path, {"do": "reload"}, 5.0)
-    assert answer == {"changes": ["memory"], "lines": []}
+        assert ask(tmp_path, ReloadRequest(), 5.0) == RELOADED
 
 
 def test_without_an_instance_the_lock_is_taken(tmp_path: Path) -> None:
@@ -200,6 +205,8 @@ def test_a_worker_that_does_not_end_is_said(tmp_path: Path) -> None:
         (b"nonsense\n", b"expected"),
         (b"[1]\n", b"expected"),
         (b'{"do": "explode"}\n', b"expected"),
+        (b'{"do": "debug", "on": "off"}\n', b"expected"),
+        (b'{"do": "borrow", "source": ["x"]}\n', b"expected"),
         (b'{"do": "borrow", "source": "x"}\n', b"no such source"),
         (b"x" * 10_000, b""),
         (b"", b""),
@@ -240,7 +247,7 @@ def test_a_silent_caller_holds_up_nobody(tmp_path: Path) -> None:
             connection.close()
 
 
-BACKFILL = {"do": "backfill", "source": "app", "tables": ["s.t"], "replace": True}
+BACKFILL = BackfillRequest("app", ("s.t",), replace=True)
 
 
 def test_a_backfill_is_answered_when_the_worker_has_it(tmp_path: Path) -> None:
@@ -264,7 +271,7 @@ def test_a_backfill_that_is_refused_says_why(tmp_path: Path) -> None:
         with pytest.raises(Transient, match="'app': the disk is full"):
             ask(tmp_path, BACKFILL, 5.0)
         with pytest.raises(ConfigError, match="no such source"):
-            ask(tmp_path, {**BACKFILL, "source": "other"}, 5.0)
+            ask(tmp_path, replace(BACKFILL, source="other"), 5.0)
 
 
 def test_an_instance_without_a_socket_does_not_answer(tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""What is asked and answered over the control socket: a line of JSON each way.
+
+A request has its word in `do` and its fields beside it. The answer is that of its kind,
+or an error's.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol, TypeVar
+
+from walstream.errors import ConfigError
+from walstream.telemetry.json_record import Document, dumps, loads, read, shallow
+
+A_co = TypeVar("A_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """Why something is not done."""
+
+    error: str
+    exit_code: int = ConfigError.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadAnswer:
+    """What another configuration changed."""
+
+    changes: tuple[str, ...] = ()  # keys and files, never a value
+    lines: tuple[str, ...] = ()  # what was done, for people
+
+
+@dataclass(frozen=True, slots=True)
+class DebugAnswer:
+    """From which level on all processes log."""
+
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowAnswer:
+    """A source whose worker has ended: it is the caller's while that is connected."""
+
+    lent: str
+
+
+@dataclass(frozen=True, slots=True)
+class DoneAnswer:
+    """A request that a source's worker has done."""
+
+    asked: tuple[object, ...]  # the source, and the number of the request
+
+
+class Request(Protocol[A_co]):
+    """A request, and the kind of its answer."""
+
+    @property
+    def do(self) -> str: ...
+
+    @property
+    def answer(self) -> type[A_co]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRequest:
+    """Answered at once: `status.running` reads the answer."""
+
+    do: ClassVar[str] = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadRequest:
+    """Answered when the configuration was read, and the workers were told."""
+
+    do: ClassVar[str] = "reload"
+    answer: ClassVar[type[ReloadAnswer]] = ReloadAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class DebugRequest:
+    """Answered when all log from another level on."""
+
+    do: ClassVar[str] = "debug"
+    answer: ClassVar[type[DebugAnswer]] = DebugAnswer
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowRequest:
+    """Answered when the source's worker has ended."""
+
+    do: ClassVar[str] = "borrow"
+    answer: ClassVar[type[BorrowAnswer]] = BorrowAnswer
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRequest:
+    """Answered when the source's worker has it on disk."""
+
+    do: ClassVar[str] = "backfill"
+    answer: ClassVar[type[DoneAnswer]] = DoneAnswer
+    source: str
+    tables: tuple[str, ...] = ()
+    replace: bool = False  # their readers hear a Truncate first
+
+
+@dataclass(frozen=True, slots=True)
+class PollRequest:
+    """Answered when each of the source's tables was polled once more."""
+
+    do: ClassVar[str] = "poll"
+    answer: ClassVar[type[DoneAnswer]] = DoneAnswer
+    source: str
+
+
+AnyRequest = (
+    StatusRequest
+    | ReloadRequest
+    | DebugRequest
+    | BorrowRequest
+    | BackfillRequest
+    | PollRequest
+)
+_REQUESTS: Final[dict[str, type[AnyRequest]]] = {
+    kind.do: kind
+    for kind in (
+        *(StatusRequest, ReloadRequest, DebugRequest),
+        *(BorrowRequest, BackfillRequest, PollRequest),
+    )
+}
+
+
+def request_line(request: StatusRequest | Request[object]) -> bytes:
+    """Return a request's line."""
+    return dumps({"do": request.do, **shallow(request)}).encode() + b"\n"
+
+
+def request_of(line: bytes) -> AnyRequest:
+    """Return what is asked; raise ValueError for anything else."""
+    found = loads(line)
+    kind = _REQUESTS.get(str(found.get("do")))
+    if kind is None:
+        raise ValueError(f"{', '.join(_REQUESTS)} was expected")
+    return read(kind, found)
+
+
+def answer_line(answer: object) -> bytes:
+    """Return an answer's line."""
+    return dumps(answer).encode() + b"\n"
+
+
+def answer_of(found: Document, kind: type[A_co]) -> A_co | ErrorAnswer:
+    """Return an answer of a kind, or an error; raise ValueError for anything else."""
+    return read(ErrorAnswer, found) if "error" in found else read(kind, found)
