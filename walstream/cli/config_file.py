@@ -8,7 +8,6 @@ import os
 import pwd
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from walstream import config as configuration
 from walstream.config import Config, Written
@@ -36,7 +35,7 @@ def give_root_up(config: Config, file: Path | None) -> None:
 class Again:
     """A configuration that can be read again, with what the command line says."""
 
-    def __init__(self, written: Written, overrides: Mapping[str, Any]) -> None:
+    def __init__(self, written: Written, overrides: Mapping[str, object]) -> None:
         self._written = written  # that all goes by
         self._read = written
         self._overrides = dict(overrides)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import Config, KafkaSink, tls
 from walstream.config.reachable_topics import topics_of
@@ -15,7 +15,7 @@ _CLIENT_ID: Final = {"client.id": "walstream-tail"}
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    properties: Mapping[str, Any]  # librdkafka's
+    properties: Mapping[str, object]  # librdkafka's
     topics: list[str]  # names and patterns of what the sinks can reach
     confined: Confined | None = None
 
@@ -61,7 +61,7 @@ def of_config(config: Config, name: str | None) -> Client:
     return Client(properties[0], sorted(topics), strictest)
 
 
-def _connection(producer: Mapping[str, Any]) -> dict[str, Any]:
+def _connection(producer: Mapping[str, object]) -> dict[str, object]:
     properties = client_properties(producer)
     if "client.id" not in producer:
         del properties["client.id"]

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -35,11 +35,11 @@ class Line:
     table: str | None  # schema.table, where the format tells the schema
     lsn: Annotated[str, _LSN] | None
     seq_id: int | None
-    old: dict[str, Any] | None  # columns that were not sent are left out
-    new: dict[str, Any] | None
+    old: dict[str, object] | None  # columns that were not sent are left out
+    new: dict[str, object] | None
     absent: dict[str, list[str]] = field(default_factory=dict)  # those, by old and new
     snapshot: bool = False
-    more: dict[str, Any] = field(default_factory=dict)  # what only this format has
+    more: dict[str, object] = field(default_factory=dict)  # what only this format has
     value: str = ""  # of no known format
     value_base64: Annotated[str, _BASE64] = ""  # likewise, and no text
     key_base64: Annotated[str, _BASE64] = ""  # where the key is no text
@@ -53,10 +53,10 @@ def line(change: Change) -> str:
     return escape_json(orjson.dumps(document(change)).decode())
 
 
-def document(change: Change) -> dict[str, Any]:
+def document(change: Change) -> dict[str, object]:
     """Say all of a change in JSON's own types, and `orjson.Fragment`s."""
     record, content = change.record, change.content
-    made: dict[str, Any] = {
+    made: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -80,7 +80,7 @@ def document(change: Change) -> dict[str, Any]:
     return made
 
 
-def _columns(columns: Columns | None) -> dict[str, Any] | None:
+def _columns(columns: Columns | None) -> dict[str, object] | None:
     if columns is None:
         return None
     return {
@@ -90,7 +90,7 @@ def _columns(columns: Columns | None) -> dict[str, Any] | None:
     }
 
 
-def _value(value: Value) -> Any:
+def _value(value: Value) -> object:
     return orjson.Fragment(value.text) if isinstance(value, Json) else value
 
 
@@ -107,7 +107,7 @@ def _absent(content: Content) -> dict[str, list[str]]:
     return halves
 
 
-def _add_raw(made: dict[str, Any], change: Change) -> None:
+def _add_raw(made: dict[str, object], change: Change) -> None:
     """Add what is of no known format, and what is no text."""
     value, key = change.record.value, change.record.key
     if value is not None and change.content.format is Format.TEXT:

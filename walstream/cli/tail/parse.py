@@ -6,7 +6,7 @@ What is of no known format is text, or bytes. `op` is read by its own module; `e
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -18,7 +18,7 @@ from walstream.lsn import MAX, Lsn
 from walstream.op import Table
 from walstream.row import NotSent, Row
 
-Fields = dict[str, Any]
+Fields = dict[str, object]
 
 
 def read(value: bytes | None) -> Content:
@@ -70,14 +70,14 @@ def _row(table: Table, row: Row | None) -> Columns | None:
 
 def _event(value: bytes) -> Content:
     fields = _exact(value)
-    kind = Kind(fields["Action"])
-    columns = _columns(fields["Columns"])
+    kind = Kind(_text(fields["Action"]))
+    columns = _columns(_object(fields["Columns"]))
     deleted = kind is Kind.DELETE
     return Content(
         Format.EVENT,
         kind,
         table=_text(fields["Table"]),
-        lsn=_lsn(fields["WALPosition"].text),
+        lsn=_lsn(_number(fields["WALPosition"])),
         old=columns if deleted else None,
         new=columns if kind in {Kind.INSERT, Kind.UPDATE} else None,
         more=_rest(fields, {"Action", "Columns", "Table", "WALPosition"}),
@@ -87,7 +87,7 @@ def _event(value: bytes) -> Content:
 def _tungsten(value: bytes) -> Content:
     fields = _exact(value)
     kind = Kind(_text(fields["_optype"]).lower())
-    row = _columns(fields["record"])
+    row = _columns(_object(fields["record"]))
     deleted = kind is Kind.DELETE
     schema, table = fields.get("_source_schema"), fields.get("_source_table")
     return Content(
@@ -110,7 +110,10 @@ def _transaction(value: bytes) -> Content:
         Format.TUNGSTEN,
         Kind.TRANSACTION,
         lsn=_lsn(_text(fields["_seqno"])),
-        more={**_rest(fields, {"_seqno", "txinfo"}), **_columns(fields["txinfo"])},
+        more={
+            **_rest(fields, {"_seqno", "txinfo"}),
+            **_columns(_object(fields["txinfo"])),
+        },
     )
 
 
@@ -120,7 +123,7 @@ def _polled(value: bytes) -> Content:
         Format.ROW,
         Kind.INSERT,
         table=_text(fields["table"]),
-        new=_columns(fields["data"]),
+        new=_columns(_object(fields["data"])),
         more=_rest(fields, {"table", "data"}),
     )
 
@@ -150,7 +153,7 @@ def _exact(value: bytes) -> Fields:
     return fields
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> Fields:
+def _unique(pairs: list[tuple[str, object]]) -> Fields:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError
@@ -165,13 +168,13 @@ def _rest(fields: Fields, known: set[str]) -> Columns:
     return {name: _value(fields[name]) for name in fields if name not in known}
 
 
-def _value(value: Any) -> Value:
+def _value(value: object) -> Value:
     if value is None or isinstance(value, str | Json):
         return value
     return Json(_write(value))
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     """Write compact JSON, with numbers as they came."""
     if isinstance(value, Json):
         return value.text
@@ -187,6 +190,18 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _object(value: object) -> Fields:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, Json):
+        raise TypeError
+    return value.text
 
 
 def _lsn(text: str) -> Lsn:

@@ -9,9 +9,9 @@ topic refuses ends the range before it: what came before is delivered, and count
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, Final, Protocol
 
@@ -238,20 +238,20 @@ class _Attempt:
 
     def _outcome(self) -> RangeDone:
         span, keys = self._part.span, self._keys
-        done: Mapping[str, Any] = {
-            "number": self._part.number,
-            "rows": len(keys),
-            "bytes": self._bytes * len(self._outlets),
-            "refused": self._refused,
-            "read_s": self._read_s,
-            "publish_s": time.perf_counter() - self._began - self._read_s,
-        }
+        done = RangeDone(
+            number=self._part.number,
+            rows=len(keys),
+            bytes=self._bytes * len(self._outlets),
+            refused=self._refused,
+            read_s=self._read_s,
+            publish_s=time.perf_counter() - self._began - self._read_s,
+        )
         if isinstance(span, Late):
-            return RangeDone(**done, keys=tuple(keys))
+            return replace(done, keys=tuple(keys))
         cut = self._refused is not None or len(keys) == span.limit
         reached = (keys[-1] if keys else span.low) if cut else span.high
         gaps = missing(span.low, reached, keys)
-        return RangeDone(**done, reached=reached, missing=tuple(gaps))
+        return replace(done, reached=reached, missing=tuple(gaps))
 
 
 class _Outlet:
