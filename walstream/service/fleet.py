@@ -81,7 +81,7 @@ class Fleet:
         return counts if back is None else back + counts
 
     def all_counted(self) -> dict[str, ProcessCounts]:
-        """Give what each counted, by its name, those that are gone included."""
+        """Return what each counted, by its name, those that are gone included."""
         counted = {worker.name: self.counted(worker) for worker in self.everyone}
         return {**self._back, **counted}
 

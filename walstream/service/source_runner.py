@@ -40,7 +40,7 @@ class Backfills(Part, Protocol):
     """A part that reads tables beside its stream."""
 
     def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
-        """Have tables read; "" when that is on disk."""
+        """Return "" when it is on disk that tables are to be read; else why not."""
 
 
 @runtime_checkable

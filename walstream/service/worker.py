@@ -206,7 +206,7 @@ class Worker:
         return report, ProcessCounts(metrics=counts, errors=dict(self._errors))
 
     def line(self) -> bytes:
-        """Write the report; nothing where that fails, since the next one may not."""
+        """Return the report's line; b"" where it fails, since the next one may not."""
         try:
             line = encode(*self.report())
         except Exception:  # noqa: BLE001 - one that says nothing is taken for frozen

@@ -153,7 +153,7 @@ class WorkerProcess:
         self._tell(f"log {level}")
 
     def answer(self, number: int) -> WorkerAnswer | None:
-        """Give what it says to a request; None: nothing yet."""
+        """Return what it says to a request; None: nothing yet."""
         if self._process is None:
             return WorkerAnswer(
                 "its worker ended meanwhile: ask again", Transient.exit_code

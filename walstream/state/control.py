@@ -56,7 +56,7 @@ def socket_address(folder: Path, name: str = SOCKET) -> Iterator[str]:
 
 
 def ask_status(folder: Path) -> Document | None:
-    """Ask a running instance how it is; None: none runs, or none answers.
+    """Return how a running instance is; None: none runs, or none answers.
 
     `status.running` reads what it says.
     """
@@ -108,9 +108,9 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
 
 
 def ask(folder: Path, request: Request[A], wait_s: float) -> A | None:
-    """Ask a running instance for something; None: none runs.
+    """Return a running instance's answer; None: none runs.
 
-    Raises with what it says against that.
+    Raises with what it says against the request.
     """
     if holder(folder) is None:
         return None
@@ -127,7 +127,7 @@ def ask(folder: Path, request: Request[A], wait_s: float) -> A | None:
 
 
 def ask_running(config: Config, request: Request[A], wait_s: float) -> A:
-    """Ask it, as `ask` does; raise ConfigError where none runs."""
+    """Return its answer, as `ask` does; raise ConfigError where none runs."""
     answer = ask(Path(config.state), request, wait_s)
     if answer is None:
         raise ConfigError(

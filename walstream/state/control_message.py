@@ -15,7 +15,7 @@ A_co = TypeVar("A_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """Why something is not done."""
+    """Refusal of a request, and its reason."""
 
     error: str
     exit_code: int = ConfigError.exit_code
@@ -23,7 +23,7 @@ class ErrorAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ReloadAnswer:
-    """What another configuration changed."""
+    """Changes that another configuration made."""
 
     changes: tuple[str, ...] = ()  # keys and files, never a value
     lines: tuple[str, ...] = ()  # what was done, for people
@@ -31,21 +31,21 @@ class ReloadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DebugAnswer:
-    """From which level on all processes log."""
+    """Level from which on all processes log."""
 
     level: str
 
 
 @dataclass(frozen=True, slots=True)
 class BorrowAnswer:
-    """A source whose worker has ended: it is the caller's while that is connected."""
+    """Loan of a source, whose worker has ended, while the caller is connected."""
 
     lent: str
 
 
 @dataclass(frozen=True, slots=True)
 class DoneAnswer:
-    """A request that a source's worker has done."""
+    """Word of a source's worker that a request is done."""
 
     asked: tuple[object, ...]  # the source, and the number of the request
 
@@ -62,14 +62,14 @@ class Request(Protocol[A_co]):
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """Answered at once: `status.running` reads the answer."""
+    """Request that is answered at once: `status.running` reads the answer."""
 
     do: ClassVar[str] = "status"
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadRequest:
-    """Answered when the configuration was read, and the workers were told."""
+    """Request that is answered when the workers know another configuration."""
 
     do: ClassVar[str] = "reload"
     answer: ClassVar[type[ReloadAnswer]] = ReloadAnswer
@@ -77,7 +77,7 @@ class ReloadRequest:
 
 @dataclass(frozen=True, slots=True)
 class DebugRequest:
-    """Answered when all log from another level on."""
+    """Request that is answered when all processes log from another level on."""
 
     do: ClassVar[str] = "debug"
     answer: ClassVar[type[DebugAnswer]] = DebugAnswer
@@ -86,7 +86,7 @@ class DebugRequest:
 
 @dataclass(frozen=True, slots=True)
 class BorrowRequest:
-    """Answered when the source's worker has ended."""
+    """Request that is answered when the source's worker has ended."""
 
     do: ClassVar[str] = "borrow"
     answer: ClassVar[type[BorrowAnswer]] = BorrowAnswer
@@ -95,7 +95,7 @@ class BorrowRequest:
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """Answered when the source's worker has it on disk."""
+    """Request that is answered when the source's worker has it on disk."""
 
     do: ClassVar[str] = "backfill"
     answer: ClassVar[type[DoneAnswer]] = DoneAnswer
@@ -106,7 +106,7 @@ class BackfillRequest:
 
 @dataclass(frozen=True, slots=True)
 class PollRequest:
-    """Answered when each of the source's tables was polled once more."""
+    """Request that is answered when each table was polled once more."""
 
     do: ClassVar[str] = "poll"
     answer: ClassVar[type[DoneAnswer]] = DoneAnswer

@@ -145,7 +145,7 @@ class SourceState:
 
 
 def parked_problems(told: WorkerState | None) -> Iterator[str]:
-    """Name sinks whose run left word of records that were too large."""
+    """Yield sinks whose run left word of records that were too large."""
     for name, sink in (told.report.sinks if told else {}).items():
         if count := sink.parked_now:
             tables = sink.tables

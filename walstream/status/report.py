@@ -44,7 +44,7 @@ def worker_of(found: Document) -> WorkerState:
 
 
 def state_of(worker: WorkerState | None) -> tuple[str, int] | None:
-    """Name the state, and the exit code that it stands for; None: nothing runs."""
+    """Return the state, and the exit code that it stands for; None: nothing runs."""
     if worker is None:
         return None
     if (code := worker.exit_code) is not None:
@@ -61,7 +61,7 @@ def state_of(worker: WorkerState | None) -> tuple[str, int] | None:
 def problems_of(
     worker: WorkerState | None, state: str, error: ErrorReport | None
 ) -> Iterator[str]:
-    """Say why it is red, the nearest cause first; `error` is the source's last one."""
+    """Yield why it is red, the nearest cause first; `error` is the last one."""
     waits = worker and worker.report.state == "waiting" and state == "waiting"
     if error and (waits or state == "failed"):
         yield error.error

@@ -28,7 +28,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """What the running instance streams; empty where none runs, or none answers."""
+    """Sources that an instance streams; empty where none runs, or none answers."""
 
     instance: int | None = None  # the supervisor's process
     workers: Mapping[str, int] = field(default_factory=dict)  # processes, by source
@@ -57,7 +57,7 @@ def instance_of(found: Document) -> Instance:
 
 
 def running(folder: Path) -> Instance | None:
-    """Ask the instance of a state folder; None: none runs, or none answers."""
+    """Return the instance of a state folder; None: none runs, or none answers."""
     found = ask_status(folder)
     with contextlib.suppress(ValueError):  # of another version
         return None if found is None else instance_of(found)
@@ -65,7 +65,7 @@ def running(folder: Path) -> Instance | None:
 
 
 def streaming(folder: Path) -> Streaming:
-    """Ask the instance of a state folder what it streams."""
+    """Return what the instance of a state folder streams."""
     try:
         found = running(folder)
     except (OSError, PermissionLacking):  # another user's

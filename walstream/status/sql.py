@@ -103,7 +103,7 @@ class PolledState:
         return ("stopped" if self.kept.tables else "new"), 0
 
     def _awaited(self, state: str) -> dict[str, SinkReport]:
-        """Find the sinks whose brokers do not answer; once it polls, an error does."""
+        """Return sinks whose brokers do not answer; once it polls, an error tells."""
         if self.told is None or state != "starting":
             return {}
         sinks = self.told.report.sinks.items()

@@ -49,7 +49,7 @@ _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 
 
 def of_run(config: Config, snapshot: Snapshot) -> Status:
-    """Tell what the running instance itself knows: no server is asked, no folder."""
+    """Return what the running instance knows: no server is asked, no folder."""
     running = snapshot.running
     return status_of(
         ToldEyes(config, running.away), running, running.sources, snapshot.at
@@ -59,7 +59,7 @@ def of_run(config: Config, snapshot: Snapshot) -> Status:
 def status_of(
     eyes: Eyes, running: Instance | None, workers: Workers, at: float
 ) -> Status:
-    """Tell of all sources what the running instance, if one does, and `eyes` say."""
+    """Return how all sources are, by the running instance, if one is, and `eyes`."""
     sources = [
         _look_at(eyes, name, source, workers.get(name), at)
         for name, source in sorted(eyes.config.sources.items())

@@ -224,7 +224,7 @@ class TableThread(threading.Thread):
         self._throttle.reset()
 
     def report(self) -> TableReport:
-        """Tell how far it is; the rate is of those who ask from one thread."""
+        """Return how far it is; the rate is of those who ask from one thread."""
         now, told, began = time.monotonic(), self._poller.told, self._poll_began
         self._meter.see(told.rows)
         return replace(

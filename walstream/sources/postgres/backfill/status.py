@@ -25,7 +25,7 @@ class BackfillStatus:
 def backfill_status(
     record: Record | None, told: BackfillReport | None
 ) -> BackfillStatus | None:
-    """Join what is kept and what a running worker tells; None: there never was one."""
+    """Return what is kept and what a worker tells; None: there never was one."""
     if record is None:
         return None
     state = "incomplete" if record.failed else "done"

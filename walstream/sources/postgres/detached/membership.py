@@ -147,7 +147,7 @@ class Members:
         return not (gone or self._leaving or self._joining or tidying)
 
     def report(self) -> dict[str, DetachedReport]:
-        """Say which are not in the stream; from any thread."""
+        """Return those that are not in the stream; from any thread."""
         leaving = {name: one.note for name, one in dict(self._leaving).items()}
         return {
             name: DetachedReport(

@@ -212,7 +212,7 @@ class Progress:
         self._positions.write({DOCUMENT: head, **_parts(self._wishes, names)})
 
     def report(self) -> dict[str, IncrementalReport]:
-        """Tell how each table is."""
+        """Return how each table is."""
         with self._guard:
             done = {
                 name: IncrementalReport(rows, "done", "") for name, rows in self._done
@@ -228,7 +228,7 @@ class Progress:
 def shown(
     wishes: Mapping[str, Wish], reading: str = ""
 ) -> dict[str, IncrementalReport]:
-    """Tell how tables are that are wished."""
+    """Return how tables are that are wished."""
     return {
         name: IncrementalReport(wish.rows, _state(wish, name == reading), wish.error)
         for name, wish in wishes.items()
@@ -242,5 +242,5 @@ def _state(wish: Wish, is_read: bool) -> str:  # noqa: FBT001
 
 
 def stored(wishes: Wishes | None) -> dict[str, IncrementalReport]:
-    """Tell how tables are by what is kept alone, when nothing runs."""
+    """Return how tables are by what is kept alone, when nothing runs."""
     return shown(wishes.tables if wishes else {})
