@@ -264,16 +264,23 @@ class WorkerProcess:
         data = os.read(stdout, 65536)
         *lines, self._partial = (self._partial + data).split(b"\n")
         if lines:
-            # a full pipe may have cut a line: the next one tells
-            with contextlib.suppress(ValueError):
-                self.report, counts = decode(lines[-1])
-                self._counts.hear(counts)
+            self._take_in(lines[-1])
             self.heard_at = time.monotonic()
             if self.report and self.report.state in _FLOWS:
                 self._renewal.flows()
             if self.report and self.report.state in _USED:
                 self._options = self._options.without_consents()
         return bool(data)
+
+    def _take_in(self, line: bytes) -> None:
+        """Keep a report; a full pipe may have cut it: then the next one tells."""
+        try:
+            self.report, counts = decode(line)
+        except ValueError as error:
+            said = {SOURCE: self.name, ERROR: str(error)}
+            _log.debug("a report cannot be read", **said)
+        else:
+            self._counts.hear(counts)
 
     @property
     def _heard(self) -> bool:

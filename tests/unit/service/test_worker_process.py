@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config
@@ -21,6 +22,7 @@ from walstream.sources.report import (
     SinkReport,
     StreamReport,
     WorkerReport,
+    encode,
 )
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 
@@ -72,6 +74,16 @@ def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
     assert worker.counted() == replace(first, deaths=1)
     counts.hear(ProcessCounts(metrics=SourceCounts(poisoned=2)))
     assert worker.counted().metrics == SourceCounts(poisoned=7)
+
+
+def test_a_report_that_is_cut_changes_nothing(worker: WorkerProcess) -> None:
+    line = encode(WorkerReport(state="streaming"), ProcessCounts(errors={"x": 1}))
+    worker._take_in(line)  # noqa: SLF001 - as of its pipe
+    with capture_logs() as said:
+        worker._take_in(line[:20])  # noqa: SLF001
+    assert worker.report == WorkerReport(state="streaming")
+    assert worker.counted().errors == {"x": 1}
+    assert [one["event"] for one in said] == ["a report cannot be read"]
 
 
 def test_what_lasts_is_told_on_until_the_next_process_tells(
