@@ -13,6 +13,8 @@ import pytest
 from tests.support.project.own_coverage import ROOT, modules, unit_test_of
 
 DRIVEN_BY = {
+    "walstream/pipeline/outage.py": "unit/kafka/test_connection_errors.py",
+    "walstream/sources/figures.py": "unit/service/http/conftest.py",
     "walstream/kafka/lent_login.py": (
         "integration/test_brokers_elsewhere.py: test_a_wrong_password_is_told_as_ever"
     ),
@@ -326,7 +328,6 @@ DRIVEN_BY = {
     "walstream/status/lookup/postgres.py": (
         "integration/test_status.py: test_before_while_and_after_a_run"
     ),
-    "walstream/status/model.py": "unit/service/http/test_app.py",
     "walstream/status/positions/kafka.py": (
         'integration/test_chaining.py: "positions", "show"'
     ),

@@ -2,7 +2,8 @@
 
 import json
 
-from tests.cover_own import ROOT
+from tests.support.project.own_coverage import ROOT
+
 from walstream.status.model import adapter
 
 
