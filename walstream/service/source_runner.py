@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from walstream.config import Config, KafkaSource, PackageSource, SqlSource
 from walstream.config.run_options import Options
 from walstream.pipeline.shutdown import Stop
+from walstream.sources.context import SourceContext
 from walstream.sources.report import SourceReport
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.counts import SourceCounts
@@ -55,24 +56,24 @@ def part_of(
     config: Config, name: str, positions: LmdbPositions, options: Options, stop: Stop
 ) -> Part:
     """Make what this kind of source needs."""
-    needs = config, name, positions, options, stop
+    context = SourceContext(config, name, positions, options, stop)
     source = config.sources[name]
     if options.sink:
         from walstream.sources.postgres.detached_runner import AwaySink  # noqa: PLC0415 - of this kind alone
 
-        return AwaySink(*needs)
+        return AwaySink(context)
     if isinstance(source, SqlSource):
         from walstream.sources.sql.runner import PolledSource  # noqa: PLC0415 - likewise
 
-        return PolledSource(*needs)
+        return PolledSource(context)
     if isinstance(source, PackageSource):
         from walstream.sources.plugin import AddedSource  # noqa: PLC0415 - likewise
 
-        return AddedSource(*needs)
+        return AddedSource(context)
     if isinstance(source, KafkaSource):
         from walstream.sources.kafka.runner import ChainedSource  # noqa: PLC0415 - likewise
 
-        return ChainedSource(*needs)
+        return ChainedSource(context)
     from walstream.sources.postgres.runner import StreamedSource  # noqa: PLC0415 - likewise
 
-    return StreamedSource(*needs)
+    return StreamedSource(context)

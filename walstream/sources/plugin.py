@@ -11,8 +11,7 @@ from typing import Final
 import structlog
 
 from walstream import plugins
-from walstream.config import Config, PackageSource
-from walstream.config.run_options import Options
+from walstream.config import PackageSource
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.op import ReplicationOp
@@ -22,13 +21,12 @@ from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import NamedSink, Position, Source
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory, KeySet
-from walstream.pipeline.shutdown import Stop
 from walstream.postgres.slot_health import Alarm
+from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
-from walstream.state.store import LmdbPositions
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN
 from walstream.telemetry.json_record import document, read_optional
@@ -41,15 +39,9 @@ _log = structlog.get_logger()
 class AddedSource:
     """Makes streams of one source, and keeps what outlives them."""
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        positions: LmdbPositions,
-        options: Options,
-        stop: Stop,
-    ) -> None:
-        source = config.sources[name]
+    def __init__(self, context: SourceContext) -> None:
+        name, positions, stop = context.name, context.positions, context.stop
+        source = context.config.sources[name]
         if not isinstance(source, PackageSource):
             raise ConfigError(f"source {name!r} is no package's")
         self._name = name
@@ -59,9 +51,7 @@ class AddedSource:
         alarm = Alarm(name, _NO_SLOT, time.monotonic)
         kept = read_optional(StreamFigures, positions.read(DOCUMENT))
         self._gauge = Gauge(alarm, kept)
-        self._sinks = SinkSet(
-            config, name, positions, options, {}, stopping=lambda: stop.requested
-        )
+        self._sinks = SinkSet(context, {}, stopping=lambda: stop.requested)
         self._pipeline: Pipeline | None = None
         self.ended = False
 

@@ -7,9 +7,8 @@ from functools import partial
 
 import structlog
 
-from walstream.config import Config, LogSink, PackageSink, PackageSource, PostgresSource
 from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.config.run_options import Options
+from walstream.config import LogSink, PackageSink, PackageSource, PostgresSource
 from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
@@ -20,7 +19,7 @@ from walstream.kafka.topic import Topic
 from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topics import Topics
 from walstream.kafka.txinfo_sink import InformingSink, Informs
-from walstream.pipeline.ports import NamedSink, Positions
+from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.pipeline.sinks.forwarding import (
@@ -30,6 +29,7 @@ from walstream.pipeline.sinks.handling import Batching, HandledSink
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers.chain import Chain
+from walstream.sources.context import SourceContext
 from walstream.sources.handlers import handler_problems, handler_specs
 from walstream.sources.routers import Routers
 from walstream.telemetry.fields import SINK, TOPIC
@@ -41,12 +41,9 @@ _log = structlog.get_logger()
 class SinkSet:
     """What a source's sinks are made of; `open` makes them, for one stream."""
 
-    def __init__(  # noqa: PLR0913 - what a session has
+    def __init__(
         self,
-        config: Config,
-        source: str,
-        positions: Positions,
-        options: Options,
+        context: SourceContext,
         seen_topics: dict[str, set[str]],
         *,
         stopping: Callable[[], bool] = lambda: False,
@@ -54,6 +51,7 @@ class SinkSet:
     ) -> None:
         """Make none yet; while `stopping`, no op waits for others."""
         self.meter = meter or Meter()  # counts what the sinks are given
+        config, source = context.config, context.name
         found = config.sources[source]
         self._verbose = (
             isinstance(found, PostgresSource | PackageSource) and found.verbose
@@ -61,9 +59,9 @@ class SinkSet:
         self._stopping = stopping
         self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
         self._seen_topics = seen_topics
-        self._positions = positions
-        self._read = positions.read
-        self._options = options
+        self._positions = context.positions
+        self._read = context.positions.read
+        self._options = context.options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
         self._memory = config.memory // len(found.sinks)  # of each sink

@@ -3,7 +3,6 @@
 import json
 
 from tests.support.project.own_coverage import ROOT
-
 from walstream.status.model import adapter
 
 

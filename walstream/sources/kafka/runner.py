@@ -2,14 +2,12 @@
 
 import structlog
 
-from walstream.config import Config, KafkaSource
-from walstream.config.run_options import Options
+from walstream.config import KafkaSource
 from walstream.config.tls import confined
 from walstream.errors import ConfigError
 from walstream.kafka.producer_config import queue_within
 from walstream.kafka.topic_metadata import Describer
-from walstream.pipeline.ports import Positions
-from walstream.pipeline.shutdown import Stop
+from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, RelayFigures
 from walstream.sources.kafka.lease import Leash
 from walstream.sources.kafka.metrics import (
@@ -32,14 +30,8 @@ class ChainedSource:
 
     ended = False  # a chain has no end
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        positions: Positions,
-        options: Options,
-        stop: Stop,
-    ) -> None:
+    def __init__(self, context: SourceContext) -> None:
+        config, name, positions = context.config, context.name, context.positions
         source = config.sources[name]
         if not isinstance(source, KafkaSource):
             raise ConfigError(f"source {name!r} is no kafka source")
@@ -48,8 +40,7 @@ class ChainedSource:
         self._memory = config.memory
         self._routers = Routers(config, name)
         self._positions = positions
-        self._options = options
-        self._stop = stop
+        self._stop = context.stop
         kept = read_optional(RelayFigures, positions.read(DOCUMENT))
         self._figures = Figures(kept, positions.write)
         dropped = self._figures.dropped

@@ -15,8 +15,6 @@ from typing import Final, TypeVar
 
 import structlog
 
-from walstream.config import Config
-from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Restart, SlotLost, Transient, WalstreamError
 from walstream.lsn import Lsn, show
 from walstream.pipeline.loop import Pipeline
@@ -24,7 +22,6 @@ from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import Position, Sink
 from walstream.pipeline.root_key import ROOTS, Place, RootKeys
 from walstream.pipeline.row_key import KeyHistory
-from walstream.pipeline.shutdown import Stop
 from walstream.postgres import catalog, preflight
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
@@ -35,6 +32,7 @@ from walstream.postgres.missing_rows import Mending
 from walstream.postgres.server import Server
 from walstream.postgres.slot_health import Alarm
 from walstream.postgres.start_table import Step, decide
+from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres.detached.record import (
     AWAY,
@@ -165,26 +163,18 @@ class JoinWatch:
 class AwaySink:
     """One detached sink, as its worker runs it: one stream after the other."""
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        positions: LmdbPositions,
-        options: Options,
-        stop: Stop,
-    ) -> None:
-        """`positions` are the sink's own; `options` name it."""
+    def __init__(self, context: SourceContext) -> None:
+        """Take the sink from the options; the context's positions are its own."""
+        config, name, positions = context.config, context.name, context.positions
         self._source = source = config.postgres_source(name)
-        self._sink = options.sink
-        self._accepts = options.accept_timeline
+        self._sink = context.options.sink
+        self._accepts = context.options.accept_timeline
         self._folder = Path(config.state) / name
         self._state = SourceState(self._folder)
         self._positions = positions
-        self._stop = stop
+        self._stop = context.stop
         self._slot = ""
-        self._sinks = SinkSet(
-            config, name, positions, options, {}, stopping=self._stopping
-        )
+        self._sinks = SinkSet(context, {}, stopping=self._stopping)
         self._gauge = Gauge(
             Alarm(
                 source.slot,

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import structlog
 
-from walstream.config import Config, PostgresSource
-from walstream.config.run_options import Options
+from walstream.config import PostgresSource
 from walstream.errors import ConfigError, WalstreamError
 from walstream.lsn import show
-from walstream.pipeline.shutdown import Stop
 from walstream.postgres.slot_health import Alarm
+from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill import stored_record
@@ -20,7 +19,6 @@ from walstream.sources.postgres.incremental.progress import Progress
 from walstream.sources.postgres.session import Session
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import Gauge
-from walstream.state.store import LmdbPositions
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.json_record import read_optional
 
@@ -30,22 +28,12 @@ _log = structlog.get_logger()
 class StreamedSource:
     """Makes sessions of one slot, and keeps what outlives them."""
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        positions: LmdbPositions,
-        options: Options,
-        stop: Stop,
-    ) -> None:
-        source = config.sources[name]
+    def __init__(self, context: SourceContext) -> None:
+        source = context.config.sources[context.name]
         if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {name!r} is no postgres source")
-        self._config = config
-        self._name = name
-        self._positions = positions
-        self._options = options
-        self._stop = stop
+            raise ConfigError(f"source {context.name!r} is no postgres source")
+        self._context = context
+        self._positions = context.positions
         alarm = Alarm(
             source.slot,
             source.alarm_retained_wal,
@@ -53,20 +41,16 @@ class StreamedSource:
             spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )
-        kept = read_optional(StreamFigures, positions.read(DOCUMENT))
+        kept = read_optional(StreamFigures, context.positions.read(DOCUMENT))
         self._gauge = Gauge(alarm, kept)
-        self._progress = Progress(positions)
+        self._progress = Progress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}
         self._session: Session | None = None
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
         self._session = Session(
-            self._config,
-            self._name,
-            self._positions,
-            self._options,
-            self._stop,
+            self._context,
             gauge=self._gauge,
             progress=self._progress,
             seen_topics=self._seen_topics,
@@ -75,7 +59,8 @@ class StreamedSource:
             drained = self._session.run()
         finally:
             if self._session.pipeline is not None:  # the stream was opened
-                self._options = self._options.without_consents()
+                used = self._context.options.without_consents()
+                self._context = replace(self._context, options=used)
         pipeline = self._session.pipeline
         # one that ended before its stream began says nothing of those before
         if drained and pipeline is not None and not pipeline.leaving:

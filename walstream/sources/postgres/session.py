@@ -12,15 +12,13 @@ from typing import Final
 
 import structlog
 
-from walstream.config import Config, PostgresSource
-from walstream.config.run_options import Options
+from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
 from walstream.lsn import NEVER, Lsn
 from walstream.op import Table, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
-from walstream.pipeline.shutdown import Stop
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
 from walstream.postgres.catalog import TableFacts
@@ -28,6 +26,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.start_table import Step
 from walstream.postgres.table_keys import KeyBook
+from walstream.sources.context import SourceContext
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill.run import Backfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
@@ -39,7 +38,6 @@ from walstream.sources.postgres.publications import capture_of
 from walstream.sources.postgres.session_stream import SessionStream, Stage
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
-from walstream.state.store import LmdbPositions
 
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
@@ -48,19 +46,17 @@ _log = structlog.get_logger()
 class Session:
     """One source's composition of adapters; `run` streams until stop or error."""
 
-    def __init__(  # noqa: PLR0913 - what a worker has, once for each stream
+    def __init__(
         self,
-        config: Config,
-        name: str,
-        positions: LmdbPositions,
-        options: Options,
-        stop: Stop,
+        context: SourceContext,
         *,
         gauge: Gauge,
         progress: Progress,
         seen_topics: dict[str, set[str]],
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
+        config, name, positions = context.config, context.name, context.positions
+        options, stop = context.options, context.stop
         source = config.sources[name]
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"source {name!r} is no postgres source")
@@ -85,8 +81,9 @@ class Session:
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
         )
-        given = config, name, positions, options, seen_topics
-        self._sinks = SinkSet(*given, stopping=self._stopping, meter=gauge.meter)
+        self._sinks = SinkSet(
+            context, seen_topics, stopping=self._stopping, meter=gauge.meter
+        )
         self.members: Members | None = None
         self._stream = SessionStream(
             self._site,

@@ -16,13 +16,11 @@ from typing import Any, Final
 
 import structlog
 
-from walstream.config import Config, SqlSource
-from walstream.config.run_options import Options
+from walstream.config import SqlSource
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.bulk_producer_pool import Senders
 from walstream.kafka.topics import Topics
-from walstream.pipeline.ports import Positions
-from walstream.pipeline.shutdown import Stop
+from walstream.sources.context import SourceContext
 from walstream.sources.report import PollReport, SinkReport, TableReport
 from walstream.sources.routers import Routers
 from walstream.sources.sinks import SinkSet
@@ -53,14 +51,8 @@ Answer = Callable[[str, int], None]
 class PolledSource:
     """One source's tables; `run` polls them until a stop, or an error."""
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        positions: Positions,
-        options: Options,
-        stop: Stop,
-    ) -> None:
+    def __init__(self, context: SourceContext) -> None:
+        config, name, positions = context.config, context.name, context.positions
         source = config.sources[name]
         if not isinstance(source, SqlSource):
             raise ConfigError(f"source {name!r} is no sql source")
@@ -69,12 +61,12 @@ class PolledSource:
         self._source = source
         self._database = Database(source.url)
         self._positions = positions
-        self._options = options
-        self._stop = stop
-        self._sinks = SinkSet(config, name, positions, options, {})
+        self._options = context.options
+        self._stop = context.stop
+        self._sinks = SinkSet(context, {})
         self._routers = Routers(config, name)
         self._lock = Path(config.state) / name / "spark.lock"
-        self._line = Line(options.driver)
+        self._line = Line(context.options.driver)
         self._senders = Senders()
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []

@@ -9,6 +9,7 @@ from tests.unit.service.http.conftest import config
 from walstream.config.run_options import Options
 from walstream.errors import Transient
 from walstream.pipeline.shutdown import Stop, Waker
+from walstream.sources.context import SourceContext
 from walstream.sources.postgres import runner
 from walstream.state.store import LmdbPositions
 
@@ -18,8 +19,8 @@ class Streams:
 
     given: list[Options]
 
-    def __init__(self, *given: Any, **_: Any) -> None:
-        self.given.append(given[3])
+    def __init__(self, context: SourceContext, **_: Any) -> None:
+        self.given.append(context.options)
         self.pipeline = object() if len(self.given) > 1 else None
 
     def run(self) -> bool:
@@ -34,7 +35,8 @@ def test_consents_are_used_by_a_stream_that_was_opened(
     with LmdbPositions(tmp_path / "app") as positions:
         options = Options(accept_timeline=True, adopt_slot=True, driver="x")
         stop = Stop(Waker(), 1.0)
-        source = runner.StreamedSource(config(), "app", positions, options, stop)
+        context = SourceContext(config(), "app", positions, options, stop)
+        source = runner.StreamedSource(context)
         for _ in range(3):
             with pytest.raises(Transient):
                 source.run()

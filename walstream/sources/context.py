@@ -1,0 +1,19 @@
+"""What a worker gives to whatever runs its source."""
+
+from dataclasses import dataclass
+
+from walstream.config import Config
+from walstream.config.run_options import Options
+from walstream.pipeline.shutdown import Stop
+from walstream.state.store import LmdbPositions
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """One source of a configuration, its state, and how it was started."""
+
+    config: Config
+    name: str  # of the source
+    positions: LmdbPositions  # of the source; of a detached sink, its own
+    options: Options
+    stop: Stop
