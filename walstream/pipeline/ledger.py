@@ -75,11 +75,6 @@ class Ledger:
         self.delivered_ops = 0  # of transactions delivered whole
 
     @property
-    def in_transaction(self) -> bool:
-        """Tell whether a transaction is open: begun, its commit not yet read."""
-        return bool(self._queue) and self._queue[-1].end_lsn is None
-
-    @property
     def undelivered(self) -> int:
         """Records that would come again if walstream ended now."""
         return sum(transaction.undelivered for transaction in self._queue)

@@ -30,7 +30,6 @@ def test_later_transaction_waits_for_the_front_of_the_queue() -> None:
 def test_open_transaction_holds_the_position() -> None:
     ledger = Ledger(10)
     ledger.begin(20)
-    assert ledger.in_transaction
     assert ledger.advance() == 10
     assert not ledger.idle
 
