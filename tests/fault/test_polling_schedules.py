@@ -26,11 +26,9 @@ from walstream.sources.sql.database.table import look
 from walstream.sources.sql.intervals import missing
 from walstream.sources.sql.poller import Poller, Rules
 from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.table_reader import TableReader
 from walstream.sources.sql.table_session import Place
 from walstream.sources.sql.task import Ahead, Range, RangeDone
-from walstream.sources.sql.task_factory import (
-    TableReader,
-)
 from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
 

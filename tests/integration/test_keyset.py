@@ -13,7 +13,6 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import parse
-from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.reader import Database as Where
 from walstream.sources.postgres.incremental.chunk import Chunk
@@ -21,7 +20,7 @@ from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 
 
 def reader(database: Database, **dsn: str) -> KeysetReader:
-    where = Where(make_conninfo(database.dsn, **dsn), connect, translate)
+    where = Where(make_conninfo(database.dsn, **dsn))
     return KeysetReader(where, lambda: ["walstream"])
 
 

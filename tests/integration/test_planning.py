@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.fixtures.postgres import Database
 from walstream.errors import PermissionLacking
-from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.plan import plan
 from walstream.sources.postgres.backfill.publication_filter import NoSuchTable, Wanted
 from walstream.sources.postgres.backfill.reader import Database as Read
@@ -112,7 +111,7 @@ def test_a_table_is_read_beside_the_stream_whatever_other_tables_there_are(
         'INSERT INTO "a.b"."c.d" VALUES (1), (2); CREATE TABLE other (id int);'
         "CREATE PUBLICATION walstream FOR ALL TABLES"
     )
-    reader = KeysetReader(Read(database.dsn, connect, translate), lambda: ["walstream"])
+    reader = KeysetReader(Read(database.dsn), lambda: ["walstream"])
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE other")
         chunk = reader.read("a.b.c.d", None, (), 10)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import Transient, WalstreamError
+from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.warmup import acquaint
 
@@ -33,7 +34,6 @@ class Outgoing:
     """What a sink's producer is made of; picklable."""
 
     sink: str
-    failure: Callable[[KafkaError, str], WalstreamError]
     producer: Mapping[str, Any] = field(repr=False)  # complete
     headers: tuple[tuple[str, bytes], ...] = ()  # of the first record of each partition
     standing: tuple[tuple[str, bytes], ...] = ()  # of every record
@@ -81,7 +81,7 @@ class Sender:
                 producer.init_transactions(60)
                 producer.begin_transaction()
         except KafkaException as error:
-            raise self._outgoing.failure(
+            raise failure(
                 error.args[0], f"a producer of sink {self._outgoing.sink!r}"
             ) from None
         return producer
@@ -121,9 +121,7 @@ class Sender:
         if error is None:
             self._delivered += 1
         elif self._failed is None:
-            self._failed = self._outgoing.failure(
-                error, f"delivering to {message.topic()!r}"
-            )
+            self._failed = failure(error, f"delivering to {message.topic()!r}")
 
     def _report(
         self, partition: int, error: KafkaError | None, message: Message
@@ -134,7 +132,7 @@ class Sender:
             self._last[partition] = message
         elif self._failed is None:
             where = f"{message.topic()!r} partition {partition}"
-            self._failed = self._outgoing.failure(error, f"delivering to {where}")
+            self._failed = failure(error, f"delivering to {where}")
 
     @property
     def last(self) -> dict[int, int]:
@@ -151,9 +149,7 @@ class Sender:
             (self._producer.flush if flush else self._producer.poll)(wait_s)
         except KafkaException as error:
             if self._failed is None:
-                self._failed = self._outgoing.failure(
-                    error.args[0], "the producer gave up"
-                )
+                self._failed = failure(error.args[0], "the producer gave up")
         if self._failed is not None:
             raise self._failed
 
@@ -172,9 +168,7 @@ class Sender:
             try:
                 self._producer.commit_transaction()
             except KafkaException as error:
-                raise self._outgoing.failure(
-                    error.args[0], "committing a chunk"
-                ) from None
+                raise failure(error.args[0], "committing a chunk") from None
 
     def abandon(self) -> None:
         """Give up what is in flight."""

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from walstream.kafka.bulk_producer import Outgoing
 from walstream.kafka.bulk_producer_pool import Senders, kind_of
-from walstream.kafka.errors import failure
 
-OUTGOING = Outgoing("rows", failure, {"bootstrap.servers": "127.0.0.1:1"})
+OUTGOING = Outgoing("rows", {"bootstrap.servers": "127.0.0.1:1"})
 
 
 def check() -> None:

@@ -14,7 +14,6 @@ from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink, Position
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.connection import connect, translate
 from walstream.postgres.server import Server
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres import stored_state
@@ -141,7 +140,7 @@ class SessionStream:
         if backfill.pending:
             raise Restart("all sinks are back: the backfill that waits begins")
         reader = KeysetReader(
-            Database(self._site.source.dsn, connect, translate),
+            Database(self._site.source.dsn),
             lambda: sorted(self._capture.remembered),
         )
         return BesideBackfill(reader, self._progress, threads, ask)

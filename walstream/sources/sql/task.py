@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import row as row_format
@@ -23,12 +23,11 @@ from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, Senders
 from walstream.records.oversize import RECORD_OVERHEAD, widen
 from walstream.records.partitioner import for_all
 from walstream.sources.sql.intervals import Interval, missing
+from walstream.sources.sql.table_reader import Block, TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkRefused
 
 _AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
-
-Block = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +79,6 @@ class RangeDone(ChunkDone):
     publish_s: float = 0.0  # and into Kafka
 
 
-class Reader(Protocol):
-    """Reads rows of one table; picklable."""
-
-    @property
-    def columns(self) -> Sequence[str]: ...
-
-    @property
-    def key(self) -> int:
-        """Which of the columns is the key."""
-
-    def ahead(self, low: int, high: int, limit: int | None) -> Iterator[Block]:
-        """Give rows by ascending key."""
-
-    def late(self, keys: Sequence[int]) -> Iterator[Block]:
-        """Give the rows of these keys, as far as they are there."""
-
-
 @dataclass(frozen=True, slots=True)
 class RowTarget:
     """One sink, as a task needs it; picklable."""
@@ -115,7 +97,7 @@ class PollTask:
 
     source: str  # as its records name it
     table: str  # likewise
-    reader: Reader
+    reader: TableReader
     targets: tuple[RowTarget, ...]
     leash: Leash | None = None  # where tasks run on the driver's machine
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

@@ -1,55 +1,18 @@
 """What the driver is told of a poll: ranges of one table, and where their rows go."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from walstream.config import Config, KafkaSink, SqlSource
 from walstream.errors import ConfigError
 from walstream.kafka.bulk_producer import BULK, Outgoing
-from walstream.kafka.errors import failure
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic import Topic
-from walstream.sources.sql.database import query
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.shape import Shape
-from walstream.sources.sql.database.values import Values
-from walstream.sources.sql.task import Block, PollTask, Range, RowTarget
+from walstream.sources.sql.table_reader import TableReader
+from walstream.sources.sql.task import PollTask, Range, RowTarget
 from walstream.spark.leash import Leash
-
-
-@dataclass(frozen=True, slots=True)
-class TableReader:
-    """Reads rows of one table; picklable."""
-
-    database: Database
-    shape: Shape
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self.shape.names
-
-    @property
-    def key(self) -> int:
-        return self.shape.key_place
-
-    def ahead(self, low: int, high: int, limit: int | None) -> Iterator[Block]:
-        return self._blocks(
-            lambda connection: query.rows(connection, self.shape, low, high, limit)
-        )
-
-    def late(self, keys: Sequence[int]) -> Iterator[Block]:
-        return self._blocks(
-            lambda connection: query.picked(connection, self.shape, keys)
-        )
-
-    def _blocks(
-        self, read: Callable[[Any], Iterable[list[tuple[object, ...]]]]
-    ) -> Iterator[Block]:
-        with self.database.session() as connection:
-            values = Values(self.shape, connection.dialect)
-            for block in read(connection):
-                yield values.convert(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +40,6 @@ class PollOrder:
                     RowTarget(
                         Outgoing(
                             name,
-                            failure,
                             producer_properties(properties, topic.limit, topic.limit),
                         ),
                         topic.name,

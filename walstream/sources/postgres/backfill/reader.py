@@ -4,7 +4,7 @@ Every connection of every attempt imports the snapshot; the table is looked at a
 the same transaction, since an old snapshot reads a truncated table as empty.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import pq, sql
 
-from walstream.errors import WalstreamError
+from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
     Doubtful,
@@ -59,17 +59,15 @@ _NAMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where a snapshot is read, and how the errors of that are told."""
+    """Where a snapshot is read; picklable."""
 
     dsn: str = field(repr=False)
-    connect: Callable[[str], Connection]
-    translate: Callable[[psycopg.Error, str], WalstreamError]
 
 
 @contextmanager
 def under_snapshot(database: Database, snapshot: str) -> Iterator[Connection]:
     """Open a connection that sees the snapshot, for as long as it takes."""
-    connection = database.connect(database.dsn)
+    connection = connect(database.dsn)
     try:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
@@ -84,7 +82,7 @@ def under_snapshot(database: Database, snapshot: str) -> Iterator[Connection]:
         settle(connection)
         yield connection
     except psycopg.Error as error:
-        raise database.translate(error, "reading a chunk") from error
+        raise translate(error, "reading a chunk") from error
     finally:
         connection.close()
 

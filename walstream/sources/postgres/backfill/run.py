@@ -18,7 +18,7 @@ from walstream.lsn import show
 from walstream.op import Table
 from walstream.postgres import slot as slots
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.connection import connect, session, translate
+from walstream.postgres.connection import session
 from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import fencing
 from walstream.sources.postgres.backfill.chunk import Chunk
@@ -214,7 +214,7 @@ class Backfill:
         record = self.record
         if record is None:
             return []
-        database = Database(self._site.source.dsn, connect, translate)
+        database = Database(self._site.source.dsn)
         with under_snapshot(database, holder.name) as connection:
             planned = plan(
                 connection,

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from walstream.config import Config, KafkaSink
 from walstream.config.sink import RoutedSink
 from walstream.kafka.bulk_producer import BULK, Outgoing
-from walstream.kafka.errors import failure
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic import Topic, layout_headers
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.connection import connect, translate
 from walstream.sources.handlers import handler_specs
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.publication_filter import Wanted
@@ -89,7 +87,6 @@ def chunk_task(
             Target(
                 Outgoing(
                     name,
-                    failure,
                     producer_properties(
                         {**BULK, **sink.producer, **({} if leash else TRANSACTION)},
                         min(limits),
@@ -118,7 +115,7 @@ def chunk_task(
             )
         )
     return ChunkTask(
-        Database(found.dsn, connect, translate),
+        Database(found.dsn),
         snapshot.name,
         snapshot.lsn,
         tuple(targets),
@@ -130,7 +127,7 @@ def chunk_task(
 def _dry(routers: Routers, name: str, origin: str, sink: RoutedSink) -> Target:
     """Make the target of a sink that sends nothing."""
     return Target(
-        Outgoing(name, failure, {}),
+        Outgoing(name, {}),
         format=sink.format,
         partitioner="murmur2",
         router=routers[name],

@@ -14,6 +14,7 @@ import psycopg
 from walstream.errors import ConfigError
 from walstream.lsn import Lsn, parse
 from walstream.op import EPOCH_S, Table
+from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.copy_text import rows
 from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
@@ -56,11 +57,11 @@ class KeysetReader:
 
     @contextmanager
     def _session(self, doing: str) -> Iterator[Connection]:
-        connection = self._database.connect(self._database.dsn)
+        connection = connect(self._database.dsn)
         try:
             yield connection
         except psycopg.Error as error:
-            raise self._database.translate(error, doing) from error
+            raise translate(error, doing) from error
         finally:
             connection.close()
 

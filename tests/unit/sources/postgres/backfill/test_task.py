@@ -11,6 +11,7 @@ from walstream.config import Config
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 from walstream.kafka.topic import Topic
 from walstream.op import Table
+from walstream.sources.postgres.backfill import reader
 from walstream.sources.postgres.backfill import task as tasks
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
@@ -40,9 +41,9 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[WalstreamError], Any]:
         def connect(_dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
             raise error
 
-        database = Database("", connect, lambda *_: error)
+        monkeypatch.setattr(reader, "connect", connect)
         secret = frozenset({"s3cret"})
-        return ChunkTask(database, "1-1", 1, (), secrets=secret)(CHUNK)
+        return ChunkTask(Database(""), "1-1", 1, (), secrets=secret)(CHUNK)
 
     return do
 
