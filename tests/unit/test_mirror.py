@@ -13,6 +13,11 @@ import pytest
 from tests.support.project.own_coverage import ROOT, modules, unit_test_of
 
 DRIVEN_BY = {
+    "walstream/sources/context.py": "unit/sources/postgres/test_runner.py",
+    "walstream/sources/sql/table_reader.py": (
+        "integration/test_polling.py: "
+        "test_seven_rows_by_three_come_in_three_polls_of_an_instance_that_is_asked"
+    ),
     "walstream/pipeline/outage.py": "unit/kafka/test_connection_errors.py",
     "walstream/sources/figures.py": "unit/service/http/conftest.py",
     "walstream/kafka/lent_login.py": (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any, Final
+from typing import Final
 
 from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import row as row_format
