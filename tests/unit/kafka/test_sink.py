@@ -104,33 +104,26 @@ def test_a_process_that_stood_still_gives_up_what_it_had_under_way(
     sink.close()
 
 
-class Outbox:
-    """Notes how records are put."""
-
-    has_room = True
-
-    def __init__(self) -> None:
-        self.sizes: list[tuple[str, int]] = []
-
-    def put(self, _topic: str, value: bytes, *_: object) -> None:
-        self.sizes.append(("put", len(value)))
-
-    def put_alone(self, _topic: str, value: bytes, *_: object) -> None:
-        self.sizes.append(("alone", len(value)))
-
-    def of(self, _topic: str) -> "Outbox":
-        return self
-
-
-def test_a_record_of_many_bytes_goes_alone() -> None:
-    topics, outbox = NoTopics(), Outbox()
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
+    """Until it is delivered there is no room: its copies are not there twice."""
+    topics = NoTopics()
     topics.known["t"] = Topic("t", "id", 3, 100 << 20)
     router = Router("s", Rules({}, "{table}", ""))
-    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=PRODUCER)
-    vars(sink)["_outboxes"] = outbox
+    room = {"queue.buffering.max.kbytes": 1 << 20}
+    producer = {**PRODUCER, **room}
+    sink = KafkaSink(RULES, router, cast("Topics", topics), producer=producer)
+    assert sink.ready()
     table = Table("public", "t", ("id", "v"), (0,))
-    for size in (10, 9 << 20):
+
+    def taken(size: int) -> bool:
         op = ReplicationOp(Kind.INSERT, table, 7, 1, new=["1", "x" * size])
-        assert sink.send(op, Transaction(7))
+        if not handled:
+            return sink.send(op, Transaction(7))
         sink.put(b"k", b"v" * size, op, Transaction(7))
-    assert [how for how, _ in outbox.sizes] == ["put", "put", "alone", "alone"]
+        small = ReplicationOp(Kind.INSERT, table, 7, 2, new=["1", ""])
+        return sink.send(small, Transaction(7))
+
+    assert taken(7 << 20)
+    assert not taken(9 << 20)
+    sink.close()
