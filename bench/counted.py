@@ -7,7 +7,7 @@ same file runs on an older checkout: PYTHONPATH=THERE python bench/counted.py.
 import statistics
 import time
 
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput import Column, Insert, Relation
@@ -15,7 +15,7 @@ from walstream.pipeline.ports import Position
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.records.encoding import SinkRules
-from walstream.records.router import Router, Rules
+from walstream.records.router import Router, RoutingRules
 from walstream.testing import (
     MemoryCompanion,
     MemoryPositions,
@@ -57,7 +57,7 @@ def drained(size: int) -> float:
         ]
         frames += transaction(2000 + number * 100, _TABLE, *rows)
     stop = Stop(Waker(), 10.0)
-    context = Context(Origin("h", "d", 1, "s"), frozenset())
+    context = Context(SourceOrigin("h", "d", 1, "s"), frozenset())
     rules = SinkRules(
         name="sink",
         format="op",
@@ -67,7 +67,7 @@ def drained(size: int) -> float:
         source_header=b"1/d/0",
         context=context,
     )
-    router = Router("app", Rules({}, "{schema}.{table}", ""))
+    router = Router("app", RoutingRules({}, "{schema}.{table}", ""))
     with MemorySource(frames, on_exhausted=stop.request) as source:
         checkpointer = Checkpointer(
             StartPoint(Position(1000, 1, 1, "d", "s")),

@@ -26,7 +26,7 @@ from consumer.handler import (
 from consumer.idempotent import IdempotentConsumer
 from consumer.metrics import Measure, Metrics
 from consumer.mirror import MirrorError, PostgresMirror
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from consumer.row_message import BadMessage, RowMessage, verify
 from consumer.values import AbsentColumn, Values
 from walstream.op import Kind, Table
@@ -37,6 +37,7 @@ __all__ = [
     "BarrierTimeout",
     "BasicApplication",
     "BasicConsumer",
+    "ConsumerRecord",
     "ConsumerStopped",
     "Fatal",
     "ForeignSource",
@@ -51,7 +52,6 @@ __all__ = [
     "Place",
     "PoisonRecord",
     "PostgresMirror",
-    "Record",
     "Retry",
     "RowMessage",
     "Seen",

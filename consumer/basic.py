@@ -13,12 +13,12 @@ from confluent_kafka import Message
 
 from consumer.decoder import op_of, record_of
 from consumer.error_text import handler_failed
-from consumer.group.assigned_partition import Lane, Pause
-from consumer.group.member import Member
+from consumer.group.assigned_partition import AssignedPartition, Pause
+from consumer.group.member import GroupMember
 from consumer.group.offset_gaps import Gaps
 from consumer.handler import BasicApplication, BasicHandler, Retry, basic_handler
 from consumer.metrics import Measure, Metrics, unmeasured
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from consumer.poison import OnPoison, checked, meet
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
@@ -29,7 +29,7 @@ _GAPS_REST_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-class BasicConsumer(Member):
+class BasicConsumer(GroupMember):
     """Hands each op of the topics to the application, at least once.
 
         with BasicConsumer(app, group="g", topics=["orders"],
@@ -63,7 +63,7 @@ class BasicConsumer(Member):
             TopicGuard(self._settings, group),
         )
 
-    def _work(self, lane: Lane) -> "BasicWork":
+    def _work(self, lane: AssignedPartition) -> "BasicWork":
         return BasicWork(lane, self._options)
 
 
@@ -81,7 +81,7 @@ class BasicWork:
     wanted = 1000
     holds = False
 
-    def __init__(self, lane: Lane, options: BasicOptions) -> None:
+    def __init__(self, lane: AssignedPartition, options: BasicOptions) -> None:
         self._lane = lane
         self._options = options
         self._backoff = Backoff(longest_s=30.0)
@@ -109,7 +109,7 @@ class BasicWork:
         finally:
             self._tell()
 
-    def _handle(self, lane: Lane, messages: list[Message]) -> int:
+    def _handle(self, lane: AssignedPartition, messages: list[Message]) -> int:
         handler, place, clock = self._options.handler, lane.place, time.monotonic
         for done, message in enumerate(messages):
             record = record_of(message, place)
@@ -149,7 +149,7 @@ class BasicWork:
             )
             self._count(Measure.LOST, low - missing)
 
-    def _op(self, record: Record) -> Op | None:
+    def _op(self, record: ConsumerRecord) -> Op | None:
         """Decode; None for what is passed over."""
         if record.value is None:
             return None

@@ -3,19 +3,19 @@
 from typing import Any, Final
 
 from consumer.group.assigned_partition import Place
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from walstream.formats.op import decode
 
 _SOURCE_HEADER: Final = "walstream-source"
 
 
-def record_of(message: Any, place: Place) -> Record:
+def record_of(message: Any, place: Place) -> ConsumerRecord:
     """Read a partition's message, which is no error."""
     # Any: of an error nearly everything may be None; and each call costs, also the
     # one of a NamedTuple's own constructor
     headers = message.headers()
     return tuple.__new__(
-        Record,
+        ConsumerRecord,
         (
             place[0],
             place[1],
@@ -28,12 +28,12 @@ def record_of(message: Any, place: Place) -> Record:
     )
 
 
-def op_of(record: Record) -> Op:
+def op_of(record: ConsumerRecord) -> Op:
     """Decode a record's value; raise WalstreamError for what is no op."""
     return Op(decode(record.value or b""), record)
 
 
-def source_of(record: Record) -> str | None:
+def source_of(record: ConsumerRecord) -> str | None:
     """Give the source that a producer's first record in a partition names."""
     for name, value in record.headers:
         if name == _SOURCE_HEADER and value is not None:

@@ -11,8 +11,8 @@ from typing import Any
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
-from consumer.group.assigned_partition import Lane
-from consumer.group.member import Member
+from consumer.group.assigned_partition import AssignedPartition
+from consumer.group.member import GroupMember
 from consumer.group.settings import from_earliest, session_timeout_s
 from consumer.handler import (
     IdempotentApplication,
@@ -36,7 +36,7 @@ from walstream.pipeline.backoff import Backoff
 _log = logging.getLogger(__name__)
 
 
-class IdempotentConsumer(Member):
+class IdempotentConsumer(GroupMember):
     """Hands each op of the topics to the application with a transaction of `dsn`.
 
         with IdempotentConsumer(app, dsn, group="g", topics=["orders"],
@@ -138,5 +138,5 @@ class IdempotentConsumer(Member):
                 " once: GRANT CREATE ON SCHEMA ... TO ...",
             ) from None
 
-    def _work(self, lane: Lane) -> IdempotentWork:
+    def _work(self, lane: AssignedPartition) -> IdempotentWork:
         return IdempotentWork(lane, self._options, self._tables)

@@ -12,7 +12,7 @@ from walstream.lsn import Lsn, show
 from walstream.op import Kind, ReplicationOp, Table
 
 
-class Record(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """A record of Kafka, as it was fetched."""
 
     topic: str
@@ -41,16 +41,16 @@ class Op:
 
     __slots__ = ("_new", "_old", "_op", "record")
 
-    record: Record
+    record: ConsumerRecord
 
-    def __init__(self, op: ReplicationOp, record: Record) -> None:
+    def __init__(self, op: ReplicationOp, record: ConsumerRecord) -> None:
         self._op = op
         self.record = record
         self._new: Values | None = None
         self._old: Values | None = None
 
     @classmethod
-    def of(cls, op: ReplicationOp, record: Record) -> "Op":
+    def of(cls, op: ReplicationOp, record: ConsumerRecord) -> "Op":
         """Wrap what `walstream.formats.op.decode` made of a record's value."""
         return cls(op, record)
 

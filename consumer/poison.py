@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from consumer.errors import HandlerFailed, PoisonRecord
-from consumer.op import Record
+from consumer.op import ConsumerRecord
 from walstream.errors import WalstreamError
 
-OnPoison = Literal["stop", "skip"] | Callable[[Record], object]
+OnPoison = Literal["stop", "skip"] | Callable[[ConsumerRecord], object]
 """`"stop"`, `"skip"`, or a function that sees the record and lets it pass."""
 
 
@@ -18,7 +18,7 @@ def checked(policy: OnPoison) -> OnPoison:
     return policy
 
 
-def meet(policy: OnPoison, record: Record, reason: WalstreamError) -> None:
+def meet(policy: OnPoison, record: ConsumerRecord, reason: WalstreamError) -> None:
     """Return when the record is to be passed over; raise what stops the consumer."""
     where = f"{record.topic}[{record.partition}] offset {record.offset}"
     if callable(policy):

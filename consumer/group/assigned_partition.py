@@ -70,7 +70,7 @@ class Work(Protocol):
         """Let go of everything."""
 
 
-class Lane:
+class AssignedPartition:
     """One partition while it is assigned."""
 
     def __init__(self, place: Place, wake: Callable[[], None], budget: Budget) -> None:
@@ -87,10 +87,12 @@ class Lane:
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._begun = self._seeks = False
-        self._after: Lane | None = None  # while it has not ended
+        self._after: AssignedPartition | None = None  # while it has not ended
         self._waits_since: float | None = None  # for the one before
 
-    def start(self, work: Work, pool: Pool, after: "Lane | None" = None) -> None:
+    def start(
+        self, work: Work, pool: Pool, after: "AssignedPartition | None" = None
+    ) -> None:
         """Begin, once `after`, the same partition's former lane, has ended."""
         self._work, self._pool, self._after = work, pool, after
         pool.add(self)
@@ -218,7 +220,7 @@ class Lane:
             self.inbox.release(hand[:done])
             self.inbox.put_back(hand[done:])
 
-    def _former_ended(self, former: "Lane") -> bool:
+    def _former_ended(self, former: "AssignedPartition") -> bool:
         if former.ended:
             self._after = None
             return True

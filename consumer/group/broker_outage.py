@@ -27,7 +27,7 @@ _ASK_EVERY_S: Final = 5.0
 _ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's own
 
 
-class Outage:
+class OutageLog:
     """Stands for a logger, and hears errors; both in the thread that polls."""
 
     def __init__(

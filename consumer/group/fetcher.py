@@ -22,10 +22,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from consumer.group.assigned_partition import Lane, Place, Work
-from consumer.group.broker_outage import Outage
+from consumer.group.assigned_partition import AssignedPartition, Place, Work
+from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
-from consumer.group.flow import Flow
+from consumer.group.flow import FetchBudget
 from consumer.group.settings import from_earliest, max_poll_interval_s
 from consumer.group.thread_pool import Pool
 from walstream.errors import PermissionLacking, Transient, WalstreamError
@@ -53,7 +53,7 @@ class Fetcher:
         self,
         settings: Mapping[str, Any],
         topics: Sequence[str],
-        make_work: Callable[[Lane], Work],
+        make_work: Callable[[AssignedPartition], Work],
         stop: threading.Event,
         *,
         stop_timeout_s: float,
@@ -66,21 +66,21 @@ class Fetcher:
         self._topics = list(topics)
         self._from_earliest = from_earliest(settings)
         self._patience_s = max_poll_interval_s(settings) * _REVOKE_SHARE
-        self._lanes: dict[Place, Lane] = {}
-        self._former: dict[Place, Lane] = {}  # revoked, but still running
+        self._lanes: dict[Place, AssignedPartition] = {}
+        self._former: dict[Place, AssignedPartition] = {}  # revoked, but still running
         self._ends: dict[Place, tuple[int, int]] = {}
         self._woken = threading.Event()
         self._unsought = False  # a lane's seek has to be tried again
         self._next_store = 0.0
         self._closing = False
-        self._outage = Outage(logging.getLogger("consumer.librdkafka"))
+        self._outage = OutageLog(logging.getLogger("consumer.librdkafka"))
         hearing = self._outage.hearing(settings.get("error_cb"))
         self._consumer = Consumer(
             {**settings, "error_cb": hearing}, logger=self._outage
         )
         self._pool = Pool(threads)
         self._budget = Budget(drained=self.wake)
-        self._flow = Flow(self._consumer, self._budget, self._lanes, self._woken)
+        self._flow = FetchBudget(self._consumer, self._budget, self._lanes, self._woken)
 
     def run(self) -> None:
         """Fetch until told to stop; raise what stopped a lane."""
@@ -219,7 +219,7 @@ class Fetcher:
         # only here: a call of another thread would wait for this one's polls to end
         return self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
 
-    def _store_all(self, lanes: Iterable[Lane]) -> None:
+    def _store_all(self, lanes: Iterable[AssignedPartition]) -> None:
         for lane in lanes:
             offset = lane.handled
             if offset is None or offset == lane.stored:
@@ -238,7 +238,7 @@ class Fetcher:
             return
         for one in self._committed(partitions) or partitions:
             place = Place(one.topic, one.partition)
-            lane = Lane(place, self.wake, self._budget)
+            lane = AssignedPartition(place, self.wake, self._budget)
             lane.stored = one.offset if one.offset >= 0 else None
             _log.info("assigned %s", place)
             former = self._former.pop(place, None)
@@ -267,7 +267,7 @@ class Fetcher:
         for lane in self._let_go(partitions):
             _log.warning("lost %s", lane.place)
 
-    def _let_go(self, partitions: list[TopicPartition]) -> list[Lane]:
+    def _let_go(self, partitions: list[TopicPartition]) -> list[AssignedPartition]:
         places = (Place(one.topic, one.partition) for one in partitions)
         lanes = [self._lanes.pop(place) for place in places if place in self._lanes]
         for lane in lanes:
@@ -277,7 +277,7 @@ class Fetcher:
             self._flow.forget(lanes)
         return lanes
 
-    def _close(self) -> list[Lane]:
+    def _close(self) -> list[AssignedPartition]:
         self._closing = True
         # a handler of a revoked partition may use what the caller closes next
         lanes = [*self._lanes.values(), *self._former.values()]
@@ -325,7 +325,7 @@ def left(close: Callable[[], None], timeout_s: float = _LEAVE_S) -> bool:
     return True
 
 
-def _raise_failure(lanes: Iterable[Lane]) -> None:
+def _raise_failure(lanes: Iterable[AssignedPartition]) -> None:
     for lane in lanes:
         if lane.error is not None:
             raise lane.error

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from consumer.group.assigned_partition import Lane, Place
+from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget, size
 
 _CHUNK: Final = 5000  # messages at once, since each time costs the interpreter's lock
@@ -36,14 +36,14 @@ class Paused(Protocol):
     def seek(self, partition: TopicPartition) -> None: ...
 
 
-class Flow:
+class FetchBudget:
     """Used by the fetcher's thread alone."""
 
     def __init__(
         self,
         consumer: Paused,
         budget: Budget,
-        lanes: Mapping[Place, Lane],
+        lanes: Mapping[Place, AssignedPartition],
         woken: threading.Event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,14 +52,16 @@ class Flow:
         self._lanes = lanes
         self._woken = woken
         self._clock = clock
-        self._paused: dict[Lane, float] = {}  # since when, in that order
-        self._shed: set[Lane] = set()  # paused till they have nothing
-        self._forced: set[Lane] = set()  # next message is taken in any case
+        self._paused: dict[AssignedPartition, float] = {}  # since when, in that order
+        self._shed: set[AssignedPartition] = set()  # paused till they have nothing
+        self._forced: set[AssignedPartition] = (
+            set()
+        )  # next message is taken in any case
         self._tight_since: float | None = None
         self._next_shed = 0.0
         self._message_size = 1024.0  # on average, lately
 
-    def put(self, lane: Lane, messages: Sequence[Message]) -> None:
+    def put(self, lane: AssignedPartition, messages: Sequence[Message]) -> None:
         """Give a lane its messages; what has no room is fetched again later."""
         if lane.wanted_offset is not None or lane.cut is not None:
             return
@@ -71,7 +73,7 @@ class Flow:
             lane.cut = messages[count].offset()
             self._pause([lane])
 
-    def forget(self, lanes: Sequence[Lane]) -> None:
+    def forget(self, lanes: Sequence[AssignedPartition]) -> None:
         """Leave partitions that are no longer assigned as they were found."""
         paused = [lane for lane in lanes if self._paused.pop(lane, None) is not None]
         self._shed.difference_update(lanes)
@@ -116,8 +118,8 @@ class Flow:
             return
         spare, part = self._budget.free, self._budget.most // _ROOM
         now = self._clock()
-        ready: list[Lane] = []
-        starved: list[Lane] = []
+        ready: list[AssignedPartition] = []
+        starved: list[AssignedPartition] = []
         for lane, since in self._paused.items():
             held = lane.inbox.bytes
             if held > 0 and lane in self._shed:
@@ -148,7 +150,7 @@ class Flow:
         self._pause(shed)
         self._shed.update(shed)
 
-    def _pause(self, lanes: Sequence[Lane]) -> None:
+    def _pause(self, lanes: Sequence[AssignedPartition]) -> None:
         if not lanes:
             return
         self._consumer.pause([TopicPartition(*lane.place) for lane in lanes])
@@ -157,7 +159,7 @@ class Flow:
             self._paused.pop(lane, None)  # those that lack something stand in order
             self._paused[lane] = now
 
-    def _fetch_again(self, lanes: Iterable[Lane]) -> None:
+    def _fetch_again(self, lanes: Iterable[AssignedPartition]) -> None:
         resumed = [lane for lane in lanes if self._sought(lane)]
         if resumed:
             self._consumer.resume([TopicPartition(*lane.place) for lane in resumed])
@@ -165,7 +167,7 @@ class Flow:
                 del self._paused[lane]
                 self._shed.discard(lane)
 
-    def _sought(self, lane: Lane) -> bool:
+    def _sought(self, lane: AssignedPartition) -> bool:
         """Go back to what had no room; False: not yet."""
         offset = lane.cut
         if offset is None or lane.wanted_offset is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
-from consumer.group.assigned_partition import Lane, Place, Work
+from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.fetcher import Fetcher
 from consumer.group.settings import consumer_settings
 
@@ -16,7 +16,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
-class Member(ABC):
+class GroupMember(ABC):
     """Runs once: `run` returns after `stop`, or raises what stopped it."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Member(ABC):
         self._at_rest.wait()
 
     @abstractmethod
-    def _work(self, lane: Lane) -> Work: ...
+    def _work(self, lane: AssignedPartition) -> Work: ...
 
     def _prepare(self) -> None:  # noqa: B027 - most have nothing to do
         """Get ready before anything is fetched."""

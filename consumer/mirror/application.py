@@ -21,13 +21,13 @@ from psycopg import sql
 from psycopg.rows import tuple_row
 
 from consumer.handler import Fatal, Transaction
-from consumer.mirror.errors import MirrorError, Patience, stop, translate
+from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate
 from consumer.mirror.table_choice import matcher, servers_own
-from consumer.mirror.table_shape import Shape, load
+from consumer.mirror.table_shape import TargetTable, load
 from consumer.mirror.table_writer import Row, Rows
 from consumer.mirror.target_check import refuse_cascades, warn
 from consumer.mirror.write_batch import Later
-from consumer.mirror.write_order import Order
+from consumer.mirror.write_order import WriteOrder
 from consumer.op import Op
 from walstream.op import Kind
 
@@ -67,9 +67,9 @@ class PostgresMirror:
     ) -> None:
         self._dsn = target_dsn
         self._wanted = matcher(tables)
-        self._patience = Patience(patience_s)
-        self._order = Order(wanted=row_positions)
-        self._shapes: dict[str, Shape] = {}
+        self._patience = RetryPatience(patience_s)
+        self._order = WriteOrder(wanted=row_positions)
+        self._shapes: dict[str, TargetTable] = {}
         self._told: set[str] = set()  # tables
         self._starting = threading.Lock()
         self._started: tuple[Any, ...] | None = None
@@ -149,7 +149,7 @@ class PostgresMirror:
 
     def _with_shapes(
         self, tx: Transaction, ops: Sequence[Op]
-    ) -> Iterator[tuple[Op, Shape]]:
+    ) -> Iterator[tuple[Op, TargetTable]]:
         """Give the ops of tables that can be mirrored: the others stop on their own."""
         for op in ops:
             if self._wanted(op.table.schema, op.table.name) and not servers_own(op):
@@ -179,7 +179,7 @@ class PostgresMirror:
             self._order.see_keyless(shape, op)
         return Rows(tx, shape)
 
-    def _shape(self, tx: Transaction, op: Op) -> Shape:
+    def _shape(self, tx: Transaction, op: Op) -> TargetTable:
         name = op.table.full_name
         shape = self._shapes.get(name)
         if shape is None or shape.missing(op.table.columns):
@@ -330,7 +330,7 @@ _APPLY: Final[dict[Kind, Callable[[PostgresMirror, Rows, Op], None]]] = {
 }
 
 
-def _lacks(shape: Shape, columns: Sequence[str]) -> tuple[str, str]:
+def _lacks(shape: TargetTable, columns: Sequence[str]) -> tuple[str, str]:
     adds = ", ".join(
         sql.SQL("ADD COLUMN {} <its type in the source>")
         .format(sql.Identifier(column))

@@ -45,7 +45,7 @@ class MirrorError(WalstreamError):
     """An op that the target cannot take."""
 
 
-class Patience:
+class RetryPatience:
     """How long each partition's op has been refused already."""
 
     def __init__(
@@ -73,7 +73,7 @@ def stop(op: Op, what: str, hint: str = "") -> Fatal:
     return Fatal(MirrorError(f"{where}: {what}", hint=hint))
 
 
-def wait(patience: Patience, op: Op, what: str, hint: str = "") -> Retry | Fatal:
+def wait(patience: RetryPatience, op: Op, what: str, hint: str = "") -> Retry | Fatal:
     """Try again while patience lasts."""
     if patience.lasts(op):
         return Retry(what)
@@ -81,7 +81,7 @@ def wait(patience: Patience, op: Op, what: str, hint: str = "") -> Retry | Fatal
 
 
 def translate(
-    error: psycopg.Error, patience: Patience, op: Op
+    error: psycopg.Error, patience: RetryPatience, op: Op
 ) -> Retry | Fatal | psycopg.Error:
     """Give what to raise: an outage or a deadlock is left to the consumer."""
     state = error.sqlstate or ""

@@ -12,7 +12,7 @@ from typing import Final
 from psycopg import sql
 
 from consumer.mirror.position_store import cast
-from consumer.mirror.table_shape import Shape
+from consumer.mirror.table_shape import TargetTable
 from consumer.pg_catalog import IS, unnest
 
 Where = tuple[tuple[str, bool], ...]
@@ -27,7 +27,7 @@ SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
 """
 
 
-def upsert(shape: Shape, columns: Sequence[str]) -> str:
+def upsert(shape: TargetTable, columns: Sequence[str]) -> str:
     """INSERT of these columns, or UPDATE where the key is there already."""
     table = _table(shape)
     if not columns:
@@ -49,22 +49,22 @@ def upsert(shape: Shape, columns: Sequence[str]) -> str:
     )
 
 
-def update_by_key(shape: Shape, columns: Sequence[str]) -> str:
+def update_by_key(shape: TargetTable, columns: Sequence[str]) -> str:
     """UPDATE of these columns; the key's values stand after theirs."""
     return f"UPDATE {_table(shape)} SET {_sets(columns)} WHERE {_by_key(shape)}"
 
 
-def delete_by_key(shape: Shape) -> str:
+def delete_by_key(shape: TargetTable) -> str:
     """DELETE of the row with this key."""
     return f"DELETE FROM {_table(shape)} WHERE {_by_key(shape)}"
 
 
-def has_key(shape: Shape) -> str:
+def has_key(shape: TargetTable) -> str:
     """SELECT whether a row has this key."""
     return f"SELECT FROM {_table(shape)} WHERE {_by_key(shape)}"
 
 
-def same_key(shape: Shape) -> str:
+def same_key(shape: TargetTable) -> str:
     """SELECT whether two keys are one; the values of a column stand side by side."""
     same = (
         f"{cast('%s', kind)} {kind.operator} {cast('%s', kind)}"
@@ -73,14 +73,14 @@ def same_key(shape: Shape) -> str:
     return f"SELECT {' AND '.join(same)}"
 
 
-def upsert_many(shape: Shape, columns: Sequence[str]) -> str:
+def upsert_many(shape: TargetTable, columns: Sequence[str]) -> str:
     """INSERT or UPDATE of many rows with different keys; of an array a column."""
     one = upsert(shape, columns)
     values = f" VALUES ({', '.join(['%s'] * len(columns))})"
     return one.replace(values, f" SELECT * FROM {_unnested(shape, columns)}", 1)
 
 
-def update_many(shape: Shape, columns: Sequence[str]) -> str:
+def update_many(shape: TargetTable, columns: Sequence[str]) -> str:
     """UPDATE of these columns; arrays of theirs, then of the key's. Gives numbers."""
     sets = ", ".join(f"{_name(one)} = w.c{n}" for n, one in enumerate(columns))
     wanted = _unnested(shape, (*columns, *shape.key), " WITH ORDINALITY")
@@ -91,7 +91,7 @@ def update_many(shape: Shape, columns: Sequence[str]) -> str:
     )
 
 
-def delete_many(shape: Shape, _columns: Sequence[str]) -> str:
+def delete_many(shape: TargetTable, _columns: Sequence[str]) -> str:
     """DELETE of rows with these keys; of an array a column."""
     wanted = _unnested(shape, shape.key)
     return (
@@ -99,21 +99,21 @@ def delete_many(shape: Shape, _columns: Sequence[str]) -> str:
     )
 
 
-def _same_key(shape: Shape, first: int) -> str:
+def _same_key(shape: TargetTable, first: int) -> str:
     return " AND ".join(
         f"t.{_name(column)} {_equal(shape, column)} w.c{number}"
         for number, column in enumerate(shape.key, first)
     )
 
 
-def _unnested(shape: Shape, columns: Sequence[str], numbered: str = "") -> str:
+def _unnested(shape: TargetTable, columns: Sequence[str], numbered: str = "") -> str:
     # as elements of an array of its type a text is read by the type, as elsewhere
     arrays = unnest(*(f"%s::{shape.arrays[column]}" for column in columns))
     names = [f"c{number}" for number in range(len(columns))] + ["n"] * bool(numbered)
     return f"{arrays}{numbered} AS w ({', '.join(names)})"
 
 
-def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
+def update_one(shape: TargetTable, columns: Sequence[str], where: Where) -> str:
     """UPDATE one of the rows that look like this; its parameters come first."""
     return (
         f"WITH one AS ({_one(shape, where)}) UPDATE {_table(shape)} AS t"
@@ -122,7 +122,7 @@ def update_one(shape: Shape, columns: Sequence[str], where: Where) -> str:
     )
 
 
-def delete_one(shape: Shape, where: Where) -> str:
+def delete_one(shape: TargetTable, where: Where) -> str:
     """DELETE one of the rows that look like this."""
     return (
         f"WITH one AS ({_one(shape, where)}) DELETE FROM {_table(shape)} AS t"
@@ -130,7 +130,7 @@ def delete_one(shape: Shape, where: Where) -> str:
     )
 
 
-def key_of_one(shape: Shape, where: Where) -> str:
+def key_of_one(shape: TargetTable, where: Where) -> str:
     """SELECT the key's texts of one of the rows that look like this."""
     return _one(
         shape,
@@ -139,7 +139,7 @@ def key_of_one(shape: Shape, where: Where) -> str:
     )
 
 
-def empty(shape: Shape) -> str:
+def empty(shape: TargetTable) -> str:
     """Empty this table alone, whatever references or inherits from it."""
     only = "" if shape.partitioned else "ONLY "
     if shape.referenced:  # TRUNCATE refuses, even where no row refers to it
@@ -147,7 +147,7 @@ def empty(shape: Shape) -> str:
     return f"TRUNCATE {only}{_table(shape)}"
 
 
-def _one(shape: Shape, where: Where, what: str = "tableoid, ctid") -> str:
+def _one(shape: TargetTable, where: Where, what: str = "tableoid, ctid") -> str:
     conditions = [_matches(shape, column, null=null) for column, null in where]
     return (
         f"SELECT {what} FROM {_table(shape)} WHERE {' AND '.join(conditions) or 'true'}"
@@ -155,7 +155,7 @@ def _one(shape: Shape, where: Where, what: str = "tableoid, ctid") -> str:
     )
 
 
-def _matches(shape: Shape, column: str, *, null: bool) -> str:
+def _matches(shape: TargetTable, column: str, *, null: bool) -> str:
     name = _name(column)
     if null:
         return f"{name} IS NULL"
@@ -166,7 +166,7 @@ def _matches(shape: Shape, column: str, *, null: bool) -> str:
 
 
 def matching(
-    shape: Shape, row: Iterable[tuple[str, str | None]]
+    shape: TargetTable, row: Iterable[tuple[str, str | None]]
 ) -> tuple[Where, list[str]]:
     """Give what finds a row that looks like this, and its parameters."""
     where: list[tuple[str, bool]] = []
@@ -178,7 +178,7 @@ def matching(
     return tuple(where), parameters
 
 
-def _by_key(shape: Shape) -> str:
+def _by_key(shape: TargetTable) -> str:
     if not shape.key_types:
         return " AND ".join(
             f"{_name(column)} {_equal(shape, column)} %s" for column in shape.key
@@ -189,7 +189,7 @@ def _by_key(shape: Shape) -> str:
     )
 
 
-def _equal(shape: Shape, column: str) -> str:
+def _equal(shape: TargetTable, column: str) -> str:
     return shape.equal.get(column, IS).replace("%", "%%")
 
 
@@ -197,7 +197,7 @@ def _sets(columns: Sequence[str]) -> str:
     return ", ".join(f"{_name(column)} = %s" for column in columns)
 
 
-def _table(shape: Shape) -> str:
+def _table(shape: TargetTable) -> str:
     return _quoted(sql.Identifier(shape.schema, shape.name))
 
 

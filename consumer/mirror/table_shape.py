@@ -132,7 +132,7 @@ _INDEXED_OIDS: Final = frozenset({16, 17, 20, 21, 23, 25, 1042, 1043, 1082, 1114
 
 
 @dataclass(slots=True, eq=False)
-class Shape:
+class TargetTable:
     """A table of the target. Statements made for it live and die with it."""
 
     schema: str
@@ -187,7 +187,7 @@ class Hazard:
     name: str
 
 
-def load(connection: Connection, schema: str, name: str) -> Shape | None:
+def load(connection: Connection, schema: str, name: str) -> TargetTable | None:
     """Read a table's shape; None where there is no such table."""
     with pinned(connection), connection.cursor(row_factory=tuple_row) as cursor:
         asked = (_SPELT_ONE_WAY, schema, name)
@@ -200,7 +200,7 @@ def load(connection: Connection, schema: str, name: str) -> Shape | None:
     arrays = {row[0]: row[10].replace("%", "%%") for row in columns if row[10]}
     respelt = {row[0] for row in columns if row[0] in names and not row[4]}
     types = {row[0]: row[5:7] for row in columns}
-    return Shape(
+    return TargetTable(
         schema=schema,
         name=name,
         columns=tuple(row[0] for row in columns),

@@ -7,7 +7,7 @@ from psycopg.rows import tuple_row
 
 from consumer.handler import Transaction
 from consumer.mirror import statement
-from consumer.mirror.table_shape import Shape
+from consumer.mirror.table_shape import TargetTable
 
 Row = Mapping[str, str | None]
 """Texts by column: of a whole row, of what was sent of it, or of its key."""
@@ -18,7 +18,7 @@ class Rows:
     """What a mirror does to a table's rows. Statements are prepared, and kept."""
 
     tx: Transaction
-    shape: Shape
+    shape: TargetTable
 
     def upsert(self, row: Row) -> None:
         """Insert a whole row, or give it to the one that has its key."""
@@ -81,7 +81,7 @@ class Rows:
         self,
         verb: str,
         columns: tuple[str, ...],
-        make: Callable[[Shape, tuple[str, ...]], str],
+        make: Callable[[TargetTable, tuple[str, ...]], str],
         arrays: Sequence[str],
     ) -> set[int]:
         """Do it to many rows; give the numbers of those that were found, from 1."""

@@ -13,7 +13,7 @@ import psycopg
 from consumer.handler import Transaction
 from consumer.mirror import statement
 from consumer.mirror.position_store import array
-from consumer.mirror.table_shape import Shape
+from consumer.mirror.table_shape import TargetTable
 from consumer.mirror.table_writer import Row, Rows
 from consumer.op import Op
 
@@ -43,8 +43,8 @@ class Later:
 
     def __init__(self, missing: Missing) -> None:
         self._missing = missing
-        self._rounds: dict[Shape, list[_Round]] = {}
-        self._writes: dict[Shape, dict[tuple[str | None, ...], int]] = {}
+        self._rounds: dict[TargetTable, list[_Round]] = {}
+        self._writes: dict[TargetTable, dict[tuple[str | None, ...], int]] = {}
 
     def upsert(self, rows: Rows, key: Row, row: Row) -> None:
         """Insert a whole row, or give it to the one that has its key."""
@@ -63,7 +63,7 @@ class Later:
     def delete(self, rows: Rows, key: Row) -> None:
         self._round(rows.shape, key).deletes.append(key)
 
-    def _round(self, shape: Shape, key: Row) -> _Round:
+    def _round(self, shape: TargetTable, key: Row) -> _Round:
         writes = self._writes.setdefault(shape, {})
         rounds = self._rounds.setdefault(shape, [])
         texts = tuple(key.values())

@@ -14,7 +14,7 @@ from consumer.mirror.position_batch import Held, Texts
 from consumer.mirror.position_store import Store
 from consumer.mirror.row_position import Decides
 from consumer.mirror.source_generation import note_source
-from consumer.mirror.table_shape import Shape
+from consumer.mirror.table_shape import TargetTable
 from consumer.mirror.table_writer import Row, Rows
 from consumer.op import Op
 
@@ -30,7 +30,7 @@ class _Batch:
         self.marked: set[str] = set()  # by this very transaction
 
 
-class Order:
+class WriteOrder:
     """Keeps rows' positions: of all tables, of none, or (None) where it is needed."""
 
     def __init__(self, *, wanted: bool | None) -> None:
@@ -46,7 +46,7 @@ class Order:
         if not self.off:
             row_position.prepare(connection)
 
-    def look(self, tx: Transaction, shape: Shape, op: Op) -> None:
+    def look(self, tx: Transaction, shape: TargetTable, op: Op) -> None:
         """Learn of a table how its rows' positions are kept."""
         if not self.off and shape.respelt:
             shape.store = _own_store(tx, shape, op)
@@ -59,7 +59,7 @@ class Order:
         if note_source(tx, op) and batch is not None and batch.held is not None:
             batch.held.source_changed()
 
-    def see_keyless(self, shape: Shape, op: Op) -> None:
+    def see_keyless(self, shape: TargetTable, op: Op) -> None:
         """Say once of a table without a key that its ops may come out of order.
 
         Nothing here can be compared. What cures it comes in the same partition: it
@@ -82,7 +82,7 @@ class Order:
         """Begin a transaction: nothing of a former one counts, rolled back or not."""
         self._batches[tx] = _Batch()
 
-    def take(self, tx: Transaction, ops: Iterable[tuple[Op, Shape]]) -> None:
+    def take(self, tx: Transaction, ops: Iterable[tuple[Op, TargetTable]]) -> None:
         """Lock the positions of the rows that these ops write."""
         if self.off:
             return
@@ -139,7 +139,7 @@ class Order:
         batch = self._batches.get(tx)
         return None if batch is None else batch.held
 
-    def _settled(self, shape: Shape, op: Op) -> bool:
+    def _settled(self, shape: TargetTable, op: Op) -> bool:
         """Tell whether nothing of this op is to be looked at beforehand.
 
         Where its record's key is another all the same, it is met when it is applied.
@@ -147,7 +147,7 @@ class Order:
         return not self._wanted and _asks(shape) and op.record.topic in shape.proved
 
     def _look_at_marks(
-        self, tx: Transaction, written: Sequence[tuple[Op, Shape]]
+        self, tx: Transaction, written: Sequence[tuple[Op, TargetTable]]
     ) -> None:
         """Find out for all tables at once, and mark those that are to be."""
         shapes = {one.full_name: one for _, one in written if _asks(one)}
@@ -169,7 +169,7 @@ class Order:
             else:
                 self._mark(tx, shapes[name], marking[name])
 
-    def _keeps(self, tx: Transaction, shape: Shape, op: Op, key: Row) -> bool:
+    def _keeps(self, tx: Transaction, shape: TargetTable, op: Op, key: Row) -> bool:
         """Tell whether ops of this row may lie in several partitions.
 
         Each op tells by itself. One that says so tells it of all ops of its table, also
@@ -187,7 +187,7 @@ class Order:
             self._mark(tx, shape, op)
         return decides is not Decides.YES
 
-    def _is_marked(self, tx: Transaction, shape: Shape) -> bool:
+    def _is_marked(self, tx: Transaction, shape: TargetTable) -> bool:
         batch, name = self._batches.get(tx), shape.full_name
         if batch is not None and name in batch.unmarked:
             return False
@@ -201,7 +201,7 @@ class Order:
             batch.unmarked.add(name)
         return False
 
-    def _mark(self, tx: Transaction, shape: Shape, op: Op) -> None:
+    def _mark(self, tx: Transaction, shape: TargetTable, op: Op) -> None:
         """Have it known when this transaction is committed, and act on it till then."""
         name, batch = shape.full_name, self._batches.get(tx)
         if shape.keyed_otherwise or (batch is not None and name in batch.marked):
@@ -226,12 +226,12 @@ def _tell(op: Op, *, changed: bool) -> None:
     )
 
 
-def _asks(shape: Shape) -> bool:
+def _asks(shape: TargetTable) -> bool:
     """Tell whether it is not yet known that a table's rows have positions."""
     return not (shape.keyed_otherwise or shape.respelt)
 
 
-def _keys(shape: Shape, op: Op) -> Iterator[Row]:
+def _keys(shape: TargetTable, op: Op) -> Iterator[Row]:
     """Name the rows that an op may write, as far as it tells."""
     new, old = dict(op.new.items()), dict(op.old.items())
     for row in (old, {**old, **new} if new else {}):
@@ -239,7 +239,7 @@ def _keys(shape: Shape, op: Op) -> Iterator[Row]:
             yield key
 
 
-def _own_store(tx: Transaction, shape: Shape, op: Op) -> Store:
+def _own_store(tx: Transaction, shape: TargetTable, op: Op) -> Store:
     try:
         with tx.transaction():
             return position_store.own(tx, shape.full_name, shape.key_types)

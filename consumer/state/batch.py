@@ -10,9 +10,9 @@ from consumer.error_text import blamed, shown
 from consumer.errors import TransactionEnded
 from consumer.handler import BatchHooks, IdempotentHandler, Transaction
 from consumer.op import Op
-from consumer.state.partition_state import Kept, Known, PartitionState
-from consumer.state.plan import Plan
-from consumer.state.position import Chunk, Position, place_in_snapshot
+from consumer.state.partition_state import KnownState, PartitionState, StateRow
+from consumer.state.plan import BatchPlan
+from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
 from consumer.state.truncate_barrier import Barrier, Turn
 
 
@@ -34,11 +34,11 @@ class Raised(Exception):
 
 
 @dataclass(slots=True)
-class Outcome:
+class BatchOutcome:
     """What is true once the transaction is committed."""
 
-    kept: Kept
-    chunks: dict[Chunk, int] = field(default_factory=dict)
+    kept: StateRow
+    chunks: dict[SnapshotChunk, int] = field(default_factory=dict)
     handled: int = 0  # ops
     complete: bool = True  # else the plan was cut after `handled` ops
     turn: Turn | None = None  # at a barrier
@@ -54,7 +54,7 @@ class Batch:
     stopping: Callable[[], bool]
     hooks: BatchHooks | None = None
 
-    def run(self, tx: Transaction, plan: Plan, known: Known) -> Outcome:
+    def run(self, tx: Transaction, plan: BatchPlan, known: KnownState) -> BatchOutcome:
         """Handle a plan's ops in one transaction; raise and roll back, or commit.
 
         The plan may be cut short, when time is up; at least one op is handled.
@@ -67,14 +67,14 @@ class Batch:
         return outcome
 
     def run_barrier(
-        self, tx: Transaction, plan: Plan, known: Known, barrier: Barrier
-    ) -> Outcome:
+        self, tx: Transaction, plan: BatchPlan, known: KnownState, barrier: Barrier
+    ) -> BatchOutcome:
         """Arrive at a Truncate; handle it or pass, when the others have arrived."""
         with tx.transaction():
             xid = self.lock(tx)
             turn = barrier.arrive(tx)
             if turn in (Turn.WAIT, Turn.BUSY):
-                return Outcome(known.now, complete=False, turn=turn)
+                return BatchOutcome(known.now, complete=False, turn=turn)
             outcome = reached(plan, known.now, 1)
             outcome.turn = turn
             if turn is Turn.RUN:
@@ -83,7 +83,9 @@ class Batch:
             self._keep(tx, xid, known, outcome)
         return outcome
 
-    def _keep(self, tx: Transaction, xid: str, known: Known, outcome: Outcome) -> None:
+    def _keep(
+        self, tx: Transaction, xid: str, known: KnownState, outcome: BatchOutcome
+    ) -> None:
         """Note what took effect: chunks of a snapshot, a Truncate of one too."""
         if not self.state.move_chunks(tx, known.chunks, outcome.chunks):
             raise Moved
@@ -96,7 +98,9 @@ class Batch:
             raise Locked
         return xid
 
-    def move(self, tx: Transaction, xid: str, before: Kept, after: Kept) -> None:
+    def move(
+        self, tx: Transaction, xid: str, before: StateRow, after: StateRow
+    ) -> None:
         """Move the state in the transaction that has the lock; raise Moved."""
         if self.state.move(tx, xid, before, after):
             return
@@ -146,7 +150,7 @@ def _ended(tx: Transaction, op: Op) -> TransactionEnded:
     return blamed(error, op)
 
 
-def reached(plan: Plan, before: Kept, handled: int) -> Outcome:
+def reached(plan: BatchPlan, before: StateRow, handled: int) -> BatchOutcome:
     """Tell where the state is after so many of the plan's ops."""
     complete = handled == len(plan.ops)
     last, chunks = None, {}
@@ -156,9 +160,11 @@ def reached(plan: Plan, before: Kept, handled: int) -> Outcome:
             chunks[chunk] = index
         else:
             last = op
-    position = before.position if last is None else Position(last.lsn, last.seq_id)
+    position = (
+        before.position if last is None else AppliedPosition(last.lsn, last.seq_id)
+    )
     # what was skipped between the ops is seen through, too
     end = plan.next_offset if complete else plan.ops[handled].record.offset
-    return Outcome(
+    return BatchOutcome(
         replace(before, position=position, next_offset=end), chunks, handled, complete
     )

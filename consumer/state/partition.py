@@ -15,17 +15,17 @@ from confluent_kafka import Message
 
 from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
-from consumer.group.assigned_partition import Lane, Pause
+from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.offset_gaps import Gaps
 from consumer.handler import BatchHooks, Fatal, IdempotentHandler, Retry
 from consumer.metrics import Measure, Metrics
 from consumer.op import Op
 from consumer.poison import OnPoison, meet
-from consumer.state.batch import Batch, Locked, Moved, Outcome, Raised
+from consumer.state.batch import Batch, BatchOutcome, Locked, Moved, Raised
 from consumer.state.partition_state import PartitionState
-from consumer.state.plan import Plan, Planner
+from consumer.state.plan import BatchPlan, Planner
 from consumer.state.schema import Tables
-from consumer.state.session import Session, SessionOptions
+from consumer.state.session import PartitionSession, SessionOptions
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
 from walstream.op import Kind
 from walstream.pipeline.backoff import Backoff
@@ -54,7 +54,9 @@ class WorkOptions:
 class IdempotentWork:
     """What a lane does with its messages."""
 
-    def __init__(self, lane: Lane, options: WorkOptions, tables: Tables) -> None:
+    def __init__(
+        self, lane: AssignedPartition, options: WorkOptions, tables: Tables
+    ) -> None:
         self.wanted = options.batch
         self._lane = lane
         self._options = options
@@ -65,7 +67,7 @@ class IdempotentWork:
             lambda: lane.stopping,
             options.hooks,
         )
-        self._session = Session(lane, self._batch, options.session)
+        self._session = PartitionSession(lane, self._batch, options.session)
         self._alone = range(0)  # offsets of ops that share no batch
         self._verdict: tuple[int, ConsumerStopped] | None = None  # due at this offset
         self._backoff = Backoff(longest_s=30.0)
@@ -143,7 +145,7 @@ class IdempotentWork:
             return plan.taken
         return self._try(plan, messages)
 
-    def _try(self, plan: Plan, messages: list[Message]) -> int:
+    def _try(self, plan: BatchPlan, messages: list[Message]) -> int:
         begun = time.monotonic()
         try:
             outcome = self._run(plan)
@@ -158,7 +160,7 @@ class IdempotentWork:
         end = plan.ops[outcome.handled].record.offset
         return sum(_offset(message) < end for message in messages[: plan.taken])
 
-    def _meet(self, plan: Plan, error: Exception) -> None:
+    def _meet(self, plan: BatchPlan, error: Exception) -> None:
         """Meet what rolled a batch back."""
         match error:
             case Moved():
@@ -170,7 +172,7 @@ class IdempotentWork:
             case _:
                 self._session.wait_for_lock()
 
-    def _run(self, plan: Plan) -> Outcome:
+    def _run(self, plan: BatchPlan) -> BatchOutcome:
         session, op = self._session, plan.ops[0]
         if op.kind is not Kind.TRUNCATE or not op.partitions:
             return self._batch.run(session.tx, plan, session.known)
@@ -202,7 +204,7 @@ class IdempotentWork:
         poll_s = max(_BARRIER_POLL_S, _BARRIER_POLL_OF_EACH_S * self._lane.others)
         raise Pause(min(poll_s, self._options.barrier_s))
 
-    def _meet_raised(self, plan: Plan, raised: Raised) -> None:
+    def _meet_raised(self, plan: BatchPlan, raised: Raised) -> None:
         op, cause = raised.op, raised.cause
         first = op is plan.ops[0]
         offset = op.record.offset
@@ -219,7 +221,7 @@ class IdempotentWork:
             raise error
         self._verdict = (offset, error)
 
-    def _meet_failed(self, plan: Plan, error: psycopg.Error) -> None:
+    def _meet_failed(self, plan: BatchPlan, error: psycopg.Error) -> None:
         """Meet an error of our own statements, or of the commit."""
         if self._session.passes(error):
             self._recover(plan, error)
@@ -231,18 +233,18 @@ class IdempotentWork:
         failed = HandlerFailed(f"its transaction failed ({what}): {shown(op)}")
         raise blamed(failed, op) from error
 
-    def _recover(self, plan: Plan, error: BaseException) -> NoReturn:
+    def _recover(self, plan: BatchPlan, error: BaseException) -> NoReturn:
         self._count(Measure.RETRIED, 1)
         self._alone = range(plan.ops[0].record.offset, plan.next_offset)
         self._session.recover(error)
 
-    def _raise_verdict(self, plan: Plan) -> None:
+    def _raise_verdict(self, plan: BatchPlan) -> None:
         if self._verdict is not None:
             offset, error = self._verdict
             if plan.next_offset > offset:
                 raise error
 
-    def _measure(self, plan: Plan, outcome: Outcome, seconds: float) -> None:
+    def _measure(self, plan: BatchPlan, outcome: BatchOutcome, seconds: float) -> None:
         passed = outcome.turn is Turn.PASS
         self._count(Measure.HANDLED, 0 if passed else outcome.handled)
         self._count(Measure.SKIPPED, plan.skipped + passed)

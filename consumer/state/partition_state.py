@@ -15,7 +15,7 @@ import psycopg
 from consumer.group.assigned_partition import Place
 from consumer.pg_catalog import BELOW, IS, MINUS
 from consumer.state.advisory_lock import lock_key
-from consumer.state.position import NOTHING, Chunk, Position, bygone
+from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
 
 _LOCK: Final = (
@@ -81,11 +81,11 @@ NEVER: Final = -1  # the index before a chunk's first row
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StateRow:
     """The state row."""
 
     id: uuid.UUID
-    position: Position
+    position: AppliedPosition
     next_offset: int | None = None  # None: nothing was read yet
     topic_id: str | None = None
     source: str | None = None
@@ -97,16 +97,16 @@ class Kept:
         )
 
 
-UNREAD: Final = Kept(uuid.UUID(int=0), NOTHING)
+UNREAD: Final = StateRow(uuid.UUID(int=0), NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownState:
     """A partition's state as a member knows it."""
 
-    row: Kept  # as it was read or moved last: what compare-and-set compares
-    now: Kept  # with what was not yet worth a transaction
-    chunks: dict[Chunk, int]  # the last row of each that took effect
+    row: StateRow  # as it was read or moved last: what compare-and-set compares
+    now: StateRow  # with what was not yet worth a transaction
+    chunks: dict[SnapshotChunk, int]  # the last row of each that took effect
 
 
 class PartitionState:
@@ -131,7 +131,7 @@ class PartitionState:
         row = self.tables.execute(tx, _SAME_TRANSACTION, (xid,)).fetchone()
         return bool(row and row[0])
 
-    def read(self, tx: psycopg.Connection[Any]) -> Kept:
+    def read(self, tx: psycopg.Connection[Any]) -> StateRow:
         """Read the row for update; make one where there is none."""
         found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
@@ -143,11 +143,11 @@ class PartitionState:
         self.reach = int(newest[0] or 0) if newest else 0
         self._clean_from = 0
         identity, lsn, seq_id, next_offset, topic_id, source = found
-        position = Position(int(lsn), int(seq_id))
-        return Kept(identity, position, next_offset, topic_id, source)
+        position = AppliedPosition(int(lsn), int(seq_id))
+        return StateRow(identity, position, next_offset, topic_id, source)
 
     def move(
-        self, tx: psycopg.Connection[Any], xid: str, before: Kept, after: Kept
+        self, tx: psycopg.Connection[Any], xid: str, before: StateRow, after: StateRow
     ) -> bool:
         """Move the row, unless it is no longer as it was read.
 
@@ -172,7 +172,7 @@ class PartitionState:
         )
         return moved.rowcount == 1
 
-    def read_chunk(self, tx: psycopg.Connection[Any], chunk: Chunk) -> int:
+    def read_chunk(self, tx: psycopg.Connection[Any], chunk: SnapshotChunk) -> int:
         """Give the index of the last row of this chunk that took effect."""
         key = (*self._key, str(chunk.lsn), chunk.number)
         row = self.tables.execute(tx, _READ_CHUNK, key).fetchone()
@@ -181,8 +181,8 @@ class PartitionState:
     def move_chunks(
         self,
         tx: psycopg.Connection[Any],
-        before: Mapping[Chunk, int],
-        after: Mapping[Chunk, int],
+        before: Mapping[SnapshotChunk, int],
+        after: Mapping[SnapshotChunk, int],
     ) -> bool:
         """Move each chunk's index, unless one is no longer as it was read."""
         for chunk, index in after.items():
@@ -198,7 +198,7 @@ class PartitionState:
                 return False
         return True
 
-    def clean(self, tx: psycopg.Connection[Any], position: Position) -> None:
+    def clean(self, tx: psycopg.Connection[Any], position: AppliedPosition) -> None:
         """Forget chunks that are long past, now and then."""
         reach = max(position.lsn, self.reach)
         if reach < self._clean_from:

@@ -14,8 +14,8 @@ from confluent_kafka import Message
 
 from consumer.decoder import record_of, source_of
 from consumer.group.assigned_partition import Place
-from consumer.op import Op, Record
-from consumer.state.position import Chunk, bygone, place_in_snapshot
+from consumer.op import ConsumerRecord, Op
+from consumer.state.position import SnapshotChunk, bygone, place_in_snapshot
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
 from walstream.op import Kind, ReplicationOp
@@ -25,14 +25,14 @@ _TRUNCATE: Final = Kind.TRUNCATE  # slow to look up in Python 3.11
 
 
 @dataclass(slots=True)
-class Plan:
+class BatchPlan:
     """The beginning of some messages."""
 
     ops: list[Op] = field(default_factory=list)
     taken: int = 0  # messages, with what was skipped
     next_offset: int = _UNKNOWN  # after all that was taken
     skipped: int = 0
-    poison: tuple[Record, WalstreamError] | None = None  # the first one, alone
+    poison: tuple[ConsumerRecord, WalstreamError] | None = None  # the first one, alone
     foreign: str | None = None  # the source that the first one names, alone
     last: bool = False  # nothing may follow
 
@@ -44,14 +44,16 @@ class Planner:
     place: Place
     position: tuple[int, int]
     source: str | None
-    index_of: Callable[[Chunk], int]  # the last row of this chunk that took effect
+    index_of: Callable[
+        [SnapshotChunk], int
+    ]  # the last row of this chunk that took effect
     alone: range = range(0)  # offsets
     reach: int = 0  # the LSN of the newest snapshot that came
-    _chunks: dict[Chunk, int] = field(default_factory=dict)
+    _chunks: dict[SnapshotChunk, int] = field(default_factory=dict)
 
-    def plan(self, messages: Sequence[Message], start: int, limit: int) -> Plan:
+    def plan(self, messages: Sequence[Message], start: int, limit: int) -> BatchPlan:
         """Look at the messages from `start` on, until there are `limit` ops."""
-        plan = Plan()
+        plan = BatchPlan()
         place, ops, alone = self.place, plan.ops, self.alone
         for message in islice(messages, start, None):
             record = record_of(message, place)
@@ -63,7 +65,7 @@ class Planner:
                 break
         return plan
 
-    def _add(self, plan: Plan, record: Record) -> bool:
+    def _add(self, plan: BatchPlan, record: ConsumerRecord) -> bool:
         """Take a record in, or tell that the plan ends before it."""
         first = plan.taken == 0
         if record.headers and self._is_foreign(record):
@@ -89,7 +91,7 @@ class Planner:
         plan.last = truncates
         return True
 
-    def _is_foreign(self, record: Record) -> bool:
+    def _is_foreign(self, record: ConsumerRecord) -> bool:
         named = source_of(record)
         return named is not None and named != self.source
 

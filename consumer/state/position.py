@@ -14,17 +14,17 @@ _INDEX_BITS: Final = 32
 _FAR: Final = 1 << 30
 
 
-class Position(NamedTuple):
+class AppliedPosition(NamedTuple):
     """The last op that took effect; so did each whose `(lsn, seq_id)` is no greater."""
 
     lsn: int
     seq_id: int
 
 
-NOTHING: Final = Position(0, 0)  # no commit record has this LSN
+NOTHING: Final = AppliedPosition(0, 0)  # no commit record has this LSN
 
 
-class Chunk(NamedTuple):
+class SnapshotChunk(NamedTuple):
     """A part of a snapshot; every attempt reads it in the same order."""
 
     lsn: int
@@ -36,9 +36,9 @@ def bygone(reach: int) -> int:
     return reach - _FAR
 
 
-def place_in_snapshot(lsn: int, seq_id: int) -> tuple[Chunk, int]:
+def place_in_snapshot(lsn: int, seq_id: int) -> tuple[SnapshotChunk, int]:
     """Take a snapshot row's number apart: its chunk, and its index in it."""
     return (
-        Chunk(lsn, seq_id >> _INDEX_BITS),
+        SnapshotChunk(lsn, seq_id >> _INDEX_BITS),
         seq_id & ((1 << _INDEX_BITS) - 1),
     )

@@ -15,13 +15,13 @@ from typing import Final, NoReturn, TypeVar
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING
 
-from consumer.group.assigned_partition import Lane, Pause
+from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.handler import Transaction
-from consumer.state.batch import Batch, Locked, Moved, Outcome
+from consumer.state.batch import Batch, BatchOutcome, Locked, Moved
 from consumer.state.connection import passes
 from consumer.state.connection_pool import Connections
-from consumer.state.partition_state import UNREAD, Kept, Known
-from consumer.state.position import NOTHING, Chunk
+from consumer.state.partition_state import UNREAD, KnownState, StateRow
+from consumer.state.position import NOTHING, SnapshotChunk
 from consumer.state.source import AcceptSource, accepts, foreign_source
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient
@@ -48,17 +48,19 @@ class SessionOptions:
     from_earliest: bool
 
 
-class Session:
+class PartitionSession:
     """Used in its lane's turns alone. What has to wait raises Pause, out of any
     transaction, and is done again from its beginning.
     """  # noqa: D205 - a sentence
 
-    def __init__(self, lane: Lane, batch: Batch, options: SessionOptions) -> None:
+    def __init__(
+        self, lane: AssignedPartition, batch: Batch, options: SessionOptions
+    ) -> None:
         self._lane = lane
         self._batch = batch
         self._options = options
         self._tx: Transaction | None = None
-        self.known = Known(UNREAD, UNREAD, {})
+        self.known = KnownState(UNREAD, UNREAD, {})
         self._stale = False  # the row may be another one
         self._trouble = Backoff(first_s=0.05, longest_s=5.0)
         self._locked_since: float | None = None
@@ -115,7 +117,7 @@ class Session:
         )
         self._see(replace(now, topic_id=topic_id))
 
-    def index_of(self, chunk: Chunk) -> int:
+    def index_of(self, chunk: SnapshotChunk) -> int:
         """Give the last row of a snapshot's chunk that took effect."""
         chunks = self.known.chunks
         if chunk not in chunks:
@@ -124,7 +126,7 @@ class Session:
             )
         return chunks[chunk]
 
-    def committed(self, outcome: Outcome) -> None:
+    def committed(self, outcome: BatchOutcome) -> None:
         """Take over what is true now."""
         chunks = self.known.chunks if len(self.known.chunks) < _CHUNKS_KNOWN else {}
         self._know(outcome.kept, chunks | outcome.chunks if outcome.chunks else chunks)
@@ -236,7 +238,7 @@ class Session:
                 "%s is locked by the sessions %s", self._lane.place, [*holders]
             )
 
-    def _read(self) -> Kept:
+    def _read(self) -> StateRow:
         tx = self.tx
         with tx.transaction():
             self._batch.lock(tx)
@@ -262,10 +264,12 @@ class Session:
             self._batch.move(tx, xid, known.row, known.now)
         self._know(known.now, known.chunks)
 
-    def _know(self, row: Kept, chunks: dict[Chunk, int] | None = None) -> None:
-        self.known = Known(row, row, chunks or {})
+    def _know(
+        self, row: StateRow, chunks: dict[SnapshotChunk, int] | None = None
+    ) -> None:
+        self.known = KnownState(row, row, chunks or {})
 
-    def _see(self, now: Kept) -> None:
+    def _see(self, now: StateRow) -> None:
         self.known = replace(self.known, now=now)
 
     def _seek(self) -> None:

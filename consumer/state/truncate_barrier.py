@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
-from consumer.group.assigned_partition import Lane
+from consumer.group.assigned_partition import AssignedPartition
 from consumer.op import Op
 from consumer.pg_catalog import BELOW, FROM, IS, IS_NOT, UP_TO
 from consumer.state.advisory_lock import lock_key
@@ -131,14 +131,16 @@ class Crossings:
 
     def __init__(self) -> None:
         # weak: one that is revoked meanwhile may never pass
-        self._waiting: WeakKeyDictionary[Lane, tuple[str, ...]] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[AssignedPartition, tuple[str, ...]] = (
+            WeakKeyDictionary()
+        )
         self._lock = threading.Lock()
 
-    def wait(self, name: tuple[str, ...], lane: Lane) -> None:
+    def wait(self, name: tuple[str, ...], lane: AssignedPartition) -> None:
         with self._lock:
             self._waiting[lane] = name
 
-    def run(self, name: tuple[str, ...], lane: Lane) -> None:
+    def run(self, name: tuple[str, ...], lane: AssignedPartition) -> None:
         """Say that it was run, after its transaction."""
         with self._lock:
             lanes = [one for one, where in self._waiting.items() if where == name]

@@ -21,13 +21,13 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.mariadb import Mariadb
 from tests.support.loads.mariadb import Crew, Written, create
 from walstream.sources.sql.database.engine import Database
-from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
 from walstream.sources.sql.intervals import missing
-from walstream.sources.sql.poller import Poller, Rules
-from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.poller import Poller, PollingRules
+from walstream.sources.sql.progress import GapBounds, TableProgress
 from walstream.sources.sql.table_reader import TableReader
-from walstream.sources.sql.table_session import Place
+from walstream.sources.sql.table_session import TableSession
 from walstream.sources.sql.task import Ahead, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
@@ -90,9 +90,9 @@ class Polls:
         return RangeDone(part.number, len(keys), 0, reached=reached, missing=gaps)
 
 
-def shape_of(database: Database, table: str) -> Shape:
+def shape_of(database: Database, table: str) -> SqlTableShape:
     with database.session() as connection:
-        return look(connection, Wish(table, "id"))
+        return look(connection, TableSpec(table, "id"))
 
 
 @contextmanager
@@ -107,9 +107,9 @@ def polls(
         return made[0].do(parts, on_done)
 
     poller = Poller(
-        Rules(table, limit=limit),
-        Progress(MemoryPositions(), table, Bounds(timeout_s, 100_000)),
-        Place(database, Wish(table, "id")).connect,
+        PollingRules(table, limit=limit),
+        TableProgress(MemoryPositions(), table, GapBounds(timeout_s, 100_000)),
+        TableSession(database, TableSpec(table, "id")).connect,
         run,
     )
     made.append(Polls(poller, TableReader(database, shape)))

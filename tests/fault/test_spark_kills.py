@@ -23,10 +23,10 @@ from tests.support.fixtures.postgres import Database, PostgresServer, temporary_
 from tests.support.fixtures.spark import Backfill
 from tests.support.oracles.topic_reader import Reader
 from walstream.op import Table
-from walstream.sources.postgres.backfill.chunk import Chunk, Pages, Relation
+from walstream.sources.postgres.backfill.chunk import Chunk, ChunkRelation, PageRange
 from walstream.spark.jobs import run
 from walstream.spark.outcome import ChunkDone, ChunkPostponed
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 
 pytestmark = pytest.mark.fault
 ROWS = 4000
@@ -35,7 +35,7 @@ CREATE TABLE t (id int PRIMARY KEY, v text);
 INSERT INTO t SELECT i, repeat('v', 100) FROM generate_series(1, {ROWS}) i;
 CREATE PUBLICATION walstream FOR ALL TABLES;
 """
-DEADLY = Relation("s", "deadly", 1, Table("s", "deadly", ("a",)))
+DEADLY = ChunkRelation("s", "deadly", 1, Table("s", "deadly", ("a",)))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def _lives(process: psutil.Process) -> bool:
 
 def test_a_killed_worker_is_replaced_and_its_chunk_repeated(
     full: Database,
-    spark: Spark,
+    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
     reader: Reader,
     tmp_path: Path,
@@ -132,7 +132,7 @@ def test_a_killed_worker_is_replaced_and_its_chunk_repeated(
         assert mine == each * (2 if one is second else 1)
 
 
-def test_a_chunk_whose_worker_always_dies_is_named(spark: Spark) -> None:
+def test_a_chunk_whose_worker_always_dies_is_named(spark: SparkRuntime) -> None:
     def dying(chunk: Chunk) -> Any:
         import os  # noqa: PLC0415 - runs in a worker
 
@@ -140,14 +140,16 @@ def test_a_chunk_whose_worker_always_dies_is_named(spark: Spark) -> None:
             os.abort()
         return ChunkDone(chunk.number, 0, 0)
 
-    planned = [Chunk(number, DEADLY, Pages(number, number + 1)) for number in (1, 2, 3)]
+    planned = [
+        Chunk(number, DEADLY, PageRange(number, number + 1)) for number in (1, 2, 3)
+    ]
     with pytest.raises(Exception, match='chunk 2: table "s') as failed:
         run(spark, planned, dying, lambda _done: None)
     assert "exited unexpectedly" in str(failed.value)
 
 
 def test_a_chunk_without_an_order_is_not_read_again_by_spark(
-    spark: Spark, tmp_path: Path
+    spark: SparkRuntime, tmp_path: Path
 ) -> None:
     """A second attempt of the same numbers would give them to other rows."""
     reads = tmp_path / "reads"

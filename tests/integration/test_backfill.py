@@ -22,7 +22,7 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.postgres import catalog
 from walstream.postgres.connection import connect
 from walstream.postgres.slot_health import Alarm
-from walstream.sources.postgres.backfill.run import Backfill, hold
+from walstream.sources.postgres.backfill.run import SnapshotBackfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.stream_metrics import Gauge
 from walstream.testing import MemoryPositions
@@ -116,7 +116,7 @@ def test_tables_that_cannot_be_read_are_given_up_and_those_that_are_gone_are_don
     database.execute(f"CREATE ROLE {role} LOGIN REPLICATION")
     walstream.dsn = make_conninfo(database.dsn, user=role)
     site = site_of(walstream)
-    backfill = Backfill(site)
+    backfill = SnapshotBackfill(site)
     backfill.begin(99, ["public.small", "public.gone"])
     with connect(database.dsn) as connection:
         facts = catalog.tables(connection)
@@ -140,7 +140,7 @@ def test_a_stop_while_it_is_planned_leaves_all_to_the_next_start(
     database: Database, walstream: Walstream
 ) -> None:
     site = site_of(walstream)
-    backfill = Backfill(site)
+    backfill = SnapshotBackfill(site)
     backfill.begin(99, ["public.load", "public.small"])
     with connect(database.dsn) as connection:
         facts = catalog.tables(connection)

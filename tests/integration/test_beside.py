@@ -39,7 +39,7 @@ from tests.support.loads.incremental import (
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
 from tests.support.programs.consumer_thread import Running
 from tests.support.programs.walstream import SOURCE, Walstream, toml
-from walstream.admin.backfill_running import Asked, backfill
+from walstream.admin.backfill_running import RequestedBackfill, backfill
 from walstream.config import load
 from walstream.errors import ConfigError
 from walstream.postgres import catalog
@@ -57,7 +57,7 @@ ADD = "ALTER PUBLICATION walstream ADD TABLE late"
 PARTITIONS = 3
 
 
-def ask(walstream: Walstream, *tables: str, replace: bool = False) -> Asked:
+def ask(walstream: Walstream, *tables: str, replace: bool = False) -> RequestedBackfill:
     return backfill(load(walstream.configuration), SOURCE, tables, replace=replace)
 
 
@@ -400,12 +400,12 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
         with pytest.raises(ConfigError, match=re.escape(what)):
             ask(walstream, name)
     walstream.start().streaming().streaming_said()
-    assert ask(walstream, "public.*") == Asked(
+    assert ask(walstream, "public.*") == RequestedBackfill(
         ["public.early", "public.root"], True, {"public.bare": "it has no row key"}
     )
     until_done(walstream, "public.early", "public.root")
     assert walstream.terminate() == 0
-    assert ask(walstream, "early") == Asked(["public.early"], False, {})
+    assert ask(walstream, "early") == RequestedBackfill(["public.early"], False, {})
     assert status(walstream)["sources"][0]["beside"] == {
         "public.early": {"rows": 0, "state": "waiting", "error": "", "remark": ""}
     }

@@ -32,7 +32,7 @@ from walstream.errors import Repair
 from walstream.finding import Severity
 from walstream.pipeline.ports import Position
 from walstream.postgres.checks import Inspection, clock, open_transactions
-from walstream.postgres.start_table import Stored
+from walstream.postgres.start_table import StoredState
 
 SLOT = "walstream_check"
 MIB = "1MiB"
@@ -186,7 +186,7 @@ def test_a_slot_that_holds_too_much_is_read_as_printed_before_it_is_lost(
 
 
 def beside_it(
-    walstream: Walstream, known: tuple[Stored, object], **options: object
+    walstream: Walstream, known: tuple[StoredState, object], **options: object
 ) -> Inspection:
     stored, publications = known
     return look(
@@ -225,7 +225,7 @@ def test_transactions_that_delay_the_slot_are_named_and_ended_as_printed(
         assert not of(look(database.dsn), "prepared-transaction")
         other.close()
     # once the slot is there nothing waits
-    ours = Stored(intent=True)
+    ours = StoredState(intent=True)
     database.fetch(f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')")
     with psycopg.connect(database.dsn) as other:
         other.execute("INSERT INTO t VALUES (1)")
@@ -255,7 +255,9 @@ def test_a_standby_stops_until_it_is_promoted_and_its_history_is_checked(
     assert stored.position is not None
     database.execute("INSERT INTO t VALUES (1)")
     beyond = position_at_the_end(stored.position, database)
-    found = look(database.dsn, Stored(beyond), publications=publications, slot=SLOT)
+    found = look(
+        database.dsn, StoredState(beyond), publications=publications, slot=SLOT
+    )
     finding = one(found, "history", Severity.STOP, 3)
     assert "timeline 1 was left" in finding.what
     assert finding.repair.command == "walstream positions reset app"

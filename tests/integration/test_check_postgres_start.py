@@ -24,7 +24,7 @@ from tests.support.programs.inspection import (
 from tests.support.programs.walstream import Walstream
 from walstream.finding import Finding, Severity
 from walstream.lsn import parse
-from walstream.postgres.start_table import Stored
+from walstream.postgres.start_table import StoredState
 
 INSERT = "INSERT INTO t DEFAULT VALUES"
 
@@ -166,7 +166,7 @@ def test_a_slot_that_is_not_ours_is_left_alone(database: Database) -> None:
         "SELECT pg_create_logical_replication_slot(current_database()::name,"
         " 'test_decoding')"
     )
-    for stored in (Stored(), Stored(intent=True)):
+    for stored in (StoredState(), StoredState(intent=True)):
         found = look(database.dsn, stored, slot=database.name)
         finding = one(found, "history", Severity.STOP, 3)
         assert "test_decoding" in finding.what

@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 
 from consumer import (
     BarrierTimeout,
+    ConsumerRecord,
     Fatal,
     ForeignSource,
     HandlerFailed,
@@ -22,7 +23,6 @@ from consumer import (
     Op,
     Place,
     PoisonRecord,
-    Record,
     Retry,
     TopicReplaced,
     Transaction,
@@ -371,7 +371,7 @@ def test_poison_stops_is_skipped_or_is_shown(setting: Setting) -> None:
         error = running.fails(PoisonRecord)
     assert error.offset == 1
     assert setting.count() == 1
-    seen: list[Record] = []
+    seen: list[ConsumerRecord] = []
     with setting.running(on_poison=seen.append):
         setting.until(2)
     assert [record.value for record in seen] == [b"no op"]

@@ -8,7 +8,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database
 from walstream.cli.demo import shop
 from walstream.cli.demo.load import Load
-from walstream.cli.demo.tally import Change
+from walstream.cli.demo.tally import DemoChange
 from walstream.cli.demo.workload import Trade
 from walstream.errors import WalstreamError
 from walstream.postgres.connection import session
@@ -19,7 +19,7 @@ MOVE_VIEW = "UPDATE shop.page_views SET viewed_at = viewed_at + interval '31 day
 INSERT_VIEW = f"INSERT INTO {VIEW} VALUES (1, '{VIEWED_AT}', '/', NULL)"  # noqa: S608 - constants
 
 
-def written(database: Database, *statements: str) -> Counter[Change]:
+def written(database: Database, *statements: str) -> Counter[DemoChange]:
     with session(database.dsn) as connection:
         shop.create(connection)
         for statement in statements:
@@ -35,10 +35,10 @@ def test_update_of_a_key_counts_as_delete_and_insert(database: Database) -> None
         "UPDATE shop.products SET sku = 'B'",
     ) == Counter(
         {
-            Change("shop.products", "Insert", ("A",)): 1,
-            Change("shop.products", "Update", ("A",)): 1,
-            Change("shop.products", "Delete", ("A",)): 1,
-            Change("shop.products", "Insert", ("B",)): 1,
+            DemoChange("shop.products", "Insert", ("A",)): 1,
+            DemoChange("shop.products", "Update", ("A",)): 1,
+            DemoChange("shop.products", "Delete", ("A",)): 1,
+            DemoChange("shop.products", "Insert", ("B",)): 1,
         }
     )
 
@@ -49,9 +49,9 @@ def test_partitions_count_as_their_root_also_when_a_row_moves(
     moved = "2026-02-05 00:00:00+00"
     assert written(database, INSERT_VIEW, MOVE_VIEW) == Counter(
         {
-            Change(VIEW, "Insert", ("1", VIEWED_AT)): 1,
-            Change(VIEW, "Delete", ("1", VIEWED_AT)): 1,
-            Change(VIEW, "Insert", ("1", moved)): 1,
+            DemoChange(VIEW, "Insert", ("1", VIEWED_AT)): 1,
+            DemoChange(VIEW, "Delete", ("1", VIEWED_AT)): 1,
+            DemoChange(VIEW, "Insert", ("1", moved)): 1,
         }
     )
 

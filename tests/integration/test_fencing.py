@@ -21,7 +21,7 @@ from walstream.postgres.connection import connect
 from walstream.postgres.snapshot_holder import Holder
 from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.backfill.chunk import SnapshotGone, transactional_id
-from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 from walstream.sources.postgres.backfill.task_factory import transactions
 from walstream.spark.outcome import ChunkDone, ChunkRefused
 from walstream.state.store import LmdbPositions
@@ -134,7 +134,7 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
     with closing(holder):
         left = Elsewhere(holder.session, 3)
         with LmdbPositions(walstream.state) as positions:
-            record = Record(99, (), elsewhere=left)
+            record = BackfillRecord(99, (), elsewhere=left)
             stored_record.Book(positions).store(record)
         tasks = [
             Task(runs.bootstrap, transactional_id(named, chunk)) for chunk in (1, 3)

@@ -31,7 +31,7 @@ from tests.support.programs.plugin_package import example, install
 from walstream.formats.event import EventRecord, Number, decode
 from walstream.op import Kind
 from walstream.records.partitioner import fnv1a
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -129,7 +129,7 @@ def test_every_type_arrives_as_an_event_streamed_and_backfilled(
     postgres: PostgresServer,
     kafka: KafkaServer,
     tmp_path: Path,
-    spark: Spark,
+    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
 ) -> None:
     every = columns(postgres.version) + OWN

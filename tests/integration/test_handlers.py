@@ -22,7 +22,7 @@ from tests.support.programs.walstream import SINK, SOURCE, Walstream
 from walstream.config import Config
 from walstream.formats.op import decode
 from walstream.op import Kind
-from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
+from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk_task
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone
 
@@ -290,7 +290,7 @@ def test_a_backfill_into_a_dry_sink_reads_and_encodes(database: Database) -> Non
     backfill = Backfill(database.dsn, "", "", publications=())
     with backfill.holding() as snapshot:
         (chunk,) = backfill.plan("public.t")
-        where = Snapshot(snapshot, LSN, HEADER)
+        where = TaskSnapshot(snapshot, LSN, HEADER)
         done = chunk_task(config, "app", where, {"dry": {}}, Leash.of_this_process())(
             chunk
         )

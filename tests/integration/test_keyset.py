@@ -14,8 +14,8 @@ from tests.support.fixtures.postgres import Database
 from walstream.errors import ConfigError, PermissionLacking
 from walstream.lsn import parse
 from walstream.sources.postgres.backfill.chunk import TableRewritten
-from walstream.sources.postgres.backfill.reader import Database as Where
-from walstream.sources.postgres.incremental.chunk import Chunk
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase as Where
+from walstream.sources.postgres.incremental.chunk import KeyChunk
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 
 
@@ -24,7 +24,7 @@ def reader(database: Database, **dsn: str) -> KeysetReader:
     return KeysetReader(where, lambda: ["walstream"])
 
 
-def chunks(database: Database, name: str, most: int = 3) -> Iterator[Chunk]:
+def chunks(database: Database, name: str, most: int = 3) -> Iterator[KeyChunk]:
     """Read all, chunk by chunk."""
     keyset = reader(database)
     after, key = None, tuple[str, ...]()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.fixtures.postgres import Database
 from walstream.sources.postgres.backfill.publication_filter import (
-    Wanted,
+    KeyedTable,
     let_through,
     let_through_of,
 )
@@ -79,7 +79,7 @@ def test_it_is_what_the_view_says_of_each_publication(
     assert len(places) >= 10
     for (name,) in [*names, ("nobody",)]:
         wanted = [
-            Wanted(str(schema), str(table), publications=(str(name),))
+            KeyedTable(str(schema), str(table), publications=(str(name),))
             for schema, table in places
         ]
         assert let_through_of(connection, wanted) == let_through(
@@ -91,7 +91,7 @@ def test_of_a_table_by_several_publications_all_are_told(
     connection: psycopg.Connection[tuple[object, ...]],
 ) -> None:
     names = ("every", "listed", "named_root")
-    wanted = Wanted("public", "plain", publications=names)
+    wanted = KeyedTable("public", "plain", publications=names)
     found = let_through_of(connection, [wanted])
     assert found == {
         key: rows
@@ -106,5 +106,5 @@ def test_no_other_table_s_lock_is_waited_for(
     with psycopg.connect(database.dsn) as holder:
         holder.execute("LOCK TABLE gone")
         connection.execute("SET lock_timeout = '100ms'")
-        wanted = Wanted("public", "plain", publications=("every",))
+        wanted = KeyedTable("public", "plain", publications=("every",))
         assert let_through_of(connection, [wanted])

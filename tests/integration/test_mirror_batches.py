@@ -10,7 +10,7 @@ import pytest
 
 from consumer.handler import Fatal
 from consumer.mirror import PostgresMirror
-from consumer.mirror.table_shape import Shape, load
+from consumer.mirror.table_shape import TargetTable, load
 from consumer.op import Op
 from tests.support.fixtures.postgres import Database
 from tests.support.loads.op import make
@@ -69,7 +69,7 @@ class Changes:
         return {**fields, "new": {**key, **row}, "columns": columns}
 
 
-def shape_of(database: Database, name: str) -> Shape:
+def shape_of(database: Database, name: str) -> TargetTable:
     with psycopg.connect(database.dsn) as connection:
         shape = load(connection, "public", name)
     assert shape is not None

@@ -9,8 +9,11 @@ import pytest
 from tests.support.fixtures.postgres import Database
 from walstream.errors import PermissionLacking
 from walstream.sources.postgres.backfill.plan import plan
-from walstream.sources.postgres.backfill.publication_filter import NoSuchTable, Wanted
-from walstream.sources.postgres.backfill.reader import Database as Read
+from walstream.sources.postgres.backfill.publication_filter import (
+    KeyedTable,
+    NoSuchTable,
+)
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase as Read
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 
 TABLES = 300
@@ -46,9 +49,9 @@ def counting(database: Database) -> Iterator[Counting]:
         yield Counting(connection)
 
 
-def wishes(count: int) -> list[Wanted]:
+def wishes(count: int) -> list[KeyedTable]:
     names = [f"t{number}" for number in range(1, count + 1)]
-    return [Wanted("public", name, ("id",), ("walstream",)) for name in names]
+    return [KeyedTable("public", name, ("id",), ("walstream",)) for name in names]
 
 
 def test_many_tables_are_planned_with_the_queries_of_one(counting: Counting) -> None:
@@ -79,7 +82,7 @@ def test_each_table_has_its_own_leaves_and_its_own_refusal(
         names = ["t1", "t2", "t3", "root", "t5", "nowhere", "t6"]
         planned = plan(
             counting,  # type: ignore[arg-type]
-            [Wanted("public", name, ("id",), ("walstream",)) for name in names],
+            [KeyedTable("public", name, ("id",), ("walstream",)) for name in names],
         )
     finally:
         counting.execute("RESET ROLE")

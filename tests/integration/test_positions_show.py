@@ -27,7 +27,7 @@ from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect, session
 from walstream.state.store import LmdbPositions
-from walstream.status.positions import SCHEMA, Outcome, Standing, look
+from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -133,7 +133,7 @@ def test_before_while_and_after_a_run_and_to_its_repair(
 
 
 def test_each_side_shows_what_it_knows(still: Walstream, database: Database) -> None:
-    assert standing(still).verdict.outcome is Outcome.CREATE
+    assert standing(still).verdict.outcome is StartOutcome.CREATE
     position = begun(still, database)
     with LmdbPositions(still.state) as positions:
         positions.write({"keys/public.t": [], "epoch": {"number": 3}})
@@ -141,7 +141,7 @@ def test_each_side_shows_what_it_knows(still: Walstream, database: Database) -> 
         positions.rewind(position.resume)
     found = standing(still)
     assert (found.verdict.outcome, found.verdict.lsn) == (
-        Outcome.STREAM,
+        StartOutcome.STREAM,
         position.resume,
     )
     assert found.state is not None
@@ -168,7 +168,7 @@ def test_a_slot_that_others_read_is_waited_for(
     )
     found = standing(still)
     other.close()
-    assert found.verdict.outcome is Outcome.WAIT
+    assert found.verdict.outcome is StartOutcome.WAIT
     assert found.verdict.problem is not None
     assert "in use by pid" in found.verdict.problem.what
 
@@ -180,7 +180,7 @@ def test_a_damaged_state_leaves_the_other_sides(
     (still.state / "data.mdb").write_bytes(b"\xff" * 20_000)
     found = standing(still)
     assert found.state is None
-    assert found.verdict.outcome is Outcome.STOP
+    assert found.verdict.outcome is StartOutcome.STOP
     assert found.verdict.problem is not None
     assert found.verdict.problem.repair.command == "walstream positions reset app"
     assert found.slot is not None
@@ -196,14 +196,14 @@ def test_servers_that_are_away_leave_the_other_sides(
     with LmdbPositions(still.state) as positions:
         positions.write({f"topics/{SINK}/t.public.t": {"partitions": 1}})
     found = standing(still)
-    assert found.verdict.outcome is Outcome.STREAM
+    assert found.verdict.outcome is StartOutcome.STREAM
     (problem,) = found.topics.problems
     assert problem.subject == f"sink {SINK}"
 
     still.dsn = "host=127.0.0.1 port=1 dbname=x"
     still.configuration.write_text(toml(still.document()))
     found = standing(still)
-    assert found.verdict.outcome is Outcome.WAIT
+    assert found.verdict.outcome is StartOutcome.WAIT
     assert (found.slot, found.server) == (None, None)
     assert found.state is not None
     assert found.state.resume == position.resume
@@ -232,9 +232,9 @@ def test_a_history_that_branched_off_below_the_position_stops_it(
     found = standing(still)
     assert found.server is not None
     assert found.server.timeline == 2
-    assert found.verdict.outcome is Outcome.STREAM, found.verdict
+    assert found.verdict.outcome is StartOutcome.STREAM, found.verdict
     store(still, replace(position, resume=flushed(database)))
     found = standing(still)
-    assert found.verdict.outcome is Outcome.STOP
+    assert found.verdict.outcome is StartOutcome.STOP
     assert found.verdict.problem is not None
     assert "timeline 1 was left at" in found.verdict.problem.what

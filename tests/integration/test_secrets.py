@@ -31,8 +31,8 @@ from tests.support.programs.verb import Done, verb
 from tests.support.programs.walstream import Walstream, toml
 from walstream.config import load
 from walstream.kafka.topic import Topic
-from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
-from walstream.sources.sql.database.shape import Column, Shape
+from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk_task
+from walstream.sources.sql.database.shape import SqlColumn, SqlTableShape
 from walstream.sources.sql.task_factory import PollOrder
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.port import HOST, free_port
@@ -547,10 +547,10 @@ def tasks_carry_their_own(site: Site) -> None:
     """Claim that what goes to Spark has its own source's and sinks' secrets alone."""
     config = load(site.folder / "run" / "walstream.toml", site.variables)
     known = {"t": Topic("t", "id", 1, 1_000_000)}
-    snapshot = Snapshot("1-1", 1, b"7/shop/1")
+    snapshot = TaskSnapshot("1-1", 1, b"7/shop/1")
     chunks = chunk_task(config, "app", snapshot, {"kafka": known})
-    key = Column("id", "INTEGER", Integer())
-    shape = Shape("old", "", "old", key, (key,))
+    key = SqlColumn("id", "INTEGER", Integer())
+    shape = SqlTableShape("old", "", "old", key, (key,))
     poll = PollOrder("legacy", "old", shape, {"rows": known["t"]}, [], "/nowhere", 1)
     assert site.canaries.found(base64.b64encode(pickle.dumps(chunks))) == {
         *("password of streamer", "sslpassword"),

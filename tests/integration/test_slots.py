@@ -32,7 +32,7 @@ from walstream.admin.slots import drop as drop_slot
 from walstream.config import load
 from walstream.errors import ConfigError
 from walstream.postgres.connection import Connection, connect
-from walstream.postgres.slot import Patience, Wish, create
+from walstream.postgres.slot import SlotSpec, WaitPolicy, create
 from walstream.postgres.slot_inventory import SlotFacts
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
@@ -353,8 +353,8 @@ def test_a_slot_is_made_above_descriptor_1023(newest: Database) -> None:
             making = thread.submit(
                 create,
                 newest.dsn,
-                Wish(name, temporary=True),
-                Patience(threading.Event(), lambda _: None),
+                SlotSpec(name, temporary=True),
+                WaitPolicy(threading.Event(), lambda _: None),
             )
             # it waits on its socket by now, or failed
             assert not wait([making], 2).done

@@ -20,7 +20,7 @@ from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres import slot, stream
 from walstream.postgres.connection import connect
-from walstream.postgres.slot import Patience, Wish
+from walstream.postgres.slot import SlotSpec, WaitPolicy
 from walstream.postgres.stream import SlotSource, open_stream
 from walstream.testing.servers import LocalPostgres
 
@@ -56,8 +56,8 @@ def reading(
     database = Database(server, "postgres")
     database.execute("CREATE TABLE t (v text)")
     database.execute("CREATE PUBLICATION p FOR TABLE t")
-    patience = Patience(threading.Event(), lambda _: None)
-    made = slot.create(database.dsn, Wish("s"), patience)
+    patience = WaitPolicy(threading.Event(), lambda _: None)
+    made = slot.create(database.dsn, SlotSpec("s"), patience)
     made.connection.close()
     database.execute("INSERT INTO t SELECT repeat('x', %s)", MESSAGE)
     with connect(database.dsn) as connection:

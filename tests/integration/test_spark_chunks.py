@@ -26,7 +26,7 @@ from walstream.sources.postgres.backfill.chunk import (
 )
 from walstream.spark.jobs import run
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -57,7 +57,7 @@ def stored(database: Database, query: str) -> list[tuple[Any, ...]]:
 
 
 def test_every_row_arrives_once_numbered_by_chunk_and_index(
-    database: Database, spark: Spark, backfills: Backfills, reader: Reader
+    database: Database, spark: SparkRuntime, backfills: Backfills, reader: Reader
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
@@ -96,7 +96,7 @@ def test_every_row_arrives_once_numbered_by_chunk_and_index(
 
 
 def test_each_partition_has_a_chunk_in_its_order_and_one_header_of_it(
-    database: Database, spark: Spark, backfills: Backfills, reader: Reader
+    database: Database, spark: SparkRuntime, backfills: Backfills, reader: Reader
 ) -> None:
     database.execute(ORDERS)
     done = backfills(database.dsn).run(spark, "public.orders", chunk_bytes=80_000)
@@ -121,7 +121,7 @@ def test_each_partition_has_a_chunk_in_its_order_and_one_header_of_it(
 
 
 def test_a_chunk_repeats_byte_for_byte(
-    database: Database, spark: Spark, backfills: Backfills, reader: Reader
+    database: Database, spark: SparkRuntime, backfills: Backfills, reader: Reader
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn, partitions=1)
@@ -137,7 +137,7 @@ def test_a_chunk_repeats_byte_for_byte(
 
 
 def test_leaves_of_a_partition_root_go_out_as_the_root(
-    database: Database, spark: Spark, backfills: Backfills, reader: Reader
+    database: Database, spark: SparkRuntime, backfills: Backfills, reader: Reader
 ) -> None:
     database.execute("""
 CREATE TABLE root (id int, kind text, v text, PRIMARY KEY (id, kind))
@@ -159,7 +159,7 @@ CREATE PUBLICATION walstream FOR TABLE root WITH (publish_via_partition_root = t
 
 
 def test_what_the_publication_keeps_back_stays_back(
-    database: Database, spark: Spark, backfills: Backfills, reader: Reader
+    database: Database, spark: SparkRuntime, backfills: Backfills, reader: Reader
 ) -> None:
     version = database.server.version
     generated = "PUBLICATION generated FOR TABLE made" + (
@@ -190,7 +190,7 @@ def test_what_the_publication_keeps_back_stays_back(
 
 def test_key_ranges_hold_every_row_once(
     database: Database,
-    spark: Spark,
+    spark: SparkRuntime,
     backfills: Backfills,
     reader: Reader,
     monkeypatch: pytest.MonkeyPatch,
@@ -210,7 +210,7 @@ def test_key_ranges_hold_every_row_once(
 
 
 def test_a_table_that_is_rewritten_is_void(
-    database: Database, spark: Spark, backfills: Backfills
+    database: Database, spark: SparkRuntime, backfills: Backfills
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
@@ -225,7 +225,7 @@ def test_a_table_that_is_rewritten_is_void(
 
 
 def test_a_snapshot_whose_holder_ended_is_gone(
-    database: Database, spark: Spark, backfills: Backfills
+    database: Database, spark: SparkRuntime, backfills: Backfills
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_is_said_before_anything_runs(
 
 
 def test_a_record_that_its_topic_does_not_take_is_refused_at_once(
-    database: Database, spark: Spark, backfills: Backfills
+    database: Database, spark: SparkRuntime, backfills: Backfills
 ) -> None:
     database.execute(f"{ORDERS} UPDATE small SET b = repeat('secret', 1000)||a")
     backfill = backfills(database.dsn, topic_config={"max_message_bytes": "5000"})
@@ -271,7 +271,7 @@ def test_a_record_that_its_topic_does_not_take_is_refused_at_once(
 
 
 def test_a_chunk_that_fails_each_time_is_named_with_its_cause(
-    database: Database, spark: Spark, backfills: Backfills
+    database: Database, spark: SparkRuntime, backfills: Backfills
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
@@ -301,7 +301,7 @@ def test_a_chunk_that_fails_each_time_is_named_with_its_cause(
 
 
 def test_what_a_callback_raises_ends_the_run(
-    database: Database, spark: Spark, backfills: Backfills
+    database: Database, spark: SparkRuntime, backfills: Backfills
 ) -> None:
     database.execute(ORDERS)
     backfill = backfills(database.dsn)
@@ -321,7 +321,7 @@ def test_what_a_callback_raises_ends_the_run(
 
 @pytest.mark.parametrize("connections", [1, 5])
 def test_no_more_tasks_run_than_connections_are_allowed(
-    spark: Spark, tmp_path: Path, connections: int
+    spark: SparkRuntime, tmp_path: Path, connections: int
 ) -> None:
     relation = chunk_of_nothing().relation
     planned = [Chunk(number, relation, None) for number in range(1, 7)]
@@ -350,9 +350,9 @@ def test_no_more_tasks_run_than_connections_are_allowed(
 
 def chunk_of_nothing() -> Chunk:
     from walstream.op import Table  # noqa: PLC0415 - for this alone
-    from walstream.sources.postgres.backfill.chunk import Relation  # noqa: PLC0415 - likewise
+    from walstream.sources.postgres.backfill.chunk import ChunkRelation  # noqa: PLC0415 - likewise
 
-    return Chunk(1, Relation("s", "t", 1, Table("s", "t", ("a",))), None)
+    return Chunk(1, ChunkRelation("s", "t", 1, Table("s", "t", ("a",))), None)
 
 
 def test_secrets_show_nowhere(

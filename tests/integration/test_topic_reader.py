@@ -10,8 +10,8 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer, OwnKafka
 from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.offsets import Bounds, Partition
-from walstream.kafka.topic_reader import Record, TopicReader
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicReader, TopicRecord
 
 STAMP_MS = 1_700_000_000_000
 
@@ -43,8 +43,10 @@ def reader(kafka: KafkaServer, topic: str) -> Iterator[TopicReader]:
         yield opened
 
 
-def read_all(reader: TopicReader, ends: dict[Partition, Bounds]) -> list[Record]:
-    records: list[Record] = []
+def read_all(
+    reader: TopicReader, ends: dict[Partition, OffsetBounds]
+) -> list[TopicRecord]:
+    records: list[TopicRecord] = []
     deadline = time.monotonic() + 30
     while not reader.reached(ends):
         assert time.monotonic() < deadline
@@ -56,8 +58,8 @@ def test_bounds_are_the_oldest_offset_and_the_end(
     reader: TopicReader, topic: str
 ) -> None:
     assert reader.bounds([topic]) == {
-        Partition(topic, 0): Bounds(0, 0),
-        Partition(topic, 1): Bounds(0, 3),
+        Partition(topic, 0): OffsetBounds(0, 0),
+        Partition(topic, 1): OffsetBounds(0, 3),
     }
 
 
@@ -66,7 +68,7 @@ def test_records_come_whole_and_tombstones_too(reader: TopicReader, topic: str) 
     reader.assign({partition: bounds.first for partition, bounds in ends.items()})
     records = read_all(reader, ends)
     assert [record.value for record in records] == [b"a", b"b", None]
-    assert records[0] == Record(
+    assert records[0] == TopicRecord(
         topic=topic,
         partition=1,
         offset=0,
@@ -81,7 +83,7 @@ def test_reading_begins_at_the_offset_that_was_asked_for(
     reader: TopicReader, topic: str
 ) -> None:
     reader.assign({Partition(topic, 1): 2})
-    (record,) = read_all(reader, {Partition(topic, 1): Bounds(0, 3)})
+    (record,) = read_all(reader, {Partition(topic, 1): OffsetBounds(0, 3)})
     assert record.offset == 2
 
 
@@ -92,7 +94,7 @@ def test_limit_bounds_what_one_poll_takes(reader: TopicReader, topic: str) -> No
 
 def test_empty_partition_is_at_its_end_at_once(reader: TopicReader, topic: str) -> None:
     reader.assign({Partition(topic, 0): 0})
-    assert reader.reached({Partition(topic, 0): Bounds(0, 0)})
+    assert reader.reached({Partition(topic, 0): OffsetBounds(0, 0)})
 
 
 def test_unknown_topic_is_named(reader: TopicReader, topic_prefix: str) -> None:
@@ -128,7 +130,7 @@ def test_partitions_come_and_go_while_others_are_read(
 ) -> None:
     reader.assign({Partition(topic, 0): 0})
     reader.add({Partition(topic, 1): 1})
-    ends = {Partition(topic, 1): Bounds(0, 3)}
+    ends = {Partition(topic, 1): OffsetBounds(0, 3)}
     assert [record.offset for record in read_all(reader, ends)] == [1, 2]
     reader.drop([Partition(topic, 1)])
     reader.add({Partition(topic, 1): 2})
@@ -141,7 +143,7 @@ def test_bounds_of_many_partitions_are_asked_for_at_once(
     many = f"{topic_prefix}many"
     TopicAdmin(kafka.bootstrap).create(many, 100)
     wait_until(lambda: reader.topics().get(many) == 100, 30, "topic is known")
-    assert set(reader.bounds([many]).values()) == {Bounds(0, 0)}
+    assert set(reader.bounds([many]).values()) == {OffsetBounds(0, 0)}
 
 
 def test_an_open_transaction_is_no_part_of_the_topic_yet(
@@ -155,9 +157,11 @@ def test_an_open_transaction_is_no_part_of_the_topic_yet(
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=0)
     assert producer.flush(30) == 0
-    assert reader.bounds([topic])[partition] == Bounds(0, 0)
+    assert reader.bounds([topic])[partition] == OffsetBounds(0, 0)
     producer.commit_transaction(30)
-    ends = {partition: Bounds(0, 2)}  # with the marker, which comes a little later
+    ends = {
+        partition: OffsetBounds(0, 2)
+    }  # with the marker, which comes a little later
     wait_until(lambda: reader.bounds([topic]).items() >= ends.items(), 30, "it ends")
     reader.assign({partition: 0})
     assert [record.value for record in read_all(reader, ends)] == [b"open"]

@@ -17,7 +17,7 @@ from tests.support.fixtures.spark import Backfill
 from tests.support.fixtures.walstream import Stream, streamed
 from tests.support.oracles.topic_reader import Reader, Record
 from walstream.postgres.connection import connect
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 
 ROLE = f"hostile_{token_hex(4)}"  # a server may be shared
 PUBLICATION = "walstream"
@@ -346,7 +346,7 @@ def test_a_session_prints_as_promised_whatever_role_and_database_say(
 
 def test_a_snapshot_prints_every_type_as_the_stream_does(
     stream: Stream,
-    spark: Spark,
+    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
     topic_prefix: str,
     kafka: KafkaServer,
@@ -415,7 +415,7 @@ def quoted(text: str) -> str:
 
 def test_tables_that_are_made_up_print_as_the_stream_does(
     stream: Stream,
-    spark: Spark,
+    spark: SparkRuntime,
     backfills: Callable[..., Backfill],
     topic_prefix: str,
     kafka: KafkaServer,

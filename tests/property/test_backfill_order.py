@@ -34,7 +34,7 @@ from walstream.pipeline.pgoutput import (
 from walstream.pipeline.ports import Position
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.row import UNCHANGED
-from walstream.sources.postgres.backfill.record import Record as Left
+from walstream.sources.postgres.backfill.record import BackfillRecord as Left
 from walstream.testing import (
     MemoryCompanion,
     MemoryPositions,

@@ -21,11 +21,11 @@ from tests.support.oracles.incremental_model import (
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import Row
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
+    KeyChunk,
     Visibility,
 )
 from walstream.sources.postgres.incremental.earlier_transactions import Past
-from walstream.sources.postgres.incremental.table_run import Limits, Run
+from walstream.sources.postgres.incremental.table_run import ChunkLimits, Run
 from walstream.sources.postgres.incremental.window import Window
 from walstream.testing import MemoryPositions
 
@@ -59,7 +59,7 @@ class Fate:
 
         # what may be held: all of it, as a rule; or so little that it is too much
         other = random.Random(~seed)  # noqa: S311 - likewise
-        self.limits = Limits(
+        self.limits = ChunkLimits(
             entries=other.choice((1, 2, 100)),
             passed=other.choice((0, 2, 100)),
             most_passed=other.choice((2, 4, 100)),
@@ -189,13 +189,13 @@ def _noted_when_it_is_there(run: Run, op: ReplicationOp) -> None:
     run._asked = asked  # noqa: SLF001 - likewise
 
 
-def _focused_on_all(window: Window, chunk: Chunk) -> None:
+def _focused_on_all(window: Window, chunk: KeyChunk) -> None:
     FOCUS(window, chunk)
     window._entries.clear()  # noqa: SLF001 - what was said until it was there
 
 
 def _unfilled(
-    window: Window, chunk: Chunk, first: int, most: int
+    window: Window, chunk: KeyChunk, first: int, most: int
 ) -> Iterator[tuple[int, Table, Row]]:
     known = {index: row for index, _, row in ROWS(window, chunk, first, most)}
     return ((index, chunk.table, chunk.rows[index]) for index in known)

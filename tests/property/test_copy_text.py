@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.strategies import texts
-from walstream.formats.context import Origin
+from walstream.formats.context import SourceOrigin
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.records.key import KEY_FORMS
 from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
@@ -47,7 +47,7 @@ def test_plain_keys_are_those_of_the_rows(
     table: list[tuple[str | None, ...]], columns: set[int], form: str
 ) -> None:
     shape = Table("s", "t", ("a", "b", "c"), tuple(sorted(columns)))
-    key = KEY_FORMS[form](shape, shape.key, Origin())
+    key = KEY_FORMS[form](shape, shape.key, SourceOrigin())
     block = "".join("\t".join(map(written, row)) + "\n" for row in table).encode()
     found = plain_keys(block, key.columns, key.around)
     if found is None:

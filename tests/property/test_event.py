@@ -10,7 +10,7 @@ from tests.support.strategies import lsns, names, times
 from tests.support.strategies import texts as any_texts
 from walstream.errors import WalstreamError
 from walstream.formats.column_type import ARRAY
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.formats.event import EventEncoder, Number, decode
 from walstream.formats.value import renderer
 from walstream.op import Kind, ReplicationOp, Table
@@ -98,7 +98,7 @@ def expected(op: ReplicationOp) -> dict[str, Any]:
 def test_any_op_is_one_line_of_json_that_reads_back(
     op: ReplicationOp, host: str, database: str
 ) -> None:
-    value = EventEncoder(op.table, Context(Origin(host, database))).encode(op)
+    value = EventEncoder(op.table, Context(SourceOrigin(host, database))).encode(op)
     assert b"\n" not in value
     assert b"\r" not in value
     record = decode(value)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walstream.op import Kind, ReplicationOp, Table, halves
-from walstream.records.handlers import Record
+from walstream.records.handlers import ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec
 from walstream.row import OMITTED, NotSent, Row
 
@@ -104,7 +104,7 @@ def test_a_filters_reader_holds_the_rows_that_match(
     numbers = []
     for op in ops(table, story):
         for out in chain.handle(op):
-            assert not isinstance(out, Record)
+            assert not isinstance(out, ProducerRecord)
             for half in halves(out) if out.key_changed else (out,):
                 read(copy, half)
                 numbers.append((half.lsn, half.seq_id))
@@ -125,7 +125,7 @@ def test_rows_keep_their_shape_through_any_chain(
     for op in ops({}, story):
         op.old = [OMITTED] * 3 if op.old and op.kind is Kind.UPDATE else op.old
         (out,) = chain.handle(op)
-        assert not isinstance(out, Record)
+        assert not isinstance(out, ProducerRecord)
         assert out.table.columns == ("id", "w")
         for values in (out.old, out.new):
             assert values is None or len(values) == 2

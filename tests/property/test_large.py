@@ -20,11 +20,11 @@ from walstream.op import Kind, LargeOp, ReplicationOp, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.pgoutput import large_value as frames
 from walstream.pipeline.pgoutput.large_value import LargeFrame
-from walstream.records.encoding import Aim
+from walstream.records.encoding import TableEncoding
 from walstream.records.key import KEY_FORMS
 from walstream.records.large_op import plain
 from walstream.records.router import Route
-from walstream.testing import MemorySink, MemorySource, Record
+from walstream.testing import MemorySink, MemorySource, SinkRecord
 
 _ROW: Final = 25  # where a frame's tag is
 FORMATS: Final = [("op", "json"), ("event", "event"), ("tungsten", "pkeyus")]
@@ -62,7 +62,7 @@ def compare(op: LargeOp) -> None:
         encoder = ENCODERS[name](op.table, Context())
         others = frozenset(range(len(op.table.columns))).difference(texts_of(encoder))
         form = KEY_FORMS[key](op.table, op.table.key, Context().origin)
-        aim = Aim(Route("t", form), encoder.encode, True, others)
+        aim = TableEncoding(Route("t", form), encoder.encode, True, others)
         made, record = Target(aim, None, None).large(op)  # type: ignore[arg-type]
         assert made == form.render(plain(op))
         assert record.value() == encoder.encode(plain(op))
@@ -79,7 +79,7 @@ def everything_is_large(sink: type[MemorySink]) -> Iterator[None]:
         yield
 
 
-def by_partition(records: list[Record]) -> list[list[Record]]:
+def by_partition(records: list[SinkRecord]) -> list[list[SinkRecord]]:
     return [[one for one in records if one.partition == part] for part in range(3)]
 
 

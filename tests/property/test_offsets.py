@@ -9,7 +9,7 @@ from hypothesis.stateful import (
 )
 
 from walstream.sources.kafka.offset_ledger import Offsets, Portion
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 
 
 class AnyInterleaving(RuleBasedStateMachine):
@@ -39,7 +39,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         for _ in range(sinks):
             self.portion.undelivered += 1
             self.waiting.append((self.next, self.portion))
-        self.offsets.sent(self.portion, self.next, Note("t", str(self.next)))
+        self.offsets.sent(self.portion, self.next, OffsetMetadata("t", str(self.next)))
         self.sent.append(self.next)
         self.next += 1
 

@@ -33,7 +33,7 @@ from walstream.testing import (
     MemoryPositions,
     MemorySink,
     MemorySource,
-    Record,
+    SinkRecord,
 )
 
 WAKER: Final = Waker()  # one for all: it is never closed
@@ -52,7 +52,7 @@ class Conditions:
 
 @dataclass
 class Outcome:
-    records: list[Record]
+    records: list[SinkRecord]
     resume: int
     confirmed: list[int]
     stored: list[int]
@@ -110,7 +110,7 @@ def run(stream: Stream, outside: Conditions, resume: int | None = None) -> Outco
     return Outcome(sink.sent, pipeline.confirmed, source.confirmed, stored, drained)
 
 
-def by_partition(records: list[Record]) -> dict[int, list[Record]]:
+def by_partition(records: list[SinkRecord]) -> dict[int, list[SinkRecord]]:
     return {
         partition: [one for one in records if one.partition == partition]
         for partition in range(PARTITIONS)

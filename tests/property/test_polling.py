@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.sources.sql.test_poller import Table
-from walstream.sources.sql.poller import Poller, Rules
-from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.poller import Poller, PollingRules
+from walstream.sources.sql.progress import GapBounds, TableProgress
 from walstream.sources.sql.task import Range
 from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
@@ -55,14 +55,14 @@ class Transactions:
 class Polling:
     """A poller that may be killed, and begins again from what was stored."""
 
-    def __init__(self, table: Table, rules: Rules, bounds: Bounds) -> None:
+    def __init__(self, table: Table, rules: PollingRules, bounds: GapBounds) -> None:
         self._table, self._rules, self._bounds = table, rules, bounds
         self._positions = MemoryPositions()
         self._poller = self._made()
         self.crash_after: int | None = None  # ranges
 
     def _made(self) -> Poller:
-        progress = Progress(
+        progress = TableProgress(
             self._positions, self._rules.table, self._bounds, self._table.now
         )
         return Poller(self._rules, progress, self._table.connect, self._run)
@@ -88,7 +88,7 @@ class Polling:
 
 
 def lost(
-    seed: int, steps: int, rules: Rules, bounds: Bounds, *, marks: bool = True
+    seed: int, steps: int, rules: PollingRules, bounds: GapBounds, *, marks: bool = True
 ) -> set[int]:
     """Run one schedule to its end; give the committed keys that were not sent."""
     dice = random.Random(seed)  # noqa: S311 - no secret
@@ -127,8 +127,8 @@ def lost(
 def test_every_committed_row_is_sent(
     seed: int, steps: int, limit: int, most: int
 ) -> None:
-    rules = Rules("t", limit=limit)
-    assert not lost(seed, steps, rules, Bounds(HOUR_S, most))
+    rules = PollingRules("t", limit=limit)
+    assert not lost(seed, steps, rules, GapBounds(HOUR_S, most))
 
 
 @settings(max_examples=100, deadline=None)
@@ -141,20 +141,20 @@ def test_every_committed_row_is_sent(
 def test_without_a_low_water_mark_too_where_none_is_open_for_longer_than_the_timeout(
     seed: int, steps: int, limit: int, most: int
 ) -> None:
-    rules = Rules("t", limit=limit)
-    longer = Bounds(1e6, most)  # than any schedule
+    rules = PollingRules("t", limit=limit)
+    longer = GapBounds(1e6, most)  # than any schedule
     assert not lost(seed, steps, rules, longer, marks=False)
 
 
 def test_without_the_ledger_rows_are_lost() -> None:
-    rules = Rules("t")
-    assert any(lost(seed, 60, rules, Bounds(0.0, 1000)) for seed in range(20))
+    rules = PollingRules("t")
+    assert any(lost(seed, 60, rules, GapBounds(0.0, 1000)) for seed in range(20))
 
 
 def test_a_transaction_longer_than_the_timeout_is_waited_for() -> None:
     transactions = Transactions()
     table = transactions.table
-    polling = Polling(table, Rules("t"), Bounds(HOUR_S, 1000))
+    polling = Polling(table, PollingRules("t"), GapBounds(HOUR_S, 1000))
     transactions.begin(1)
     transactions.begin(1)
     transactions.end(1, commits=True)

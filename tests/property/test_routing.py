@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.strategies import names
 from walstream.errors import ConfigError
-from walstream.records.router import Router, Rules, matches, topic_part
+from walstream.records.router import Router, RoutingRules, matches, topic_part
 
 SHORT = st.text("aé_xC39.A ", min_size=1, max_size=8)
 PLAIN = names.filter(lambda name: "_x" not in name)
@@ -41,7 +41,7 @@ def test_distinct_names_have_distinct_topics(one: str, other: str) -> None:
 
 @given(st.lists(st.tuples(SHORT, SHORT), max_size=6, unique=True))
 def test_no_two_tables_share_a_topic_unnoticed(tables: list[tuple[str, str]]) -> None:
-    router = Router("app", Rules({}, "{schema}-{table}", ""))
+    router = Router("app", RoutingRules({}, "{schema}-{table}", ""))
     by_topic: dict[str, str] = {}
     for schema, name in tables:
         plain = f"{schema}-{name}"

@@ -10,11 +10,11 @@ from rich.cells import cell_len
 from tests.support.oracles import vectors
 from tests.support.strategies import lsns, names
 from walstream.cli.tail import json_lines
-from walstream.cli.tail.change import Change, read
+from walstream.cli.tail.change import TailChange, read
 from walstream.cli.tail.layout import plain
 from walstream.cli.tail.screen import lines
 from walstream.formats.op import OpEncoder
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.op import Kind, ReplicationOp, Table
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -52,9 +52,9 @@ times = st.none() | st.integers(-(2**63), 2**63 - 1)
 
 def shown(
     key: bytes | None, value: bytes | None, time: int | None
-) -> tuple[Change, str]:
+) -> tuple[TailChange, str]:
     """Show a record in every way; claim what holds of any."""
-    change = read(Record("topic", 0, 0, key, value, [], time))
+    change = read(TopicRecord("topic", 0, 0, key, value, [], time))
     for full in (False, True):
         for width in (20, 80, None):
             for line in map(plain, lines(change, width, full=full)):

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from walstream.admin import table_choice
-from walstream.admin.table_choice import Choice, Ground, choose
+from walstream.admin.table_choice import Ground, TableChoice, choose
 from walstream.config import Config, PostgresSource
 from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
-from walstream.sources.postgres.backfill.publication_filter import Wanted
-from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.publication_filter import KeyedTable
+from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.backfill.stored_record import Book
 from walstream.sources.postgres.backfill.table import look
 from walstream.spark import prerequisites
@@ -75,15 +75,15 @@ class WithSpark:
     def table(self, table: TableFacts, *, named: bool) -> str:
         """Refuse a wish that cannot come true: it would hold up every start."""
         del named
-        look(self._connection, Wanted(table.schema, table.name))
+        look(self._connection, KeyedTable(table.schema, table.name))
         return ""
 
     def other(self, name: str) -> None:
         schema, _, bare = name.partition(".")
-        look(self._connection, Wanted(schema, bare))
+        look(self._connection, KeyedTable(schema, bare))
 
 
-def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Choice:
+def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> TableChoice:
     """Find what these names or patterns mean; raise where it cannot be read."""
     for _, obstacle in prerequisites.on_this_machine(config):
         raise obstacle
@@ -92,7 +92,7 @@ def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Choic
         return choose(ground, wanted, WithSpark(connection))
 
 
-def note(folder: Path, asked: Choice, *, anew: bool) -> None:
+def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:
     """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
     with LmdbPositions(folder) as positions:
         if positions.position() is None:
@@ -102,5 +102,5 @@ def note(folder: Path, asked: Choice, *, anew: bool) -> None:
                 " walstream positions reset lets it send them once more",
             )
         book = Book(positions)
-        record = book.record or Record(0, ())
+        record = book.record or BackfillRecord(0, ())
         book.store(record.wanting(asked.tables, anew=anew, others=asked.others))

@@ -13,7 +13,7 @@ from walstream.admin.table_choice import Ground, asking, choose
 from walstream.config import Config
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
-from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.state import control
 from walstream.state.control_message import BackfillRequest
 from walstream.state.store import LmdbPositions
@@ -23,7 +23,7 @@ _AROUND: Final = 512  # bytes of a request beside the tables' names
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedBackfill:
     """What was asked for."""
 
     tables: list[str]  # `schema.table`
@@ -33,7 +33,7 @@ class Asked:
 
 def backfill(
     config: Config, name: str, patterns: Sequence[str], *, replace: bool = False
-) -> Asked:
+) -> RequestedBackfill:
     """Have tables read whole beside the stream of a source.
 
     `patterns` are names, or patterns of captured tables. A table that is named and
@@ -50,7 +50,7 @@ def backfill(
         running = control.ask(folder, request, _WAIT_S) is not None
         if not running:
             _note(folder / name, name, part, replace=replace)
-    return Asked(choice.tables, running, choice.left_out)
+    return RequestedBackfill(choice.tables, running, choice.left_out)
 
 
 class BesideStream:
@@ -101,4 +101,4 @@ def _note(folder: Path, name: str, tables: list[str], *, replace: bool) -> None:
             hint="walstream run",
         )
     with LmdbPositions(folder) as positions:
-        Progress(positions).ask(tables, replace=replace)
+        IncrementalProgress(positions).ask(tables, replace=replace)

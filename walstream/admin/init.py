@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from walstream.config import KafkaSink, PostgresSource, dsn, tls
+from walstream.config import KafkaSinkConfig, PostgresSource, dsn, tls
 from walstream.config.template import Starter, write
 from walstream.errors import ConfigError, WalstreamError
 from walstream.postgres.table_survey import FoundTable, Survey, survey
@@ -36,7 +36,7 @@ _UNSPEAKABLE: Final = re.compile(r"[${}]")  # in the path of a ${file:…}
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class InitOptions:
     """What an operator said."""
 
     output: Path
@@ -50,7 +50,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class InitResult:
     """What was done, and what the operator should hear of it."""
 
     secrets: list[Path]  # files that hold what the dsn held
@@ -104,14 +104,16 @@ def unproven(
         hint = _OF_OTHERS if is_url and not scheme.startswith("postgres") else ""
         raise ConfigError(f"the connection string {error}", hint=hint) from None
     source = PostgresSource(kind="postgres", dsn=wished_dsn, sinks=["kafka"])
-    sink = KafkaSink(kind="kafka", producer={"bootstrap.servers": brokers})
+    sink = KafkaSinkConfig(kind="kafka", producer={"bootstrap.servers": brokers})
     return (
         [one.complaint for one in tls.check_postgres("", source, environment)],
         [one.complaint for one in tls.check_kafka(("sinks", "kafka"), sink)],
     )
 
 
-def init(wishes: Wishes, environment: Mapping[str, str] = os.environ) -> Written:
+def init(
+    wishes: InitOptions, environment: Mapping[str, str] = os.environ
+) -> InitResult:
     """Write the configuration, and beside it the secrets of its connection string."""
     refuse(wishes.output, wishes.source, force=wishes.force)
     off_source, off_sink = unproven(wishes.dsn, wishes.brokers, environment)
@@ -142,10 +144,10 @@ def init(wishes: Wishes, environment: Mapping[str, str] = os.environ) -> Written
             f"{error.filename}: cannot be written: {error.strerror}"
         ) from None
     topic = ".".join(map(topic_part, (example.schema, example.name)))
-    return Written(list(secrets), len(tables), topic, unseen)
+    return InitResult(list(secrets), len(tables), topic, unseen)
 
 
-def _look(wishes: Wishes, *, asked: bool) -> tuple[Survey, str]:
+def _look(wishes: InitOptions, *, asked: bool) -> tuple[Survey, str]:
     """Find what is there, or why it cannot be seen."""
     nothing = Survey([], "", frozenset())
     if not asked:
@@ -156,7 +158,7 @@ def _look(wishes: Wishes, *, asked: bool) -> tuple[Survey, str]:
         return nothing, str(error.args[0])
 
 
-def _wished(wishes: Wishes, tables: Sequence[FoundTable]) -> list[FoundTable]:
+def _wished(wishes: InitOptions, tables: Sequence[FoundTable]) -> list[FoundTable]:
     patterns = wishes.patterns or ["*"]
     return [
         table
@@ -184,7 +186,7 @@ def _line(table: FoundTable) -> str:
     return f"{name}{rows}{f'  ({table.remark})' if table.remark else ''}"
 
 
-def _extract(wishes: Wishes) -> tuple[str, dict[Path, str]]:
+def _extract(wishes: InitOptions) -> tuple[str, dict[Path, str]]:
     """Give the connection string with ${file:…} in it, and those files."""
     if wishes.from_variable:
         return f"${{env:{VARIABLE}}}", {}

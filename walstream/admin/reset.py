@@ -18,7 +18,7 @@ from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.slot_inventory import released
-from walstream.postgres.start_table import Stored, check_ours, decide
+from walstream.postgres.start_table import StoredState, check_ours, decide
 from walstream.sources.postgres.detached import slot_copy
 from walstream.sources.postgres.detached.record import notes_of
 from walstream.sources.postgres.detached.slot_copy import Home
@@ -35,7 +35,7 @@ _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state'
 class _Known:
     """What can still be believed of a source's state."""
 
-    stored: Stored = Stored()  # noqa: RUF009 - frozen
+    stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     slot: str | None = None  # that it is about
     epoch: int | None = None  # None: lost with the state
     away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
@@ -164,7 +164,7 @@ def _replace(
 
 
 def _history_changed(
-    name: str, stored: Stored, slot: Slot | None, server: Server
+    name: str, stored: StoredState, slot: Slot | None, server: Server
 ) -> bool:
     """Tell whether LSNs from before the reset mean nothing any more.
 

@@ -11,7 +11,7 @@ from walstream.state.lock import FolderLock
 from walstream.state.store import discard
 from walstream.status.lookup.sql import kept_of
 from walstream.status.sql import (
-    Kept,
+    StoredPolls,
 )
 
 _NAMED: Final = 5  # tables, of those that begin alike
@@ -45,7 +45,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     return f"source {name!r} is reset{ending}"
 
 
-def _at(kept: Kept) -> str:
+def _at(kept: StoredPolls) -> str:
     if kept.problem is not None:
         return "its state is damaged"
     keys = [f"{name}: {told.key}" for name, told in kept.tables.items()]

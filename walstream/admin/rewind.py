@@ -24,7 +24,7 @@ from walstream.postgres.start_table import decide
 from walstream.postgres.wal_search import copied
 from walstream.sources.postgres.detached.record import AWAY, notes_of
 from walstream.sources.postgres.stored_state import (
-    Window,
+    ReplayWindow,
     stored_of,
     time_index,
     window,
@@ -53,7 +53,7 @@ class _Place:
     source: PostgresSource
     server: Server
     position: Position
-    window: Window
+    window: ReplayWindow
 
 
 def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool]) -> str:
@@ -170,7 +170,7 @@ def _find(positions: LmdbPositions, place: _Place, to: datetime) -> Lsn:
         return found
 
 
-def _refused(name: str, found: Window, what: str) -> ConfigError:
+def _refused(name: str, found: ReplayWindow, what: str) -> ConfigError:
     """Say what can be reached instead."""
     reach = f"any LSN from {show(found.oldest)} to {show(found.newest)}"
     if found.first_time and found.last_time:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
-from walstream.sources.sql.progress import Progress, progress_of
+from walstream.sources.sql.progress import TableProgress, progress_of
 from walstream.state.control import lent
 from walstream.state.store import LmdbPositions
 
@@ -71,7 +71,7 @@ def _choose(name: str, source: SqlSource, table: str) -> str:
     return table or next(iter(tables))
 
 
-def _plan(name: str, progress: Progress, table: str, to: int) -> TableRewind:
+def _plan(name: str, progress: TableProgress, table: str, to: int) -> TableRewind:
     """Compare with what is stored."""
     if progress.key is None:
         raise _nothing(name, table)

@@ -56,7 +56,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TableChoice:
     """What is to be read."""
 
     tables: list[str] = field(default_factory=list)
@@ -64,12 +64,12 @@ class Choice:
     left_out: dict[str, str] = field(default_factory=dict)  # why, by table
 
 
-def choose(ground: Ground, wanted: Iterable[str], judge: Judge) -> Choice:
+def choose(ground: Ground, wanted: Iterable[str], judge: Judge) -> TableChoice:
     """Find what is meant; raise for a name that cannot be.
 
     A pattern means captured tables, or where it finds none, views and foreign tables.
     """
-    choice = Choice()
+    choice = TableChoice()
     taken: set[str] = set()
     for name in wanted:
         full = name if "." in name else f"public.{name}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from walstream import config as configuration
-from walstream.config import Config, Written
+from walstream.config import Config, WrittenConfig
 from walstream.config.trust import refuse_strangers_folder
 
 
@@ -35,7 +35,7 @@ def give_root_up(config: Config, file: Path | None) -> None:
 class Again:
     """A configuration that can be read again, with what the command line says."""
 
-    def __init__(self, written: Written, overrides: Mapping[str, object]) -> None:
+    def __init__(self, written: WrittenConfig, overrides: Mapping[str, object]) -> None:
         self._written = written  # that all goes by
         self._read = written
         self._overrides = dict(overrides)
@@ -54,7 +54,7 @@ class Again:
         """Have `references` go by the file as it was read last: all goes by it."""
         self._written = self._read
 
-    def _overridden(self, written: Written) -> Config:
+    def _overridden(self, written: WrittenConfig) -> Config:
         return written.config().model_copy(update=self._overrides)
 
 

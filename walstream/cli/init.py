@@ -14,8 +14,8 @@ from walstream.admin.check.run import check, refused
 from walstream.admin.init import (
     DEFAULT_BROKERS,
     VARIABLE,
-    Wishes,
-    Written,
+    InitOptions,
+    InitResult,
     default_dsn,
     next_steps,
     refuse,
@@ -78,7 +78,7 @@ def init(  # noqa: PLR0913 - one for each option
     if _is_from_environment(context, "dsn") and sys.stdin.isatty():
         typer.echo(f"PostgreSQL: as {VARIABLE} says")
     dsn, brokers = _servers(dsn, brokers)
-    wishes = Wishes(
+    wishes = InitOptions(
         output,
         dsn,
         brokers,
@@ -140,7 +140,7 @@ def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
     return typer.confirm("Go on without verified TLS (insecure = true)?")
 
 
-def _tell(wishes: Wishes, written: Written) -> None:
+def _tell(wishes: InitOptions, written: InitResult) -> None:
     """Say what was written, what check thinks of it, and what comes next."""
     out = console()
     out.print(f"{wishes.output} is written: {_tables(written)}", soft_wrap=True)
@@ -161,7 +161,7 @@ def _tell(wishes: Wishes, written: Written) -> None:
         out.print(Text("  $ ", "dim").append(command + suffix, "green"), soft_wrap=True)
 
 
-def _tables(written: Written) -> str:
+def _tables(written: InitResult) -> str:
     if written.unseen:
         return f"its tables are a guess ({written.unseen})"
     return f"{written.tables} table{'' if written.tables == 1 else 's'} found"

@@ -7,13 +7,13 @@ import structlog
 from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.service import supported
-from walstream.service.reload import Reader
+from walstream.service.reload import ConfigReader
 from walstream.service.supervisor import Supervisor
 
 _log = structlog.get_logger()
 
 
-def run(config: Config, options: Options, reader: Reader | None = None) -> int:
+def run(config: Config, options: Options, reader: ConfigReader | None = None) -> int:
     """Run all sources until they end; give the process's exit code.
 
     With a `reader` the configuration can be read again meanwhile.

@@ -35,15 +35,15 @@ from walstream.finding import Finding
 from walstream.formats import timestamp
 from walstream.lsn import parse, show
 from walstream.postgres.slot_inventory import SlotFacts
-from walstream.sources.postgres.stored_state import Window
-from walstream.status.positions import SCHEMA, Outcome, Standing, look
+from walstream.sources.postgres.stored_state import ReplayWindow
+from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
 from walstream.status.positions.model import ChainedStanding, PolledStanding, StateFacts
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape
 
 app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
 
-_STYLES = {Outcome.STOP: ("✗", "bold red"), Outcome.WAIT: ("!", "yellow")}
+_STYLES = {StartOutcome.STOP: ("✗", "bold red"), StartOutcome.WAIT: ("!", "yellow")}
 _FINE = ("✓", "green")
 
 Shown = Standing | PolledStanding | ChainedStanding
@@ -124,7 +124,7 @@ def _print(out: Console, standing: Standing, config: Config) -> None:
     print_findings(out, findings, config.command)
 
 
-def _reach(window: Window) -> str:
+def _reach(window: ReplayWindow) -> str:
     if not window.size_bytes:
         return (
             'nothing can be rewound: write retain = "1GiB", or another size, and so'

@@ -53,7 +53,7 @@ def run(  # noqa: PLR0913 - an option each
 
     Example: walstream run -c walstream.toml
     """
-    written = configuration.Written.read(file)
+    written = configuration.WrittenConfig.read(file)
     overrides = {"log_level": "debug"} if verbose else {}
     reader = Again(written, overrides)
     config = reader.references()

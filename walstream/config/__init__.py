@@ -5,13 +5,13 @@ names the keys and never shows a secret.
 """
 
 from walstream.config.field import Format
-from walstream.config.load import Written, load
+from walstream.config.load import WrittenConfig, load
 from walstream.config.model import Config, Http, Spark
 from walstream.config.render import mask, schema
 from walstream.config.secret import Secrets
 from walstream.config.sink import (
     DiscardSink,
-    KafkaSink,
+    KafkaSinkConfig,
     KeyForm,
     LogSink,
     MappedTopic,
@@ -33,7 +33,7 @@ __all__ = [
     "DiscardSink",
     "Format",
     "Http",
-    "KafkaSink",
+    "KafkaSinkConfig",
     "KafkaSource",
     "KeyForm",
     "LogSink",
@@ -48,7 +48,7 @@ __all__ = [
     "Source",
     "Spark",
     "SqlSource",
-    "Written",
+    "WrittenConfig",
     "load",
     "mask",
     "schema",

@@ -9,7 +9,7 @@ from typing import Final
 
 from walstream.config.oauth import PROPERTY
 from walstream.config.problem import Path, Problem
-from walstream.config.sink import KafkaSink
+from walstream.config.sink import KafkaSinkConfig
 from walstream.config.source import KafkaSource
 from walstream.config.tls import FALSE_WORDS, broker_hosts
 
@@ -78,7 +78,7 @@ _CONSUMER_RULES: Final[dict[str, _Rule]] = {
 _OWN_KEY: Final = "the sink's own key partitioner sets it: leave it out"
 
 
-def check_sink(name: str, sink: KafkaSink) -> Iterator[Problem]:
+def check_sink(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     """Name what the producer may not be told."""
     path = ("sinks", name, "producer")
     yield from _common(path, sink.producer)

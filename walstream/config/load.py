@@ -31,7 +31,7 @@ _NONE_HERE: Final = "name one with -c FILE, or look at walstream demo, which nee
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenConfig:
     """A file as it was written: what it refers to is read at each `config`."""
 
     file: FilePath
@@ -42,17 +42,17 @@ class Written:
     @classmethod
     def read(
         cls, path: FilePath | None, environment: Mapping[str, str] = os.environ
-    ) -> "Written":
+    ) -> "WrittenConfig":
         """Read the file alone; raise ConfigError where it cannot be parsed."""
         named = "" if path is None else str(path.absolute())
         path = path or _default_file()
         return cls(path, named, document.read(path), environment)
 
-    def again(self) -> "Written":
+    def again(self) -> "WrittenConfig":
         """Read the same file anew."""
         if not self.named:
             trust.refuse_strangers_file(self.file)
-        return Written(
+        return WrittenConfig(
             self.file, self.named, document.read(self.file), self.environment
         )
 
@@ -66,10 +66,10 @@ class Written:
 
 def load(path: FilePath | None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read and check everything; raise one ConfigError for all that is wrong."""
-    return Written.read(path, environment).config()
+    return WrittenConfig.read(path, environment).config()
 
 
-def _checked(written: Written) -> Config:
+def _checked(written: WrittenConfig) -> Config:
     path, environment = written.file, written.environment
     old = repliqate.convert(deepcopy(written.tables))
     if old.problems:

@@ -20,7 +20,7 @@ from walstream.config.secret import WHOLE_KEYS, scrub_shapes
 from walstream.config.secret_keys import is_secret_key
 from walstream.config.sink import (
     DiscardSink,
-    KafkaSink,
+    KafkaSinkConfig,
     LogSink,
     MappedTopic,
     PackageSink,
@@ -43,7 +43,7 @@ _SECTIONS: Final = {
     ("sources", "postgres"): PostgresSource,
     ("sources", "sql"): SqlSource,
     ("sources", "kafka"): KafkaSource,
-    ("sinks", "kafka"): KafkaSink,
+    ("sinks", "kafka"): KafkaSinkConfig,
     ("sinks", "log"): LogSink,
     ("sinks", "discard"): DiscardSink,
     ("sources", "package"): PackageSource,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from walstream.config.sink import KafkaSink, Sink
+from walstream.config.sink import KafkaSinkConfig, Sink
 from walstream.config.source import (
     KafkaSource,
     PackageSource,
@@ -39,7 +39,7 @@ def feeds(sources: Mapping[str, Source], sinks: Mapping[str, Sink]) -> Iterator[
     for name, source in sources.items():
         for sink_name in source.sinks:
             sink = sinks.get(sink_name)
-            if isinstance(sink, KafkaSink):
+            if isinstance(sink, KafkaSinkConfig):
                 yield Feed(
                     source=name,
                     sink=sink_name,
@@ -103,7 +103,7 @@ def _is_wild(pattern: str) -> bool:
     return "*" in pattern or "?" in pattern
 
 
-def _topics(name: str, source: Source, sink: KafkaSink) -> Iterator[str]:
+def _topics(name: str, source: Source, sink: KafkaSinkConfig) -> Iterator[str]:
     for pattern in _tables(name, source):
         for table, mapped in sink.topics.items():
             if overlap(pattern, table if "." in table else f"*.{table}"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from walstream.config.problem import Problem
-from walstream.config.sink import KafkaSink, RoutedSink, Sink
+from walstream.config.sink import KafkaSinkConfig, RoutedSink, Sink
 from walstream.config.source import KafkaSource, Source
 
 FORMATS: Final = ("op", "event")
@@ -62,7 +62,7 @@ def _check_poison(name: str, source: KafkaSource) -> Iterator[Problem]:
 
 
 def _check_sink(source: str, name: str, sink: Sink) -> Iterator[Problem]:
-    if not isinstance(sink, KafkaSink):
+    if not isinstance(sink, KafkaSinkConfig):
         yield Problem(
             ("sources", source, "sinks"),
             f'sinks.{name} is of kind "{sink.kind}": a kafka source feeds kafka sinks',
@@ -80,7 +80,7 @@ def _check_sink(source: str, name: str, sink: Sink) -> Iterator[Problem]:
         " leave it out, or give the source a sink of its own"
     )
     for key in _IN_VAIN:
-        if getattr(sink, key) != KafkaSink.model_fields[key].default:
+        if getattr(sink, key) != KafkaSinkConfig.model_fields[key].default:
             yield Problem((*path, key), why)
     for table, mapped in sink.topics.items():
         if mapped.partition_key is not None:

@@ -118,7 +118,7 @@ class RoutedSink(HandledSink):
     )
 
 
-class KafkaSink(RoutedSink):
+class KafkaSinkConfig(RoutedSink):
     kind: Literal["kafka"] = Field(
         description="What the sink is: kafka, log or discard."
     )
@@ -212,7 +212,7 @@ class PackageSink(HandledSink):
 
 BUILT: Final = ("kafka", "log", "discard")
 Sink = Annotated[
-    Annotated[KafkaSink, Tag("kafka")]
+    Annotated[KafkaSinkConfig, Tag("kafka")]
     | Annotated[LogSink, Tag("log")]
     | Annotated[DiscardSink, Tag("discard")]
     | Annotated[PackageSink, Tag("package")],

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from walstream.config.model import Config
-from walstream.config.sink import KafkaSink, MappedTopic
+from walstream.config.sink import KafkaSinkConfig, MappedTopic
 from walstream.config.source import PostgresSource
 
 _WIDTH: Final = 86
@@ -110,19 +110,19 @@ def _found(tables: Sequence[str]) -> Iterator[str]:
 
 def _sink(starter: Starter) -> Iterator[str]:
     yield f"[sinks.{_SINK}]"
-    yield from _key(KafkaSink, "kind", "kafka")
-    yield from _key(KafkaSink, "topic", "{schema}.{table}")
-    yield from _key(KafkaSink, "topic_partitions", 0)
-    yield from _key(KafkaSink, "topic_replication", 0)
+    yield from _key(KafkaSinkConfig, "kind", "kafka")
+    yield from _key(KafkaSinkConfig, "topic", "{schema}.{table}")
+    yield from _key(KafkaSinkConfig, "topic_partitions", 0)
+    yield from _key(KafkaSinkConfig, "topic_replication", 0)
     if starter.insecure_sink:
-        yield from _key(KafkaSink, "insecure", value=True)
+        yield from _key(KafkaSinkConfig, "insecure", value=True)
     yield ""
     yield from _comment(_OWN_TOPIC)
     yield f"# [sinks.{_SINK}.topics.{_text(starter.example)}]"
     for key, value in (("name", '"a_topic"'), ("partition_key", '["a_column"]')):
         yield f"# {key} = {value}  # {_described(MappedTopic, key)}"
     yield ""
-    yield from _comment(_described(KafkaSink, "producer"))
+    yield from _comment(_described(KafkaSinkConfig, "producer"))
     if not starter.insecure_sink:
         yield from _comment(_KAFKA_TLS)
     yield f"[sinks.{_SINK}.producer]"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from walstream.config import dsn, engine_url
 from walstream.config.model import Spark
 from walstream.config.problem import Path, Problem, show_path
-from walstream.config.sink import KafkaSink
+from walstream.config.sink import KafkaSinkConfig
 from walstream.config.source import KafkaSource, PostgresSource, SqlSource
 from walstream.config.spark import LOCAL, spark_defaults
 
@@ -91,9 +91,11 @@ def check_sql(
     yield Problem(("sources", name, "url"), f"{what}, and {flaw} beside it")
 
 
-def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem]:
+def check_kafka(path: Path, client: KafkaSinkConfig | KafkaSource) -> Iterator[Problem]:
     """Refuse properties that leave a broker off this machine unverified."""
-    properties = client.producer if isinstance(client, KafkaSink) else client.consumer
+    properties = (
+        client.producer if isinstance(client, KafkaSinkConfig) else client.consumer
+    )
     remote = [host for host in broker_hosts(properties) if not dsn.is_local(host)]
     if client.insecure or not remote:
         return
@@ -118,7 +120,7 @@ def check_kafka(path: Path, client: KafkaSink | KafkaSource) -> Iterator[Problem
             )
 
 
-def confined(name: str, client: KafkaSink | KafkaSource) -> Confined | None:
+def confined(name: str, client: KafkaSinkConfig | KafkaSource) -> Confined | None:
     """Tell whether brokers that a server names may be no further than this machine."""
     path: Path = ("sinks", name, "producer")
     properties = client.consumer if isinstance(client, KafkaSource) else client.producer

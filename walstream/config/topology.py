@@ -12,7 +12,7 @@ from typing import Final
 from walstream.config import dsn
 from walstream.config.problem import Problem
 from walstream.config.reachable_topics import Feed, feeds, overlap, shared_topic
-from walstream.config.sink import KafkaSink, PackageSink, RoutedSink, Sink
+from walstream.config.sink import KafkaSinkConfig, PackageSink, RoutedSink, Sink
 from walstream.config.source import (
     KafkaSource,
     PostgresSource,
@@ -184,7 +184,7 @@ def check_parking(
     """Keep what is no op out of topics of ops: their readers would not know it."""
     every = list(feeds(sources, sinks))
     for name, sink in sinks.items():
-        if not isinstance(sink, KafkaSink):
+        if not isinstance(sink, KafkaSinkConfig):
             continue
         own = [feed for feed in every if feed.sink == name]
         near = {
@@ -202,7 +202,7 @@ def check_parking(
                 )
 
 
-def _asides(sink: KafkaSink, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
+def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
     """Give the topics of what is no op, with their keys."""
     if sink.on_too_large != "stop":
         yield "on_too_large", sink.on_too_large

@@ -19,7 +19,7 @@ from walstream.config import (
 from walstream.config.field import is_loopback
 from walstream.config.model import Config
 from walstream.config.problem import Problem, suggest
-from walstream.config.sink import EMBEDDED, KafkaSink, RoutedSink, Sink
+from walstream.config.sink import EMBEDDED, KafkaSinkConfig, RoutedSink, Sink
 from walstream.config.source import KafkaSource, PostgresSource, Source, SqlSource
 
 _PATIENCE_S: Final = 5.0  # a sink that comes back has to be through with less
@@ -145,7 +145,7 @@ def _check_sink(name: str, sink: RoutedSink) -> Iterator[Problem]:
             'write "stop", or "skip" where they need not hear of one',
         )
     yield from topology.check_row_sink(name, sink)
-    if isinstance(sink, KafkaSink):
+    if isinstance(sink, KafkaSinkConfig):
         yield from _check_txinfo(name, sink)
         yield from librdkafka.check_sink(name, sink)
         yield from tls.check_kafka(("sinks", name, "producer"), sink)
@@ -169,7 +169,7 @@ def _check_patience(
                 )
 
 
-def _check_txinfo(name: str, sink: KafkaSink) -> Iterator[Problem]:
+def _check_txinfo(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:
     if sink.txinfo != "none" and sink.handlers:
         yield Problem(
             ("sinks", name, "txinfo"),

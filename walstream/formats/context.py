@@ -10,7 +10,7 @@ EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SourceOrigin:
     """Where a source's ops come from."""
 
     host: str = "unknown"  # as its connection string names it
@@ -23,5 +23,5 @@ class Origin:
 class Context:
     """The same for all tables of a source, in one sink."""
 
-    origin: Origin = Origin()
+    origin: SourceOrigin = SourceOrigin()
     embed: frozenset[str] = EMBEDDED  # what `tungsten` writes of these

@@ -19,7 +19,7 @@ import orjson
 
 from walstream.errors import WalstreamError
 from walstream.formats import timestamp as instant
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.formats.value import json_text, renderer
 from walstream.lsn import MAX, Lsn
 from walstream.op import Kind, ReplicationOp, Table
@@ -100,7 +100,7 @@ class EventEncoder:
 class _Uuids:
     """Names ops as no other op is named, and again the same in a replay."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: SourceOrigin) -> None:
         name = f"walstream:{origin.system_identifier}/{origin.slot}/"
         self._hash = sha1(NAMESPACE_URL.bytes + name.encode(), usedforsecurity=False)
 

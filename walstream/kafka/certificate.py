@@ -18,7 +18,7 @@ _UNKNOWN: Final = frozenset({2, 18, 19, 20, 21})
 _CLOCK: Final = "renew the broker's certificate, or set this machine's clock"
 
 
-class Look:
+class CertificateProbe:
     """Looks at brokers' certificates as a client with these properties does."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:

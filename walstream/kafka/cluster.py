@@ -21,7 +21,7 @@ from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
 from walstream.kafka.errors import creation_error, failure
 from walstream.kafka.request_limit import of_broker
@@ -66,7 +66,7 @@ class Cluster:
         self._whereabouts = Whereabouts(producer, confined)
         self._properties = dict(producer)
         self._admin: AdminClient | None = None
-        self._hearing = Hearing(Look(producer))
+        self._hearing = Hearing(CertificateProbe(producer))
         self._login_refused: KafkaError | None = None
         self._heard_at = 0.0
         self._brokers: Brokers | WalstreamError | None = None

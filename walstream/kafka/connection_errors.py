@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 from confluent_kafka import KafkaError
 
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.pipeline.outage import Outage
 from walstream.telemetry.fields import ERROR, HINT
 
@@ -150,7 +150,7 @@ class Hearing:
 
     def __init__(
         self,
-        look: Look,
+        look: CertificateProbe,
         say: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -20,7 +20,7 @@ from walstream.errors import (
 from walstream.kafka.connection_errors import LOGIN
 from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
-from walstream.kafka.offsets import Partition, Place
+from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.kafka.topic_finding import Tools
 from walstream.kafka.topic_reader import TopicReader
 
@@ -52,14 +52,14 @@ DENIED: Final = {
 }
 
 
-class Stored(NamedTuple):
+class StoredOffset(NamedTuple):
     """What the group knows of a partition."""
 
     offset: int | None  # None: nothing was ever stored
     note: str = ""  # what its reader kept beside it
 
 
-class Member(Protocol):
+class GroupListener(Protocol):
     """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
 
     def begins(self, topic: str) -> str:
@@ -68,7 +68,7 @@ class Member(Protocol):
         Gives what is kept beside its first offsets.
         """
 
-    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
+    def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None:
         """Hear that these are ours from now on; may raise."""
 
     def revoked(self, places: Collection[Partition]) -> None:
@@ -80,7 +80,7 @@ class Member(Protocol):
 
 def places(
     given: Mapping[str, Any], group: str, topics: Iterable[str], timeout_s: float
-) -> dict[Partition, Place]:
+) -> dict[Partition, GroupOffset]:
     """Ask how far a group is, in those topics that are there; nobody joins it."""
     properties = {**given, "group.id": group}
     properties.pop("auto.offset.reset", None)
@@ -103,7 +103,9 @@ def places(
     found = {}
     for one in answers:
         place = Partition(one.topic, one.partition)
-        found[place] = Place(one.offset if one.offset >= 0 else None, bounds[place])
+        found[place] = GroupOffset(
+            one.offset if one.offset >= 0 else None, bounds[place]
+        )
     return found
 
 

@@ -21,13 +21,13 @@ from confluent_kafka import (
 )
 
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing, lacks_token
 from walstream.kafka.errors import unfit
 from walstream.kafka.group import (
     DENIED,
-    Member,
-    Stored,
+    GroupListener,
+    StoredOffset,
     gap,
     partitions,
     reading_failure,
@@ -38,7 +38,7 @@ from walstream.kafka.group_errors import reading_trouble
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.offset_commit import Storing
 from walstream.kafka.offsets import Partition
-from walstream.kafka.topic_reader import Record, record_of
+from walstream.kafka.topic_reader import TopicRecord, record_of
 from walstream.telemetry.fields import TOPIC
 
 _ASK_S: Final = 10.0
@@ -62,7 +62,11 @@ class Upstream:
     """One membership, from `subscribe` to `close`."""
 
     def __init__(
-        self, given: Mapping[str, Any], group: str, topics: Iterable[str], who: Member
+        self,
+        given: Mapping[str, Any],
+        group: str,
+        topics: Iterable[str],
+        who: GroupListener,
     ) -> None:
         self._given = dict(given)
         self._group = group
@@ -78,7 +82,7 @@ class Upstream:
         self._places: set[Partition] = set()
         self.storing = Storing(group, self._fail)
         self._is_away = False
-        self._hearing = Hearing(Look(given))
+        self._hearing = Hearing(CertificateProbe(given))
         try:
             self._consumer = Consumer(
                 {
@@ -113,7 +117,7 @@ class Upstream:
             on_lost=self._lost,
         )
 
-    def poll(self, timeout_s: float, limit: int) -> list[Record]:
+    def poll(self, timeout_s: float, limit: int) -> list[TopicRecord]:
         """Give records that are there, or wait for one; serve the group meanwhile."""
         # one call: what was fetched before a partition was taken must not come after
         messages = self._consumer.consume(limit, timeout=0)
@@ -206,7 +210,7 @@ class Upstream:
         if self._paused and where:
             self._consumer.pause(where)
 
-    def _stored(self, where: list[TopicPartition]) -> dict[Partition, Stored]:
+    def _stored(self, where: list[TopicPartition]) -> dict[Partition, StoredOffset]:
         if not where:
             return {}
         try:
@@ -222,12 +226,12 @@ class Upstream:
                     one.error, f"asking for the offset of {one.topic!r}"
                 )
             offset = one.offset if one.offset >= 0 else None
-            found[Partition(one.topic, one.partition)] = Stored(
+            found[Partition(one.topic, one.partition)] = StoredOffset(
                 offset, one.metadata or ""
             )
         return found
 
-    def _first(self, stored: Stored, place: Partition) -> int:
+    def _first(self, stored: StoredOffset, place: Partition) -> int:
         """Decide where to begin: never beyond what the group has not read."""
         if stored.offset is not None:
             return stored.offset
@@ -240,7 +244,7 @@ class Upstream:
             )
         return OFFSET_BEGINNING
 
-    def _begun(self, where: list[TopicPartition]) -> dict[Partition, Stored]:
+    def _begun(self, where: list[TopicPartition]) -> dict[Partition, StoredOffset]:
         """Tell what the group knows of these, once it has begun their topics."""
         stored = self._stored(where)
         unknown = {place.topic for place, one in stored.items() if one.offset is None}

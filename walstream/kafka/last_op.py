@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
-from walstream.kafka.offsets import Bounds, Partition
-from walstream.kafka.topic_reader import Record, TopicReader
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicReader, TopicRecord
 from walstream.telemetry.json_types import ShownLsn
 
 _ANSWER_S: Final = 5.0  # for each question to the brokers
@@ -93,7 +93,7 @@ def _highest(ops: Iterable[LastOp], origin: str) -> LastOp | None:
 
 
 def _read(
-    properties: Mapping[str, Any], bounds: Mapping[Partition, Bounds]
+    properties: Mapping[str, Any], bounds: Mapping[Partition, OffsetBounds]
 ) -> tuple[dict[Partition, LastOp], dict[Partition, str]]:
     """Read the last op of each partition; say why where none was found."""
     deadline = time.monotonic() + _READ_S
@@ -121,7 +121,7 @@ def _read(
 
 def _read_on(
     reader: TopicReader,
-    bounds: Mapping[Partition, Bounds],
+    bounds: Mapping[Partition, OffsetBounds],
     found: dict[Partition, LastOp],
     deadline: float,
 ) -> str:
@@ -139,7 +139,7 @@ def _read_on(
     return ""
 
 
-def _op(record: Record) -> LastOp | None:
+def _op(record: TopicRecord) -> LastOp | None:
     try:
         op = decode(record.value or b"")
     except WalstreamError:

@@ -9,17 +9,17 @@ class Partition(NamedTuple):
     number: int
 
 
-class Bounds(NamedTuple):
+class OffsetBounds(NamedTuple):
     first: int  # offset of the oldest record
     end: int  # offset that the next record will get
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GroupOffset:
     """How far a group is in one partition."""
 
     stored: int | None  # the offset to go on from; None: it never stored one
-    bounds: Bounds
+    bounds: OffsetBounds
 
     @property
     def behind(self) -> int:

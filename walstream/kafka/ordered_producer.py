@@ -17,7 +17,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from walstream.errors import WalstreamError
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
@@ -41,7 +41,7 @@ class _Trouble:
 
     def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
         self._sink = sink
-        self._hearing = Hearing(Look(properties), self._say)
+        self._hearing = Hearing(CertificateProbe(properties), self._say)
         self.hear = self._hearing.hear
 
     def _say(self) -> None:

@@ -21,7 +21,7 @@ class Answering(Protocol):
     def answers(self) -> None: ...
 
 
-class Asked(Protocol):
+class BrokerProbe(Protocol):
     """Who can ask brokers without waiting for them."""
 
     def ask(self) -> "Future[None]":
@@ -32,7 +32,7 @@ class Asking:
     """Asks while brokers are away; nothing in it blocks."""
 
     def __init__(
-        self, whom: Asked, clock: Callable[[], float] = time.monotonic
+        self, whom: BrokerProbe, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._whom = whom
         self._clock = clock

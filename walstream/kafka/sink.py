@@ -17,7 +17,12 @@ from walstream.kafka.topics import Topics
 from walstream.op import Kind, LargeOp, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.records.encoding import MAX_TABLES, Aim, Aims, SinkRules
+from walstream.records.encoding import (
+    MAX_TABLES,
+    EncodingPlan,
+    SinkRules,
+    TableEncoding,
+)
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import PARTITIONERS
 from walstream.records.router import Router
@@ -49,12 +54,12 @@ class KafkaSink:
         self._topics = topics
         self._expected = [*expected, *([rules.parking] if rules.parking else ())]
         self._partition = PARTITIONERS[rules.partitioner]
-        self._aims = Aims(rules, router)
+        self._aims = EncodingPlan(rules, router)
         self._tombstones = rules.tombstones
         self._outboxes: Outboxes | None = None
         self._fit = ProducerFit(rules.name, rules.meter, producer)
         self._targets: dict[Table, Target | None] = {}
-        self._given_aims: dict[Table, Aim] = {}
+        self._given_aims: dict[Table, TableEncoding] = {}
         self._met: set[str] = set()  # topics that fit the outbox
         # where this producer's records come from: once for each partition
         self._headers: Headers = [("walstream-source", rules.source_header)]
@@ -185,7 +190,7 @@ class KafkaSink:
             topic, outbox = target.topic, target.outbox
             self._put(outbox, topic, key, value, op, transaction)
 
-    def aim_at(self, table: Table, aim: Aim) -> None:
+    def aim_at(self, table: Table, aim: TableEncoding) -> None:
         """Let ops of a table that no database has go where `aim` says; before any."""
         self._given_aims[table] = aim
 

@@ -6,7 +6,7 @@ from walstream.formats.strict import Encode
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.topic import Topic
 from walstream.op import LargeOp
-from walstream.records.encoding import Aim
+from walstream.records.encoding import TableEncoding
 from walstream.records.key import KeyRenderer
 from walstream.records.large_op import LargeRecord, spelled
 from walstream.telemetry.meter import TableMeter
@@ -16,14 +16,14 @@ from walstream.telemetry.meter import TableMeter
 class Target:
     """What is the same for all ops of one table: routed and rendered once."""
 
-    aim: Aim
+    aim: TableEncoding
     topic: Topic | None  # None: not known yet
     key: KeyRenderer
     encode: Encode
     meter: TableMeter
     outbox: Outbox
 
-    def __init__(self, aim: Aim, topic: Topic | None, outbox: Outbox) -> None:
+    def __init__(self, aim: TableEncoding, topic: Topic | None, outbox: Outbox) -> None:
         self.aim = aim
         self.topic = topic
         self.key = aim.route.key.render

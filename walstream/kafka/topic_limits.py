@@ -25,7 +25,7 @@ DEFAULT_LIMIT: Final = 1048588  # the broker's message.max.bytes
 _log = structlog.get_logger()
 
 
-class Limits:
+class TopicLimits:
     """Reads them, of topics and of the brokers."""
 
     def __init__(self, client_id: str = "") -> None:

@@ -24,7 +24,7 @@ from confluent_kafka import (
 from walstream.errors import PermissionLacking, TopicLost, Transient, WalstreamError
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
-from walstream.kafka.offsets import Bounds, Partition
+from walstream.kafka.offsets import OffsetBounds, Partition
 
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
@@ -65,7 +65,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TopicRecord:
     topic: str
     partition: int
     offset: int
@@ -85,7 +85,7 @@ class TopicReader:
         self._servers = properties.get("bootstrap.servers", "?")
         self._timeout_s = timeout_s
         self._next: dict[Partition, int] = {}
-        self._ready: list[Record] = []  # received, and not given yet
+        self._ready: list[TopicRecord] = []  # received, and not given yet
         self._failed: WalstreamError | None = None  # raised after what came before it
         self._heard: dict[int, KafkaError] = {}  # by code, since a broker answered
         try:
@@ -120,7 +120,7 @@ class TopicReader:
             )
         return _failure(error, doing)
 
-    def bounds(self, topics: Iterable[str]) -> dict[Partition, Bounds]:
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]:
         """Where the partitions of these topics begin and end now."""
         existing = self.topics()
         partitions: list[Partition] = []
@@ -132,7 +132,7 @@ class TopicReader:
             ]
         firsts = self._offsets(partitions, OFFSET_BEGINNING)
         ends = self._offsets(partitions, OFFSET_END)
-        return {one: Bounds(firsts[one], ends[one]) for one in partitions}
+        return {one: OffsetBounds(firsts[one], ends[one]) for one in partitions}
 
     def _offsets(
         self, partitions: Sequence[Partition], which: int
@@ -195,7 +195,7 @@ class TopicReader:
         for one in partitions:
             del self._next[one]
 
-    def poll(self, timeout_s: float, limit: int = 1000) -> list[Record]:
+    def poll(self, timeout_s: float, limit: int = 1000) -> list[TopicRecord]:
         """Wait for a record, and take what else is there already. Empty: none came."""
         if not self._ready and self._failed is None:
             self._fetch(timeout_s, limit)
@@ -222,7 +222,7 @@ class TopicReader:
             elif error.code() not in _PASSING and self._failed is None:
                 self._failed = _failure(error, f"reading {message.topic()!r}")
 
-    def reached(self, bounds: Mapping[Partition, Bounds]) -> bool:
+    def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
         """Whether all that lies below these ends has been read."""
         behind = [
             TopicPartition(*partition)
@@ -245,10 +245,10 @@ class TopicReader:
         self.close()
 
 
-def record_of(message: Message) -> Record:
+def record_of(message: Message) -> TopicRecord:
     """Read a message that is no error."""
     kind, timestamp_ms = message.timestamp()
-    return Record(
+    return TopicRecord(
         # of a message without an error none of these is None
         topic=message.topic() or "",
         partition=message.partition() or 0,

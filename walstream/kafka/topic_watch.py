@@ -18,7 +18,7 @@ from walstream.kafka.topics import Topics
 _EVERY_S: Final = 60.0
 
 
-class Watched(Answering, Protocol):
+class WatchedSink(Answering, Protocol):
     """Who sends to the topics."""
 
     def fail(self, error: WalstreamError) -> None: ...
@@ -38,7 +38,7 @@ class TopicWatch:
         self._idle: dict[str, Topic] = {}  # by name
         self._forgotten: set[str] = set()
 
-    def look(self, kafka: Watched) -> set[str] | None:
+    def look(self, kafka: WatchedSink) -> set[str] | None:
         """Name the topics to forget, when a look has ended; else None."""
         self._asking.look(kafka)
         refresh = self._refresh

@@ -17,7 +17,7 @@ from walstream.config.tls import Confined
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing
 from walstream.kafka.errors import (
     failure,
@@ -30,7 +30,7 @@ from walstream.kafka.topic_creation import (
     Creation,
     create_topics,
 )
-from walstream.kafka.topic_limits import DEFAULT_LIMIT, Limits
+from walstream.kafka.topic_limits import DEFAULT_LIMIT, TopicLimits
 from walstream.pipeline.outage import Outage
 from walstream.telemetry.fields import ERROR, HINT, TOPIC
 
@@ -83,8 +83,8 @@ class Topics:
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
         self._why: Outage | None = None  # where no client said more
-        self._hearing = Hearing(Look(client), self._heard)
-        self._limits = Limits(str(client.get("client.id", "")))
+        self._hearing = Hearing(CertificateProbe(client), self._heard)
+        self._limits = TopicLimits(str(client.get("client.id", "")))
 
     @property
     def known(self) -> Mapping[str, Topic]:

@@ -13,7 +13,7 @@ from walstream.formats.txinfo import RowCounts
 from walstream.kafka.sink import KafkaSink
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
-from walstream.records.encoding import Aim
+from walstream.records.encoding import TableEncoding
 from walstream.records.key import KeyForm
 from walstream.records.router import Route
 
@@ -36,7 +36,7 @@ class InformingSink(KafkaSink):
         """All but `informs` is what a KafkaSink takes."""
         super().__init__(*arguments, **named)
         key = KeyForm(lambda op: b"%d" % op.lsn, b"")
-        aim = Aim(Route(informs.topic, key), _whole_record, truncates=False)
+        aim = TableEncoding(Route(informs.topic, key), _whole_record, truncates=False)
         self.aim_at(_TABLE, aim)
         self._informs = informs
         self._whose: Transaction | None = None

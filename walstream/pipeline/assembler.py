@@ -20,7 +20,7 @@ from walstream.pipeline.pgoutput.messages import (
     Type,
     Update,
 )
-from walstream.pipeline.relation_cache import Relations, Shape
+from walstream.pipeline.relation_cache import Relations, RelationShape
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory
 from walstream.row import OMITTED, UNCHANGED, Row, Value, any_absent
@@ -118,21 +118,21 @@ class Assembler:
             for oid in message.relation_oids
         ]
 
-    def _op(self, kind: Kind, shape: Shape, row_lsn: Lsn) -> ReplicationOp:
+    def _op(self, kind: Kind, shape: RelationShape, row_lsn: Lsn) -> ReplicationOp:
         op = ReplicationOp(kind, shape.table, self._lsn, self._take_numbers(shape, 1))
         op.row_lsn = row_lsn
         op.xid = self._xid
         op.commit_time = self._commit_time
         return op
 
-    def _shape(self, oid: int) -> Shape:
+    def _shape(self, oid: int) -> RelationShape:
         try:
             return self._shapes[oid]
         except KeyError:
             return self._relations.missing(oid, self.place)
 
     @staticmethod
-    def _checked(row: list[Value], shape: Shape) -> list[Value]:
+    def _checked(row: list[Value], shape: RelationShape) -> list[Value]:
         if len(row) != shape.width:
             raise _wrong_width(row, shape)
         return row
@@ -194,7 +194,7 @@ class Assembler:
 
     def _check_key(
         self,
-        shape: Shape,
+        shape: RelationShape,
         index: int,
         value: Value,
         what: str,
@@ -211,13 +211,13 @@ class Assembler:
             raise self._unidentified(shape, what, index)
 
     def _unidentified(
-        self, shape: Shape, what: str, index: int | None = None
+        self, shape: RelationShape, what: str, index: int | None = None
     ) -> HistoryError:
         column = None if index is None else shape.table.columns[index]
         op = f"({show(self._lsn)}, {self._seq_id})"
         return unidentified(f"{what} at {op}", shape.relation, shape.blind, column)
 
-    def _take_numbers(self, shape: Shape, count: int) -> int:
+    def _take_numbers(self, shape: RelationShape, count: int) -> int:
         """Give the first of so many numbers of the transaction, and count them."""
         first = self._seq_id
         self._seq_id = first + count
@@ -226,7 +226,7 @@ class Assembler:
         return first
 
     def _old_row(
-        self, old: list[Value], shape: Shape, *, whole: bool
+        self, old: list[Value], shape: RelationShape, *, whole: bool
     ) -> tuple[list[Value], bool]:
         """Mark what an old row does not carry: there, pgoutput sends a false NULL.
 
@@ -251,7 +251,7 @@ class Assembler:
         return row, len(shape.table.key) < len(row)
 
 
-def _wrong_width(row: Row, shape: Shape) -> WalstreamError:
+def _wrong_width(row: Row, shape: RelationShape) -> WalstreamError:
     return WalstreamError(
         f"a row of {shape.table.full_name!r} has {len(row)} values for"
         f" {len(shape.table.columns)} columns",

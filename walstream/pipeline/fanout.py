@@ -13,7 +13,7 @@ from typing import Final
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import LargeOp, ReplicationOp, Table
-from walstream.pipeline.lag import Laggards, Sight
+from walstream.pipeline.lag import Laggards, LaneLag
 from walstream.pipeline.ledger import Ledger, Shares, Transaction
 from walstream.pipeline.ports import Membership, Sink
 from walstream.pipeline.reattach import JoiningSink
@@ -46,10 +46,10 @@ class Lane:
                 transaction.table,
             )
 
-    def sight(self) -> Sight:
+    def sight(self) -> LaneLag:
         """Tell how it was since the last look."""
         resume = self.ledger.advance()
-        sight = Sight(resume, self.ledger.idle, self.full, self.roomy)
+        sight = LaneLag(resume, self.ledger.idle, self.full, self.roomy)
         self.full = self.roomy = False
         return sight
 

@@ -19,7 +19,7 @@ from walstream.telemetry.meter import TableMeter, TableMeters
 
 
 @dataclass(slots=True, init=False)
-class Shape:
+class RelationShape:
     """A relation as this connection described it, under one set of keys."""
 
     relation: Relation
@@ -57,14 +57,16 @@ class Relations:
     """What rows are of, by oid; `shapes` is all that rows are looked up in."""
 
     def __init__(self) -> None:
-        self.shapes: dict[int, Shape] = {}
+        self.shapes: dict[int, RelationShape] = {}
         self.meters = TableMeters()
-        self._unknown: dict[int, Shape] = {}  # whose primary key is not known
+        self._unknown: dict[int, RelationShape] = {}  # whose primary key is not known
         self._tables: dict[int, Table] = {}
         self._types: dict[int, Type] = {}  # those that are not built in
         self._leaves = Leaves()
         self._announced: tuple[Place, int] = ((0, 0), 0)  # where, and which relation
-        self._held: tuple[Shape, Relation] | None = None  # a root's, and its leaf?
+        self._held: tuple[RelationShape, Relation] | None = (
+            None  # a root's, and its leaf?
+        )
         self._boundary: Lsn | None = None  # the next LSN at which some keys change
         self._lsn: Lsn = 0
         self._place: Place = (0, 0)  # as of which shapes are made
@@ -137,7 +139,9 @@ class Relations:
         }
         table = self._table(relation, named, names, row_key)
         split = tuple(sorted(partition_key.union(row_key)))
-        shape = Shape(relation, history, table, split, self.meters.of(table.full_name))
+        shape = RelationShape(
+            relation, history, table, split, self.meters.of(table.full_name)
+        )
         shape.whole = self._leaves.whole(oid)
         shape.fuller = self._leaves.fuller(oid)
         needed = [names[index] for index in split]
@@ -192,7 +196,7 @@ class Relations:
             ):
                 self._boundary = boundary
 
-    def missing(self, oid: int, place: Place) -> Shape:
+    def missing(self, oid: int, place: Place) -> RelationShape:
         """Give a shape that was held until its first row, or say why there is none."""
         held = self._held
         self.let_go()

@@ -17,7 +17,7 @@ Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Told]):
+class QueryResult(Generic[Told]):
     """What was told; there may be nothing to tell."""
 
     value: Told
@@ -48,7 +48,9 @@ class Question(Generic[Told]):
         """Tell whether an answer is owed."""
         return self._asked is not None or self.refused
 
-    def ask(self, task: Callable[..., Told], *arguments: Any) -> Answer[Told] | None:
+    def ask(
+        self, task: Callable[..., Told], *arguments: Any
+    ) -> QueryResult[Told] | None:
         """Ask, if it is not asked already; None: come again for the answer."""
         if self._asked is None:
             if self._clock() >= self._next:
@@ -69,4 +71,4 @@ class Question(Generic[Told]):
                 )
             return None
         self.refused = False
-        return Answer(asked.result())
+        return QueryResult(asked.result())

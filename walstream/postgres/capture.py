@@ -21,8 +21,8 @@ from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
-from walstream.postgres.publication_change import Alteration, Change
-from walstream.postgres.publication_watch import Look, Watch
+from walstream.postgres.publication_change import Alteration, PublicationChange
+from walstream.postgres.publication_watch import PublicationLook, Watch
 from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import Teller
 
@@ -92,7 +92,9 @@ class Capture:
             repair=Repair(sql=statement),
         )
 
-    def _statements(self, connection: Connection, plan: publication.Plan) -> list[str]:
+    def _statements(
+        self, connection: Connection, plan: publication.PublicationPlan
+    ) -> list[str]:
         """Write what creates those that are missing, the main one first."""
         found = publication.find(connection, self.names)
         main, inserts = self.names
@@ -164,12 +166,12 @@ class Capture:
         """Raise PublicationLost when one is gone or no longer what it was."""
         self.watch.check(connection)
 
-    def examine(self, connection: Connection) -> Look:
+    def examine(self, connection: Connection) -> PublicationLook:
         """Compare the publications with what is remembered, and change nothing."""
         return self.watch.examine(connection)
 
     def _create(
-        self, connection: Connection, plan: publication.Plan, found: set[str]
+        self, connection: Connection, plan: publication.PublicationPlan, found: set[str]
     ) -> None:
         main, inserts = self.names
         if main not in found:
@@ -263,14 +265,16 @@ class Capture:
 
 
 def _changes(
-    plan: publication.Plan, main: Publication, inserts: Publication | None
-) -> Iterator[Change]:
+    plan: publication.PublicationPlan, main: Publication, inserts: Publication | None
+) -> Iterator[PublicationChange]:
     """Say what is to be done, so that each table is where it belongs."""
-    yield Change(main, [one for one in plan.identified if not main.holds(one)])
+    yield PublicationChange(
+        main, [one for one in plan.identified if not main.holds(one)]
+    )
     if inserts is not None:
         homeless = [table for table in plan.insert_only if main.names(table)]
         missing = [one for one in plan.insert_only if not inserts.holds(one)]
-        yield Change(inserts, missing, main, homeless)
+        yield PublicationChange(inserts, missing, main, homeless)
 
 
 def set_logged(table: TableFacts) -> str:

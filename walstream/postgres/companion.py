@@ -25,7 +25,7 @@ from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.slot_health import (
     Health,
 )
-from walstream.postgres.table_keys import Keys
+from walstream.postgres.table_keys import KeyRules
 from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value
 
@@ -36,7 +36,7 @@ _PROBE_EVERY_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class CompanionTable:
     """What the companion asks about."""
 
     dsn: str
@@ -50,7 +50,9 @@ class Watched:
 class SessionCompanion:
     """The companion over short sessions. Methods are called by the loop alone."""
 
-    def __init__(self, watched: Watched, keys: Keys, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, watched: CompanionTable, keys: KeyRules, wake: Callable[[], None]
+    ) -> None:
         self._watched = watched
         self._keys = keys
         self._wake = wake

@@ -165,7 +165,7 @@ def oids_in(connection: Connection, schemas: Iterable[str]) -> list[int]:
 
 
 @dataclass(slots=True)
-class Plan:
+class PublicationPlan:
     """Which tables belong where, and what cannot be published, by reason."""
 
     identified: list[TableFacts] = field(default_factory=list)
@@ -173,13 +173,13 @@ class Plan:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> Plan:
+def plan(patterns: Iterable[str], tables: Mapping[str, TableFacts]) -> PublicationPlan:
     """Sort the tables that match; a partition whose root matches goes with it."""
     patterns = list(patterns)
     wanted = {
         name for name in tables if any(matches(pattern, name) for pattern in patterns)
     }
-    made = Plan()
+    made = PublicationPlan()
     for name in sorted(wanted):
         table = tables[name]
         if table.root is not None and (table.kind == "p" or table.root in wanted):

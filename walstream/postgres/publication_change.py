@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PublicationChange:
     """What is to be done; a table moves from one to the other at once."""
 
     into: Publication
@@ -44,15 +44,15 @@ class Change:
     out_of: Publication | None = None
     leaving: Sequence[TableFacts] = ()
 
-    def parts(self) -> "Iterator[Change]":
+    def parts(self) -> "Iterator[PublicationChange]":
         """Cut it, so that no transaction takes too many locks."""
         moving = {table.full_name for table in self.leaving}
         if moving:
             there = [table for table in self.tables if table.full_name in moving]
-            yield Change(self.into, there, self.out_of, self.leaving)
+            yield PublicationChange(self.into, there, self.out_of, self.leaving)
         rest = [table for table in self.tables if table.full_name not in moving]
         for first in range(0, len(rest), _MOST_TABLES):
-            yield Change(self.into, rest[first : first + _MOST_TABLES])
+            yield PublicationChange(self.into, rest[first : first + _MOST_TABLES])
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Alteration:
     teller: Teller
     _done: dict[str, set[int]] = field(default_factory=dict)  # by publication
 
-    def run(self, change: Change) -> None:
+    def run(self, change: PublicationChange) -> None:
         """Make the change, and remember it; nothing is done where another came first.
 
         That one is for the next look to judge.
@@ -79,7 +79,9 @@ class Alteration:
             said = {TABLE: table.full_name, LSN: lsn}
             _log.info("table added to the publication", **said)
 
-    def _transact(self, change: Change) -> tuple[Memory, list[TableFacts]] | None:
+    def _transact(
+        self, change: PublicationChange
+    ) -> tuple[Memory, list[TableFacts]] | None:
         done = []
         with self.connection.transaction() as transaction:
             self.connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
@@ -92,7 +94,9 @@ class Alteration:
             done.append((after, added))
         return done[0] if done else None
 
-    def _after(self, change: Change, added: Iterable[TableFacts]) -> Memory | None:
+    def _after(
+        self, change: PublicationChange, added: Iterable[TableFacts]
+    ) -> Memory | None:
         """Note what it comes to; None: nothing was done, or a stranger was there."""
         found = publication.find(self.connection, self.watch.names)
         oids = {name: oid for oid, name in found[change.into.name].tables.items()}

@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PublicationLook:
     """What a look at the publications found."""
 
     memory: Memory  # as it is to be remembered
@@ -99,14 +99,14 @@ class Watch:
         self._mend(connection, missed)
         self.remember(connection, look.memory)
 
-    def examine(self, connection: Connection) -> Look:
+    def examine(self, connection: Connection) -> PublicationLook:
         """Compare with what is remembered; raise for what nothing can be read of."""
         self._settle(connection)
         now = see(connection, publication.find(connection, self.names))
         found = compare(self.memory.sightings, now, self.memory.left)
         if found.lost:
             raise publication_lost(found.lost)
-        look = Look(Memory(now, _still_there(connection, found.left)))
+        look = PublicationLook(Memory(now, _still_there(connection, found.left)))
         for table in publication.names_of(connection, found.gone):
             # `tables` would have it in again: then it was not meant
             if any(matches(pattern, table) for pattern in self.patterns):

@@ -211,7 +211,7 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitPolicy:
     """How to wait: what ends the waiting, and who is told why it takes so long."""
 
     stopped: threading.Event
@@ -219,7 +219,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SlotSpec:
     """The slot that is wanted."""
 
     name: str
@@ -227,7 +227,7 @@ class Wish:
     temporary: bool = False  # ends with its connection
 
 
-def create(dsn: str, wish: Wish, patience: Patience) -> Created:
+def create(dsn: str, wish: SlotSpec, patience: WaitPolicy) -> Created:
     """Create the slot with its snapshot exported.
 
     The server waits for the transactions that run: after 10 s `tell` says for which.

@@ -24,7 +24,7 @@ _LOOK_EVERY_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SlotReader:
     """The session that holds a slot."""
 
     pid: int
@@ -41,7 +41,7 @@ class SlotFacts:
     kind: str  # logical | physical
     plugin: str | None
     database: str | None
-    reader: Reader | None
+    reader: SlotReader | None
     inactive_since: datetime | None  # null: in use, or PostgreSQL 15 or 16
     wal_status: str | None  # reserved | extended | unreserved | lost
     invalidation: str | None  # why it cannot be read any more
@@ -113,7 +113,9 @@ def _facts(row: dict[str, Any]) -> SlotFacts:
         database=row["database"],
         reader=None
         if pid is None
-        else Reader(pid, row["application_name"], row["usename"], row["client_addr"]),
+        else SlotReader(
+            pid, row["application_name"], row["usename"], row["client_addr"]
+        ),
         inactive_since=since.astimezone(UTC) if since and pid is None else None,
         wal_status=row["wal_status"],
         invalidation=lost,

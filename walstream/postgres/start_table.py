@@ -33,7 +33,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredState:
     """What the state folder knows."""
 
     position: Position | None = None
@@ -53,7 +53,7 @@ _GAP: Final = "the changes in between will not be in Kafka"
 
 
 def decide(
-    source: str, stored: Stored, slot: Slot | None, server: Server, *, adopt: bool
+    source: str, stored: StoredState, slot: Slot | None, server: Server, *, adopt: bool
 ) -> Decision:
     """Decide by the start table (docs/operations.md); raise where it says stop.
 

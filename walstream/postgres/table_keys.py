@@ -23,7 +23,7 @@ PartitionKeys = Callable[[str, str], tuple[str, ...]]
 _log = structlog.get_logger()
 
 
-class Keys(Protocol):
+class KeyRules(Protocol):
     """What decides the keys of a source's tables, and from where on."""
 
     def history(self, full_name: str) -> KeyHistory | None:

@@ -44,7 +44,7 @@ class SinkRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class TableEncoding:
     """Where the ops of one table go, and how they are written."""
 
     route: Route
@@ -54,7 +54,7 @@ class Aim:
     meter: TableMeter = field(default_factory=lambda: TableMeter(""))
 
 
-class Aims:
+class EncodingPlan:
     """Routes tables, and counts what goes nowhere."""
 
     def __init__(self, rules: SinkRules, router: Router) -> None:
@@ -63,7 +63,7 @@ class Aims:
         self._make_encoder = encoder_of(rules.format)
         self.tally = Tally()
 
-    def of(self, table: Table) -> Aim | None:
+    def of(self, table: Table) -> TableEncoding | None:
         """Aim at what takes a table's ops; None: nothing does."""
         context = self._rules.context
         route = self._router.route(table, context.origin)
@@ -73,9 +73,9 @@ class Aims:
         encode = whole_rows(encoder.encode) if self._rules.strict else encoder.encode
         meter = self._rules.meter.tables.of(table.full_name)
         others = frozenset(range(len(table.columns))).difference(texts_of(encoder))
-        return Aim(route, encode, encoder.truncates, others, meter)
+        return TableEncoding(route, encode, encoder.truncates, others, meter)
 
-    def sends_truncate(self, op: ReplicationOp, aim: Aim) -> bool:
+    def sends_truncate(self, op: ReplicationOp, aim: TableEncoding) -> bool:
         """Tell whether a Truncate goes on; raise HistoryError where it stops the sink.
 
         A backfill's is no change of the source's: a table's rows come anew.

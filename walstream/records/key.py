@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import orjson
 
 from walstream.errors import HistoryError, Repair
-from walstream.formats.context import Origin
+from walstream.formats.context import SourceOrigin
 from walstream.formats.event import ACTIONS
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table
@@ -41,7 +41,7 @@ def _values(op: ReplicationOp) -> Sequence[Any]:
     return cast("Sequence[Any]", op.new or op.old or ())
 
 
-def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
+def _json(table: Table, indexes: tuple[int, ...], _: SourceOrigin) -> KeyForm:
     """`["1","x"]`: an array of the columns' texts."""
     table_key = orjson.dumps([table.full_name])
     if not indexes:
@@ -71,7 +71,7 @@ def _json(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
     return KeyForm(render, table_key, indexes, around)
 
 
-def _concat(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
+def _concat(table: Table, indexes: tuple[int, ...], _: SourceOrigin) -> KeyForm:
     """`1x`: the texts alone; two keys can collide."""
     table_key = table.full_name.encode()
     if not indexes:
@@ -80,7 +80,12 @@ def _concat(table: Table, indexes: tuple[int, ...], _: Origin) -> KeyForm:
 
 
 def _tungsten(
-    table: Table, indexes: tuple[int, ...], _: Origin, *, separator: str, named: bool
+    table: Table,
+    indexes: tuple[int, ...],
+    _: SourceOrigin,
+    *,
+    separator: str,
+    named: bool,
 ) -> KeyForm:
     """`1_x` or `schema_table_1_x`, with or without the `_`; else the commit LSN."""
     if not indexes:
@@ -124,14 +129,16 @@ def _check_sent(op: ReplicationOp, table: Table, indexes: tuple[int, ...]) -> No
     )
 
 
-def _event(table: Table, _: tuple[int, ...], origin: Origin) -> KeyForm:
+def _event(table: Table, _: tuple[int, ...], origin: SourceOrigin) -> KeyForm:
     """`Host:Database:Table:Action`: one row's records go to several partitions."""
     start = f"{origin.host}:{origin.database}:{table.name}:"
     keys = {kind: f"{start}{action}".encode() for kind, action in ACTIONS.items()}
     return KeyForm(lambda op: keys[op.kind], keys[Kind.TRUNCATE])
 
 
-KEY_FORMS: Final[dict[str, Callable[[Table, tuple[int, ...], Origin], KeyForm]]] = {
+KEY_FORMS: Final[
+    dict[str, Callable[[Table, tuple[int, ...], SourceOrigin], KeyForm]]
+] = {
     "json": _json,
     "concat": _concat,
     "event": _event,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from walstream.errors import ConfigError, HistoryError
-from walstream.formats.context import Origin
+from walstream.formats.context import SourceOrigin
 from walstream.op import Table
 from walstream.records.key import KEY_FORMS, KeyForm
 
@@ -48,7 +48,7 @@ class TopicMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RoutingRules:
     """Where a sink's tables go."""
 
     mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
@@ -77,7 +77,7 @@ class Unmapped(ConfigError):
 class Router:
     """Routes the tables of one source for one sink."""
 
-    def __init__(self, source: str, rules: Rules) -> None:
+    def __init__(self, source: str, rules: RoutingRules) -> None:
         self._source = source
         self._rules = rules
         self._patterns = [
@@ -152,7 +152,7 @@ class Router:
                 f" [sinks.NAME.topics.{full_name!r}]",
             )
 
-    def route(self, table: Table, origin: Origin) -> Route | None:
+    def route(self, table: Table, origin: SourceOrigin) -> Route | None:
         """Find a table's topic and key; None: drop.
 
         Raises HistoryError when a column of its partition key is not in the table.

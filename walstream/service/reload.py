@@ -19,7 +19,7 @@ _OF_THE_SUPERVISOR: Final = frozenset(
 _Mark = tuple[int, int, int]
 
 
-class Reader(Protocol):
+class ConfigReader(Protocol):
     """Where a running instance gets its configuration from again."""
 
     def whole(self) -> Config:

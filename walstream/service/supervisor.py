@@ -28,16 +28,16 @@ from walstream.service.control_server import ControlServer
 from walstream.service.fleet import Fleet
 from walstream.service.http.listeners import Faces
 from walstream.service.http.text import stats_lines
-from walstream.service.reload import Reader, Reloaded, own_changes
+from walstream.service.reload import ConfigReader, Reloaded, own_changes
 from walstream.service.supported import refuse_unsupported
 from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer, WorkerReport
-from walstream.spark.driver.spawner import Keeper
+from walstream.spark.driver.spawner import DriverSpawner
 from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 from walstream.state.lock import FolderLock
 from walstream.status.running import Instance
-from walstream.status.snapshot import Snapshot
+from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
 from walstream.telemetry import logs
 from walstream.telemetry.fields import ERROR
@@ -60,14 +60,14 @@ class Supervisor:
         config: Config,
         options: Options,
         watch: Watch = lambda _reports: None,
-        reader: Reader | None = None,
+        reader: ConfigReader | None = None,
     ) -> None:
         """`watch` is called at each turn; without a `reader` there is no reload."""
         self._config = config
         self._watch = watch
         self._reader = reader
         self._selector = selectors.DefaultSelector()
-        self._keeper = Keeper(config, self._selector)
+        self._keeper = DriverSpawner(config, self._selector)
         self._fleet = Fleet(config, replace(options, driver=self._keeper.address))
         self._secrets = config.secrets.values  # and those of before a reload
         self._faces = Faces(config, self.set_debug)
@@ -195,8 +195,8 @@ class Supervisor:
             for worker in hanging:
                 worker.end_hanging(self._notifier.patience_s)
 
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(
+    def _snapshot(self) -> InstanceSnapshot:
+        return InstanceSnapshot(
             at=time.time(),
             made_at=time.monotonic(),
             pid=os.getpid(),
@@ -285,7 +285,7 @@ class Supervisor:
             self._renew_at = now + _RENEW_S
             self._follow(self._reader, asked=False)
 
-    def _follow(self, reader: Reader, *, asked: bool) -> Reloaded:
+    def _follow(self, reader: ConfigReader, *, asked: bool) -> Reloaded:
         """Go by what is read; by what was, if that cannot be.
 
         Where somebody `asked`, the whole file is read.

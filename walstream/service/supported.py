@@ -11,7 +11,7 @@ from typing import NamedTuple
 from walstream import plugins
 from walstream.config import (
     Config,
-    KafkaSink,
+    KafkaSinkConfig,
     KafkaSource,
     PackageSink,
     PackageSource,
@@ -67,7 +67,7 @@ def _of_source(config: Config, name: str, source: Source) -> Iterator[ConfigErro
     if isinstance(source, SqlSource | KafkaSource):
         what = "rows" if isinstance(source, SqlSource) else "records"
         for sink in source.sinks:
-            if not isinstance(config.sinks[sink], KafkaSink):
+            if not isinstance(config.sinks[sink], KafkaSinkConfig):
                 yield ConfigError(
                     f"sinks.{sink}.kind: {what} of a {source.kind} source go to Kafka"
                     f" alone, and sources.{name} feeds it",

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from walstream.config import Config, PackageSource, PostgresSource, dsn
-from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config import Config, KafkaSinkConfig, PackageSource, PostgresSource, dsn
 from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import topic_record
 from walstream.postgres.catalog import TableFacts
-from walstream.records.router import Router, Rules, TopicMapping
+from walstream.records.router import Router, RoutingRules, TopicMapping
 
 
 class NotFull(ConfigError):
@@ -57,12 +56,12 @@ class Routers:
         source = self._source
         embed = frozenset(self.routed[sink].embed)
         if isinstance(source, PackageSource):
-            return Context(Origin(database=self._name, slot=self._name), embed)
+            return Context(SourceOrigin(database=self._name, slot=self._name), embed)
         if not isinstance(source, PostgresSource):
             raise ConfigError(f"a {source.kind} source has no slot: a defect")
         system, _, database = origin.partition("/")
         host = dsn.host(dsn.parse(source.dsn)) or "unknown"
-        return Context(Origin(host, database, int(system), source.slot), embed)
+        return Context(SourceOrigin(host, database, int(system), source.slot), embed)
 
     def partition_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Collect the partition key columns of all sinks for a table."""
@@ -98,8 +97,8 @@ class Routers:
                 yield table, _not_full(table, strict[0])
 
 
-def _rules(config: RoutedSink) -> Rules:
-    return Rules(
+def _rules(config: RoutedSink) -> RoutingRules:
+    return RoutingRules(
         mappings={
             table: TopicMapping(
                 mapped.name,

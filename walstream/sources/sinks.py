@@ -7,8 +7,13 @@ from functools import partial
 
 import structlog
 
-from walstream.config import KafkaSink as KafkaSinkConfig
-from walstream.config import LogSink, PackageSink, PackageSource, PostgresSource
+from walstream.config import (
+    KafkaSinkConfig,
+    LogSink,
+    PackageSink,
+    PackageSource,
+    PostgresSource,
+)
 from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
@@ -25,7 +30,7 @@ from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.pipeline.sinks.forwarding import (
     VerboseSink,
 )
-from walstream.pipeline.sinks.handling import Batching, HandledSink
+from walstream.pipeline.sinks.handling import Batching, HandlerSink
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers.chain import Chain
@@ -184,7 +189,7 @@ class SinkSet:
                 config.batch_interval,
                 self._stopping,
             )
-            sink = HandledSink(sink, Chain(handler_specs(config)), batching)
+            sink = HandlerSink(sink, Chain(handler_specs(config)), batching)
         if config.verbose:
             sink = VerboseSink(sink, {SINK: sink.name})
         return sink

@@ -31,7 +31,7 @@ from walstream.spark.outcome import (
     ChunkRefused,
     Unreadable,
 )
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 
 Outcome = ChunkDone | ChunkPostponed
 """What is told of a chunk."""
@@ -80,7 +80,7 @@ class _Outcomes(AccumulatorParam[list[Any]]):
 
 
 def run(
-    spark: Spark,
+    spark: SparkRuntime,
     chunks: Sequence[Runnable],
     task: Task,
     on_done: Callable[[Any], None],
@@ -103,7 +103,9 @@ def run(
 class _Run:
     """One call of `run`."""
 
-    def __init__(self, spark: Spark, chunks: Sequence[Runnable], task: Task) -> None:
+    def __init__(
+        self, spark: SparkRuntime, chunks: Sequence[Runnable], task: Task
+    ) -> None:
         self._spark = spark
         self._task = task
         self._numbers = {chunk.number for chunk in chunks}

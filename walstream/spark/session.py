@@ -72,7 +72,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Spark:
+class SparkRuntime:
     """A Spark that runs."""
 
     context: "SparkContext"
@@ -121,7 +121,7 @@ def check_pyspark() -> None:
         )
 
 
-def start(settings: Settings) -> Spark:
+def start(settings: Settings) -> SparkRuntime:
     """Give the Spark of this process; start one where there is none."""
     check_pyspark()
     check(settings)
@@ -133,7 +133,7 @@ def start(settings: Settings) -> Spark:
         context = _start(settings)
     elif context.getConf().get(_SPECULATION, "false") == "true":
         raise ConfigError("the Spark that runs speculates: rows would come twice")
-    return Spark(context, settings.connections, slots(str(context.master)))
+    return SparkRuntime(context, settings.connections, slots(str(context.master)))
 
 
 def check(settings: Settings) -> None:

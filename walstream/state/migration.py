@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 
-class Documents(Protocol):
+class OldDocuments(Protocol):
     """What is kept, by name."""
 
     def read(self, name: str) -> Any | None: ...
 
 
-def tables_apart(kept: Documents) -> dict[str, Any]:
+def tables_apart(kept: OldDocuments) -> dict[str, Any]:
     """Give each table that is backfilled a document of its own."""
     backfill, beside = kept.read("backfill"), kept.read("beside")
     changed: dict[str, Any] = {}

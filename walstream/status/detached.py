@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from walstream.sources.postgres.detached.record import AWAY, DROPPED, Note
+from walstream.sources.postgres.detached.record import AWAY, DROPPED, DetachedSink
 
 _MIB: Final = 1 << 20
 
@@ -13,7 +13,7 @@ _MIB: Final = 1 << 20
 class AwaySight:
     """One of them."""
 
-    note: Note
+    note: DetachedSink
     retained_wal: int | None  # bytes that its copy of the slot holds; None: not known
     error: str  # why its own worker does not get on, or ""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from walstream.errors import WalstreamError
-from walstream.kafka.offsets import Partition, Place
+from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.sources.figures import RelayFigures
 from walstream.sources.report import ErrorReport, RelayReport
 from walstream.status.report import WorkerState, problems_of, state_of
@@ -14,7 +14,7 @@ from walstream.status.report import WorkerState, problems_of, state_of
 class GroupSight:
     """How far the group is; empty where that cannot be asked."""
 
-    places: Mapping[Partition, Place] = field(default_factory=dict)
+    places: Mapping[Partition, GroupOffset] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # topics
     lost: WalstreamError | None = None  # what comes next in some partition
     unreachable: WalstreamError | None = None
@@ -29,7 +29,7 @@ class GroupSight:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredRelay:
     """What the state folder says."""
 
     figures: RelayFigures | None = None  # None: nothing was passed on yet
@@ -41,7 +41,7 @@ class Kept:
 class ChainedState:
     """One source, as instance, folder and group tell."""
 
-    kept: Kept
+    kept: StoredRelay
     told: WorkerState | None  # None: nothing runs
     group: GroupSight
 

@@ -14,16 +14,16 @@ from walstream.postgres.slot_health import (
     Health,
 )
 from walstream.sources.figures import RelayFigures, StreamFigures
-from walstream.sources.postgres.backfill.record import Record
-from walstream.sources.postgres.detached.record import BACK, Note
+from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.detached.record import BACK, DetachedSink
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
-from walstream.status.kafka import Kept as KeptRecords
-from walstream.status.postgres import Kept
+from walstream.status.kafka import StoredRelay as KeptRecords
+from walstream.status.postgres import StoredStream
 from walstream.status.report import WorkerState
 from walstream.status.sql import (
-    Kept as KeptPolls,
+    StoredPolls as KeptPolls,
 )
 
 Workers = Mapping[str, WorkerState]
@@ -35,7 +35,7 @@ class Eyes(Protocol):
 
     config: Config
 
-    def kept(self, name: str, told: WorkerState | None) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
         """Give what is kept of a postgres source."""
 
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
@@ -55,13 +55,13 @@ class Eyes(Protocol):
         """Tell whether `health` is of some time ago."""
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept
+        self, source: PostgresSource, name: str, kept: StoredStream
     ) -> dict[str, AwaySight]:
         """Tell how each sink is that is not in the stream."""
 
 
-def _record(left: BackfillLeft) -> Record:
-    return Record(
+def _record(left: BackfillLeft) -> BackfillRecord:
+    return BackfillRecord(
         left.lsn, left.tables, left.replace, left.others, left.rows, left.failed
     )
 
@@ -74,11 +74,11 @@ class ToldEyes:
         self.config = config
         self._detached = detached
 
-    def kept(self, name: str, told: WorkerState | None) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
         del name
         report = (told and told.report.stream) or StreamReport()
         left = report.backfill_record
-        return Kept(
+        return StoredStream(
             figures=StreamFigures(
                 ops=report.ops,
                 delivered=report.delivered,
@@ -86,7 +86,7 @@ class ToldEyes:
             ),
             backfill=None if left is None else _record(left),
             away={
-                sink: Note(one.phase, one.slot, one.since, one.why, 0)
+                sink: DetachedSink(one.phase, one.slot, one.since, one.why, 0)
                 for sink, one in report.away.items()
             },
         )
@@ -121,7 +121,7 @@ class ToldEyes:
         return told is None or told.pid is None or told.silent
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept
+        self, source: PostgresSource, name: str, kept: StoredStream
     ) -> dict[str, AwaySight]:
         del source
         found = {}

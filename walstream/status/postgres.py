@@ -13,9 +13,9 @@ from walstream.postgres.slot_health import (
     spill_text,
 )
 from walstream.sources.figures import StreamFigures
-from walstream.sources.postgres.backfill.record import Record
-from walstream.sources.postgres.detached.record import Note
-from walstream.sources.postgres.incremental.progress import Wishes, stored
+from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.detached.record import DetachedSink
+from walstream.sources.postgres.incremental.progress import TableRequests, stored
 from walstream.sources.report import ErrorReport, IncrementalReport, StreamReport
 from walstream.status.report import WorkerState, problems_of, state_of
 
@@ -24,24 +24,24 @@ _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredStream:
     """What the state folder says, whether or not something runs."""
 
     resume: int | None = None
     figures: StreamFigures = field(default_factory=StreamFigures)
     error: ErrorReport | None = None
-    backfill: Record | None = None
-    beside: Wishes | None = None
-    away: dict[str, Note] = field(default_factory=dict)  # by sink
+    backfill: BackfillRecord | None = None
+    beside: TableRequests | None = None
+    away: dict[str, DetachedSink] = field(default_factory=dict)  # by sink
     problem: WalstreamError | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SourceState:
+class PostgresState:
     """One source, as all who know something of it tell."""
 
     source: PostgresSource
-    kept: Kept
+    kept: StoredStream
     told: WorkerState | None  # by the running instance; None: none runs
     health: Health | None
     unreachable: WalstreamError | None

@@ -13,7 +13,7 @@ SILENT_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class InstanceSnapshot:
     """Nobody changes what is in it."""
 
     at: float  # unix seconds
@@ -33,9 +33,9 @@ class Snapshot:
             self.pid, self.started_at, self.stopping, self.sources, self.away
         )
 
-    def current(self, now: float) -> "Snapshot":
+    def current(self, now: float) -> "InstanceSnapshot":
         """Judge once more, at monotonic `now`, who is silent: time goes on."""
-        return Snapshot(
+        return InstanceSnapshot(
             self.at + (now - self.made_at),
             self.made_at,
             self.pid,

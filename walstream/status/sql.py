@@ -13,7 +13,7 @@ from walstream.status.report import WAITS, WorkerState, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredPolls:
     """Empty before the first poll."""
 
     tables: Mapping[str, TableReport] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class PolledState:
     """One source, as instance and folder tell."""
 
     source: SqlSource
-    kept: Kept
+    kept: StoredPolls
     told: WorkerState | None  # None: nothing runs
 
     @property

@@ -37,10 +37,10 @@ from walstream.status.model import (
     TableBackfill,
 )
 from walstream.status.observer import Eyes, ToldEyes, Workers
-from walstream.status.postgres import SourceState, parked_problems
+from walstream.status.postgres import PostgresState, parked_problems
 from walstream.status.report import WAITS, WorkerState, problems_of, state_of
 from walstream.status.running import Instance
-from walstream.status.snapshot import Snapshot
+from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.sql import PolledState
 from walstream.telemetry.tally import Counts, totals
 
@@ -48,7 +48,7 @@ _GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
 _FLOWING: Final = frozenset({"streaming", "polling", "backfilling"})
 
 
-def of_run(config: Config, snapshot: Snapshot) -> Status:
+def of_run(config: Config, snapshot: InstanceSnapshot) -> Status:
     """Return what the running instance knows: no server is asked, no folder."""
     running = snapshot.running
     return status_of(
@@ -89,7 +89,7 @@ def _look_at(
     config = eyes.config
     kept = eyes.kept(name, told)
     health, unreachable = eyes.health(source, told)
-    seen = SourceState(source, kept, told, health, unreachable, eyes.stale(told))
+    seen = PostgresState(source, kept, told, health, unreachable, eyes.stale(told))
     state, exit_code = seen.state()
     away = eyes.away(source, name, kept)
     if seen.alarm or seen.spill_alarm or seen.synchronous or away:

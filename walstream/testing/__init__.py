@@ -11,7 +11,7 @@ from walstream.testing.faults import (
     faulty,
 )
 from walstream.testing.memory import MemoryCompanion, MemoryPositions, MemorySource
-from walstream.testing.sink import Delivery, MemorySink, Record
+from walstream.testing.sink import Delivery, MemorySink, SinkRecord
 from walstream.testing.wire import encode, keepalive, transaction, wal_data
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "MemoryPositions",
     "MemorySink",
     "MemorySource",
-    "Record",
     "Reject",
+    "SinkRecord",
     "encode",
     "faulty",
     "keepalive",

@@ -7,14 +7,14 @@ from enum import Enum
 from typing import Final
 
 from walstream.formats import ENCODERS
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
 from walstream.records.partitioner import PARTITIONERS
-from walstream.records.router import Router, Rules
+from walstream.records.router import Router, RoutingRules
 
-_EVERYTHING: Final = Rules({}, "{schema}.{table}", "")
+_EVERYTHING: Final = RoutingRules({}, "{schema}.{table}", "")
 
 
 class Delivery(Enum):
@@ -25,7 +25,7 @@ class Delivery(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SinkRecord:
     """One record, and the name of the op in it."""
 
     topic: str
@@ -62,13 +62,13 @@ class MemorySink:
         self._limit = limit
         self.name = "memory"
         self._on_ready = on_ready
-        self._pending: dict[int, deque[tuple[Record, Transaction]]] = {}
+        self._pending: dict[int, deque[tuple[SinkRecord, Transaction]]] = {}
         self._failure: Exception | None = None
         self._refusing = False
         self.closed = False
         self.unknown: set[str] = set()  # tables, `schema.table`
-        self.sent: list[Record] = []
-        self.delivered: list[Record] = []
+        self.sent: list[SinkRecord] = []
+        self.delivered: list[SinkRecord] = []
         self.dropped: list[ReplicationOp] = []
 
     def ready(self) -> bool:
@@ -100,7 +100,7 @@ class MemorySink:
         return self._has_room
 
     def _send(self, op: ReplicationOp, transaction: Transaction) -> None:
-        route = self._router.route(op.table, Origin())
+        route = self._router.route(op.table, SourceOrigin())
         if route is None:
             self.dropped.append(op)
             return
@@ -112,14 +112,14 @@ class MemorySink:
             partitions = [PARTITIONERS["murmur2"](key, self._partitions)]
         value = ENCODERS["op"](op.table, Context()).encode(op)
         for partition in partitions:
-            record = Record(route.topic, partition, key, value, op.lsn, op.seq_id)
+            record = SinkRecord(route.topic, partition, key, value, op.lsn, op.seq_id)
             self.sent.append(record)
             transaction.undelivered += 1
             self._pending.setdefault(partition, deque()).append((record, transaction))
             if self._delivery is Delivery.AT_ONCE:
                 self.deliver(partition)
 
-    def deliver(self, partition: int) -> Record:
+    def deliver(self, partition: int) -> SinkRecord:
         """Deliver the oldest record that this partition waits for."""
         record, transaction = self._pending[partition].popleft()
         if not self.closed:

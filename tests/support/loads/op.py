@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, Value
 
@@ -26,7 +26,7 @@ def make(
     """
     schema, _, name = table.partition(".")
     columns = tuple(fields.pop("columns", None) or {**(old or {}), **(new or {})})
-    record = Record(
+    record = ConsumerRecord(
         topic=fields.pop("topic", table),
         partition=fields.pop("partition", 0),
         offset=fields.pop("offset", 0),

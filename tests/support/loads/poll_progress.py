@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from walstream.sources.sql.intervals import Interval
-from walstream.sources.sql.progress import Bounds, Progress, Trouble
+from walstream.sources.sql.progress import GapBounds, TableProgress, Trouble
 from walstream.state.store import LmdbPositions
 
-_BOUNDS: Final = Bounds(1e9, 1_000_000)
+_BOUNDS: Final = GapBounds(1e9, 1_000_000)
 
 
 def keep(
@@ -26,7 +26,7 @@ def keep(
 ) -> None:
     """Store a table's progress; `more` are its other attributes."""
     with LmdbPositions(folder) as positions:
-        progress = Progress(positions, table, _BOUNDS)
+        progress = TableProgress(positions, table, _BOUNDS)
         progress.key = key
         if "error" in more:
             progress.trouble = Trouble(more.pop("error"))
@@ -36,9 +36,9 @@ def keep(
         progress.store()
 
 
-def kept(folder: Path, table: str) -> Progress | None:
+def kept(folder: Path, table: str) -> TableProgress | None:
     """Read it again; None: there is no document."""
     with LmdbPositions.beside(folder) as positions:
         if positions is None or f"poll/{table}" not in positions.names("poll/"):
             return None
-        return Progress(positions, table, _BOUNDS)
+        return TableProgress(positions, table, _BOUNDS)

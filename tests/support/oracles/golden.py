@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from walstream.formats import ENCODERS
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.op import Kind, ReplicationOp, halves
 from walstream.pipeline.assembler import Assembler
 from walstream.pipeline.pgoutput import (
@@ -31,7 +31,7 @@ VERSIONS: Final = (15, 18)
 WORKLOAD: Final = FOLDER.parent / "formats" / "workload.bin"
 FORMATS: Final = {"op": "json", "event": "event", "tungsten": "tspkeyus"}  # and the key
 _KEYS: Final = {"Mixed": ("Id",)}  # of those under REPLICA IDENTITY FULL
-_ORIGIN: Final = Origin("db.example.org", "golden", 7_654_321, "walstream")
+_ORIGIN: Final = SourceOrigin("db.example.org", "golden", 7_654_321, "walstream")
 
 
 def payloads(case: str, version: int) -> list[bytes]:

@@ -14,13 +14,13 @@ from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Shares, Transaction
 from walstream.row import OMITTED, UNCHANGED, Value
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
     Key,
+    KeyChunk,
     Visibility,
 )
-from walstream.sources.postgres.incremental.progress import Progress
-from walstream.sources.postgres.incremental.queue import Backfill
-from walstream.sources.postgres.incremental.table_run import LIMITS, Limits
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
+from walstream.sources.postgres.incremental.queue import IncrementalBackfill
+from walstream.sources.postgres.incremental.table_run import LIMITS, ChunkLimits
 from walstream.sources.postgres.incremental.threads import Submit
 from walstream.testing import MemoryPositions
 
@@ -201,7 +201,7 @@ class ServerReader:
         self._server.lsn += 30
         return TABLE, high
 
-    def read(self, name: str, after: Key | None, key: object, most: int) -> Chunk:
+    def read(self, name: str, after: Key | None, key: object, most: int) -> KeyChunk:
         del name, key, most
         rows = [
             [at, *row]
@@ -212,7 +212,9 @@ class ServerReader:
         seen = self._server.seen()
         self._server.pass_by()
         self._server.lsn += 30  # what brings the stream by
-        return Chunk(TABLE, list(map(list, rows[:2])), (0,), seen, high, len(rows) <= 2)
+        return KeyChunk(
+            TABLE, list(map(list, rows[:2])), (0,), seen, high, len(rows) <= 2
+        )
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ class Stream:
         self,
         server: Server,
         positions: MemoryPositions,
-        limits: Limits = LIMITS,
+        limits: ChunkLimits = LIMITS,
     ) -> None:
         self.server = server
         self.limits = limits
@@ -250,7 +252,7 @@ class Stream:
         self.topic: list[list[Message]] = [[] for _ in range(PARTITIONS)]
         self._delivered = [0] * PARTITIONS  # records of each partition
         self.stored = [server.lsn]  # positions
-        self.progress = Progress(positions)
+        self.progress = IncrementalProgress(positions)
         self._start(server.lsn)
 
     def go_on_behind(self, topic: list[list[Message]]) -> None:
@@ -263,9 +265,9 @@ class Stream:
         self._next = sum(commit.lsn < place for commit in self.server.wal)
         self._tasks: list[Callable[[], None]] = []
         self._pending: list[tuple[Transaction, int, list[int]]] = []
-        self.progress = Progress(self.positions)
+        self.progress = IncrementalProgress(self.positions)
         threads = Steps(self._submit, self._submit)
-        self.backfill = Backfill(
+        self.backfill = IncrementalBackfill(
             ServerReader(self.server),
             self.progress,
             threads,

@@ -18,13 +18,13 @@ from consumer import IdempotentConsumer, Measure, Op, Retry, Transaction
 from consumer.group.buffer import Inbox
 from consumer.group.fetcher import Fetcher
 from consumer.state.batch import Batch
-from consumer.state.session import Session
+from consumer.state.session import PartitionSession
 from tests.support.programs.consumer_thread import apply
 
 STEPS = {
     "fetched": (Inbox, "take"),
     "before commit": (Batch, "move"),
-    "committed": (Session, "committed"),
+    "committed": (PartitionSession, "committed"),
     "offset stored": (Fetcher, "_store_all"),
 }
 

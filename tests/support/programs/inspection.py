@@ -12,12 +12,12 @@ from tests.support.programs.walstream import SOURCE, Walstream, toml
 from walstream.config import PostgresSource
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
-from walstream.postgres.checks import Inspection, Wanted, inspect
-from walstream.postgres.start_table import Stored
+from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
+from walstream.postgres.start_table import StoredState
 from walstream.state.store import LmdbPositions
 
 
-def look(dsn: str, stored: Stored | None = None, **options: Any) -> Inspection:
+def look(dsn: str, stored: StoredState | None = None, **options: Any) -> Inspection:
     """Inspect a source; `options` are those of `Wanted`, else keys of the source."""
     about = {
         key: options.pop(key)
@@ -31,7 +31,7 @@ def look(dsn: str, stored: Stored | None = None, **options: Any) -> Inspection:
         **{"slot": "walstream_check", "backfill": "never", **options},
     )
     about = {"publications": None, "running": False, **about}
-    return inspect(Wanted(SOURCE, source, stored or Stored(), **about))
+    return inspect(ConfiguredSource(SOURCE, source, stored or StoredState(), **about))
 
 
 def look_as(walstream: Walstream, **options: Any) -> Inspection:
@@ -45,13 +45,13 @@ def look_as(walstream: Walstream, **options: Any) -> Inspection:
     )
 
 
-def known(walstream: Walstream) -> tuple[Stored, dict[str, Any] | None]:
+def known(walstream: Walstream) -> tuple[StoredState, dict[str, Any] | None]:
     """Read what the state folder of a walstream that has ended says."""
     if not walstream.state.exists():
-        return Stored(), None
+        return StoredState(), None
     with LmdbPositions(walstream.state) as positions:
         intent = positions.read("intent")
-        stored = Stored(
+        stored = StoredState(
             position=positions.position(),
             intent=intent is not None,
             consistent_point=(intent or {}).get("consistent_point"),

@@ -8,14 +8,14 @@ from sqlalchemy import URL
 
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.query import newest, rows
-from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
-from walstream.sources.sql.database.values import Values
+from walstream.sources.sql.database.values import ValueConverters
 
 
 @dataclass(frozen=True)
 class Read:
-    shape: Shape
+    shape: SqlTableShape
     rows: list[dict[str, Any]]  # by column, in the order of the key
 
 
@@ -34,9 +34,9 @@ def postgres_url(dsn: str, driver: str = "psycopg", **replaced: str) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def looked(url: str, table: str, key: str = "id", *fields: str) -> Shape:
+def looked(url: str, table: str, key: str = "id", *fields: str) -> SqlTableShape:
     with Database(url).session() as connection:
-        return look(connection, Wish(table, key, fields))
+        return look(connection, TableSpec(table, key, fields))
 
 
 def read(url: str, table: str, key: str = "id", *fields: str) -> Read:
@@ -44,7 +44,7 @@ def read(url: str, table: str, key: str = "id", *fields: str) -> Read:
     shape = looked(url, table, key, *fields)
     found = []
     with Database(url).session() as connection:
-        values = Values(shape, connection.dialect)
+        values = ValueConverters(shape, connection.dialect)
         if (high := newest(connection, shape)) is not None:
             for block in rows(connection, shape, None, high):
                 found += [

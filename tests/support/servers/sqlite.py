@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from walstream.sources.sql.database.engine import Database
-from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
 
 
@@ -37,6 +37,6 @@ class Lite:
         with Database(self.url).session() as connection:
             yield connection
 
-    def look(self, table: str, key: str = "id", *fields: str) -> Shape:
+    def look(self, table: str, key: str = "id", *fields: str) -> SqlTableShape:
         with self.session() as connection:
-            return look(connection, Wish(table, key, fields))
+            return look(connection, TableSpec(table, key, fields))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from walstream.admin.init import (
-    Wishes,
+    InitOptions,
     default_dsn,
     free_slot,
     init,
@@ -42,7 +42,7 @@ def dsn_in(path: Path, **environment: str) -> str:
 def test_a_server_that_is_away_leaves_a_file_that_loads(
     output: Path, away: str
 ) -> None:
-    written = init(Wishes(output, away), {})
+    written = init(InitOptions(output, away), {})
     assert "refused" in written.unseen
     assert (written.tables, written.topic) == (0, "public.orders")
     assert dsn_in(output) == away
@@ -52,7 +52,7 @@ def test_a_server_that_is_away_leaves_a_file_that_loads(
 def test_a_password_goes_into_a_file_for_its_owner_alone(
     output: Path, away: str
 ) -> None:
-    (path,) = init(Wishes(output, away), {}).secrets
+    (path,) = init(InitOptions(output, away), {}).secrets
     assert path == output.with_name("walstream.password")
     assert path.read_text() == f"{SPELT}\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -61,14 +61,14 @@ def test_a_password_goes_into_a_file_for_its_owner_alone(
 
 def test_a_password_is_taken_out_of_pairs_too(output: Path) -> None:
     dsn = rf"host=127.0.0.1 port={free_port()} password='it\'s' sslpassword=p\ q"
-    password, key_password = init(Wishes(output, dsn), {}).secrets
+    password, key_password = init(InitOptions(output, dsn), {}).secrets
     assert password.read_text() == "it\\'s\n"
     assert key_password.name == "walstream.sslpassword"
     assert dsn_in(output) == dsn
 
 
 def test_what_comes_from_the_environment_stays_there(output: Path, away: str) -> None:
-    written = init(Wishes(output, away, from_variable=True), {})
+    written = init(InitOptions(output, away, from_variable=True), {})
     assert not written.secrets
     assert 'dsn = "${env:WALSTREAM_DSN}"' in output.read_text()
     assert dsn_in(output, WALSTREAM_DSN=away) == away
@@ -77,16 +77,16 @@ def test_what_comes_from_the_environment_stays_there(output: Path, away: str) ->
 def test_nothing_is_written_over_unless_told(output: Path, away: str) -> None:
     output.write_text("mine")
     with pytest.raises(ConfigError, match="--force"):
-        init(Wishes(output, away), {})
+        init(InitOptions(output, away), {})
     assert output.read_text() == "mine"
     output.unlink()
     secret = output.with_name("walstream.password")
     secret.write_text("mine")
     secret.chmod(0o644)
     with pytest.raises(ConfigError, match="is there already"):
-        init(Wishes(output, away), {})
+        init(InitOptions(output, away), {})
     assert not output.exists()
-    init(Wishes(output, away, force=True), {})
+    init(InitOptions(output, away, force=True), {})
     assert secret.read_text() == f"{SPELT}\n"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
 
@@ -94,18 +94,18 @@ def test_nothing_is_written_over_unless_told(output: Path, away: str) -> None:
 def test_servers_elsewhere_are_not_asked_without_proof_or_consent(
     output: Path,
 ) -> None:
-    wishes = Wishes(output, "postgresql://db.invalid/app", "kafka.invalid:9092")
+    wishes = InitOptions(output, "postgresql://db.invalid/app", "kafka.invalid:9092")
     assert "not asked" in init(wishes, {}).unseen
     with pytest.raises(ConfigError, match="verify-full") as refused:
         load(output, {})
     assert "security.protocol" in str(refused.value)
-    written = init(Wishes(output, wishes.dsn, insecure=True, force=True), {})
+    written = init(InitOptions(output, wishes.dsn, insecure=True, force=True), {})
     assert "db.invalid" in written.unseen
     assert load(output, {}).postgres_source("app").insecure
 
 
 def test_consent_is_not_used_where_it_is_not_needed(output: Path, away: str) -> None:
-    init(Wishes(output, away, insecure=True), {})
+    init(InitOptions(output, away, insecure=True), {})
     assert "insecure = true\n" not in output.read_text()
 
 
@@ -121,7 +121,7 @@ def test_which_servers_are_not_proven_is_told_apart() -> None:
 @pytest.mark.parametrize("dsn", ["", "nonsense", "postgresql://h/%zz"])
 def test_what_is_no_connection_string_is_refused(dsn: str, output: Path) -> None:
     with pytest.raises(ConfigError, match="the connection string"):
-        init(Wishes(output, dsn), {})
+        init(InitOptions(output, dsn), {})
     assert not output.exists()
 
 
@@ -142,9 +142,9 @@ def test_names_and_places_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.toml"):
         refuse(tmp_path / "w.yaml", "app", force=False)
     with pytest.raises(ConfigError, match="cannot be written"):
-        init(Wishes(tmp_path / "no" / "w.toml", "host=/nowhere"), {})
+        init(InitOptions(tmp_path / "no" / "w.toml", "host=/nowhere"), {})
     with pytest.raises(ConfigError, match="cannot name it"):
-        init(Wishes(tmp_path / "{x}" / "w.toml", "host=/nowhere password=x"), {})
+        init(InitOptions(tmp_path / "{x}" / "w.toml", "host=/nowhere password=x"), {})
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_names_no_brokers_is_refused(
     brokers: str, output: Path, away: str
 ) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):
-        init(Wishes(output, away, brokers), {})
+        init(InitOptions(output, away, brokers), {})
     assert not output.exists()
 
 
@@ -183,7 +183,7 @@ def test_a_slot_is_named_that_nobody_has(
 
 
 def test_wished_patterns_are_taken_as_they_are(output: Path, away: str) -> None:
-    init(Wishes(output, away, patterns=["a.*", "b.c"]), {})
+    init(InitOptions(output, away, patterns=["a.*", "b.c"]), {})
     source = load(output, {}).sources["app"]
     assert isinstance(source, PostgresSource)
     assert source.tables == ["a.*", "b.c"]

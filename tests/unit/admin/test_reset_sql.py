@@ -13,7 +13,7 @@ from walstream.errors import PermissionLacking
 from walstream.state.lock import holder
 from walstream.state.store import LmdbPositions
 from walstream.status.sql import (
-    Kept,
+    StoredPolls,
 )
 
 
@@ -77,7 +77,7 @@ def test_a_damaged_state_can_be_reset(tmp_path: Path) -> None:
 def test_a_state_of_somebody_else_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    denied = Kept(problem=PermissionLacking("cannot be read"))
+    denied = StoredPolls(problem=PermissionLacking("cannot be read"))
     monkeypatch.setattr(reset_sql, "kept_of", lambda *_: denied)
     with pytest.raises(PermissionLacking):
         reset(configured(tmp_path, {"t": {}}), SOURCE, lambda _: True)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.table_facts import table_facts
-from walstream.admin.table_choice import Choice, Ground, asking, choose
+from walstream.admin.table_choice import Ground, TableChoice, asking, choose
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Transient
 from walstream.postgres.catalog import TableFacts
@@ -43,19 +43,19 @@ class Fair:
 @pytest.mark.parametrize(
     ("wanted", "choice"),
     [
-        (["orders"], Choice(["public.orders"])),
+        (["orders"], TableChoice(["public.orders"])),
         (
             ["s.orders", "orders", "s.*"],
-            Choice(["s.orders", "public.orders", "s.root"]),
+            TableChoice(["s.orders", "public.orders", "s.root"]),
         ),
-        (["o*"], Choice(["public.orders"], [], {"public.odd": "it is odd"})),
-        (["*.orders"], Choice(["public.orders", "s.orders"])),
-        (["shown", "s.root"], Choice(["s.root"], ["public.shown"])),
-        (["sh*", "public.shown"], Choice([], ["public.shown"])),
-        ([], Choice()),
+        (["o*"], TableChoice(["public.orders"], [], {"public.odd": "it is odd"})),
+        (["*.orders"], TableChoice(["public.orders", "s.orders"])),
+        (["shown", "s.root"], TableChoice(["s.root"], ["public.shown"])),
+        (["sh*", "public.shown"], TableChoice([], ["public.shown"])),
+        ([], TableChoice()),
     ],
 )
-def test_names_and_patterns_mean(wanted: list[str], choice: Choice) -> None:
+def test_names_and_patterns_mean(wanted: list[str], choice: TableChoice) -> None:
     assert choose(GROUND, wanted, Fair()) == choice
 
 

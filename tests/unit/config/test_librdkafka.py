@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from walstream.config import KafkaSink, KafkaSource
+from walstream.config import KafkaSinkConfig, KafkaSource
 from walstream.config.librdkafka import check_sink, check_source
 
 
 def complaints(properties: dict[str, Any] | None = None, **keys: Any) -> dict[str, str]:
     producer = {"bootstrap.servers": "localhost:9092", **(properties or {})}
-    sink = KafkaSink.model_validate({"kind": "kafka", "producer": producer, **keys})
+    sink = KafkaSinkConfig.model_validate(
+        {"kind": "kafka", "producer": producer, **keys}
+    )
     return {str(p.path[-1]): p.complaint for p in check_sink("k", sink)}
 
 

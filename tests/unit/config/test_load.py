@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from walstream.config import Config, KafkaSink, PostgresSource, load, mask
+from walstream.config import Config, KafkaSinkConfig, PostgresSource, load, mask
 from walstream.errors import ConfigError
 
 Load = Callable[..., Config]
@@ -20,9 +20,9 @@ def source(config: Config, name: str = "app") -> PostgresSource:
     return found
 
 
-def sink(config: Config, name: str = "kafka") -> KafkaSink:
+def sink(config: Config, name: str = "kafka") -> KafkaSinkConfig:
     found = config.sinks[name]
-    assert isinstance(found, KafkaSink)
+    assert isinstance(found, KafkaSinkConfig)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from walstream.config.relay_rules import check_chains
-from walstream.config.sink import DiscardSink, KafkaSink
+from walstream.config.sink import DiscardSink, KafkaSinkConfig
 from walstream.config.source import KafkaSource
 
 
@@ -26,7 +26,9 @@ def problems(
         }
     )
     built = {
-        name: KafkaSink.model_validate({"kind": "kafka", "producer": servers, **sink})
+        name: KafkaSinkConfig.model_validate(
+            {"kind": "kafka", "producer": servers, **sink}
+        )
         for name, sink in zip(names, sinks, strict=True)
     }
     found = check_chains({"up": made}, built)

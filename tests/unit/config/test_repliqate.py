@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from walstream.config import Config, KafkaSink, SqlSource, load, mask
+from walstream.config import Config, KafkaSinkConfig, SqlSource, load, mask
 
 Load = Callable[..., Config]
 Complain = Callable[..., str]
@@ -69,10 +69,10 @@ def refused(complaint: Complain) -> Complain:
     return complain
 
 
-def parts(config: Config, name: str) -> tuple[SqlSource, KafkaSink]:
+def parts(config: Config, name: str) -> tuple[SqlSource, KafkaSinkConfig]:
     source, sink = config.sources[name], config.sinks[name]
     assert isinstance(source, SqlSource)
-    assert isinstance(sink, KafkaSink)
+    assert isinstance(sink, KafkaSinkConfig)
     return source, sink
 
 

@@ -1,12 +1,14 @@
 """Only what was given up on purpose is a risk."""
 
-from walstream.config import KafkaSink
+from walstream.config import KafkaSinkConfig
 from walstream.config.risk import RISKS, risks
 
 
-def sink(**given: bool | str) -> KafkaSink:
+def sink(**given: bool | str) -> KafkaSinkConfig:
     producer = {"bootstrap.servers": "b:1"}
-    return KafkaSink.model_validate({"kind": "kafka", "producer": producer, **given})
+    return KafkaSinkConfig.model_validate(
+        {"kind": "kafka", "producer": producer, **given}
+    )
 
 
 def test_a_plain_sink_has_none() -> None:

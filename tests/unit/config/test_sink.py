@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from walstream.config import DiscardSink, KafkaSink, LogSink, Sink
+from walstream.config import DiscardSink, KafkaSinkConfig, LogSink, Sink
 
 SINK: TypeAdapter[Any] = TypeAdapter(Sink)
 
@@ -13,7 +13,7 @@ SINK: TypeAdapter[Any] = TypeAdapter(Sink)
 @pytest.mark.parametrize(
     ("written", "kind"),
     [
-        ({"kind": "kafka", "producer": {}}, KafkaSink),
+        ({"kind": "kafka", "producer": {}}, KafkaSinkConfig),
         ({"kind": "log"}, LogSink),
         ({"kind": "discard"}, DiscardSink),
     ],

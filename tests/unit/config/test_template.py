@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from walstream.config import KafkaSink, PostgresSource, load
+from walstream.config import KafkaSinkConfig, PostgresSource, load
 from walstream.config.template import Starter, write
 from walstream.service.supported import refuse_unsupported
 
@@ -22,7 +22,7 @@ STARTER = Starter(
 )
 
 
-def loaded(starter: Starter, folder: Path) -> tuple[PostgresSource, KafkaSink]:
+def loaded(starter: Starter, folder: Path) -> tuple[PostgresSource, KafkaSinkConfig]:
     path = folder / "walstream.toml"
     path.write_text(write(starter), "utf-8")
     config = load(path, {"SECRET": "host=/run/postgresql password=x"})
@@ -30,7 +30,7 @@ def loaded(starter: Starter, folder: Path) -> tuple[PostgresSource, KafkaSink]:
     assert str(config.state) == starter.state
     source, sink = config.sources[starter.source], config.sinks["kafka"]
     assert isinstance(source, PostgresSource)
-    assert isinstance(sink, KafkaSink)
+    assert isinstance(sink, KafkaSinkConfig)
     return source, sink
 
 
@@ -44,7 +44,7 @@ def test_it_loads_as_what_was_meant(tmp_path: Path) -> None:
         sinks=["kafka"],
     )
     producer = {"bootstrap.servers": "localhost:9092"}
-    assert sink == KafkaSink(kind="kafka", producer=producer)
+    assert sink == KafkaSinkConfig(kind="kafka", producer=producer)
 
 
 def test_references_are_kept(tmp_path: Path) -> None:

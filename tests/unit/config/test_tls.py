@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from walstream.config import KafkaSink, KafkaSource, PostgresSource, SqlSource
+from walstream.config import KafkaSinkConfig, KafkaSource, PostgresSource, SqlSource
 from walstream.config.model import Spark
 from walstream.config.tls import (
     Confined,
@@ -36,7 +36,7 @@ def sql(
 
 
 def kafka(properties: dict[str, str], *, insecure: bool = False) -> str:
-    sink = KafkaSink(kind="kafka", producer=properties, insecure=insecure)
+    sink = KafkaSinkConfig(kind="kafka", producer=properties, insecure=insecure)
     problems = check_kafka(("sinks", "k", "producer"), sink)
     return "\n".join(map(str, problems))
 
@@ -234,14 +234,14 @@ def test_brokers_are_confined_where_nothing_encrypts_and_nobody_said_insecure() 
         "sources.up", 'sources.up.consumer."security.protocol"', "plaintext"
     )
     login = {**servers, "security.protocol": "SASL_PLAINTEXT"}
-    found = confined("k", KafkaSink(kind="kafka", producer=login))
+    found = confined("k", KafkaSinkConfig(kind="kafka", producer=login))
     assert found is not None
     assert (found.owner, found.logs_in) == ("sinks.k", True)
-    open_sink = KafkaSink(kind="kafka", producer=login, insecure=True)
+    open_sink = KafkaSinkConfig(kind="kafka", producer=login, insecure=True)
     assert confined("k", open_sink) is None
     for protocol in ("ssl", "SASL_SSL"):
         given = {**servers, "security.protocol": protocol}
-        assert confined("k", KafkaSink(kind="kafka", producer=given)) is None
+        assert confined("k", KafkaSinkConfig(kind="kafka", producer=given)) is None
 
 
 def test_ports_are_found_in_every_writing() -> None:

@@ -3,10 +3,12 @@
 from consumer.error_text import handler_failed
 from consumer.errors import TransactionEnded
 from consumer.handler import Fatal
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from tests.support.loads.op_record import insert
 
-_OP = Op(insert(0x16B3748, 3, ["secret", "1"]), Record("t", 2, 9, b"k", b"secret"))
+_OP = Op(
+    insert(0x16B3748, 3, ["secret", "1"]), ConsumerRecord("t", 2, 9, b"k", b"secret")
+)
 
 
 def test_the_message_and_the_attributes_name_the_op() -> None:

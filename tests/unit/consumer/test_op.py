@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from consumer.op import Op, Record
+from consumer.op import ConsumerRecord, Op
 from tests.support.loads.op import make
 from walstream.formats.op import decode
 from walstream.op import Kind
 
-RECORD = Record("t", 3, 7, b'["1"]', b"secret", 1_700_000_000_123, (("h", b"v"),))
+RECORD = ConsumerRecord(
+    "t", 3, 7, b'["1"]', b"secret", 1_700_000_000_123, (("h", b"v"),)
+)
 
 
 def test_a_record_is_where_it_lay_and_does_not_change() -> None:

@@ -5,11 +5,11 @@ from typing import Any, cast
 import pytest
 
 from consumer.errors import HandlerFailed, PoisonRecord
-from consumer.op import Record
+from consumer.op import ConsumerRecord
 from consumer.poison import checked, meet
 from walstream.errors import WalstreamError
 
-_RECORD = Record("t", 2, 9, b"k", b"secret")
+_RECORD = ConsumerRecord("t", 2, 9, b"k", b"secret")
 _REASON = WalstreamError("no op record: KeyError")
 
 
@@ -22,14 +22,14 @@ def test_stop_names_the_place_and_no_byte_of_the_record() -> None:
 
 
 def test_skip_and_a_function_let_it_pass() -> None:
-    seen: list[Record] = []
+    seen: list[ConsumerRecord] = []
     meet("skip", _RECORD, _REASON)
     meet(seen.append, _RECORD, _REASON)
     assert seen == [_RECORD]
 
 
 def test_a_function_that_raises_stops() -> None:
-    def refuse(_: Record) -> None:
+    def refuse(_: ConsumerRecord) -> None:
         raise ValueError("secret")
 
     with pytest.raises(HandlerFailed) as caught:

@@ -9,12 +9,12 @@ import pytest
 from tests.support.oracles.vectors import EVENT
 from walstream.errors import WalstreamError
 from walstream.formats import ENCODERS, LineEncoder
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.formats.event import EventEncoder, Number, decode
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED
 
-CONTEXT = Context(Origin("127.0.0.1", "test", 7, "walstream"))
+CONTEXT = Context(SourceOrigin("127.0.0.1", "test", 7, "walstream"))
 TABLE = Table("public", "test", ("b", "a"), key=(1,), type_oids=(25, 20))
 TIME = 848_557_682_019_132  # 2026-11-21 06:28:02.019132
 INSERT = ReplicationOp(
@@ -76,7 +76,7 @@ def test_names_are_sorted_and_escaped() -> None:
     names = ("b", "a", 'é"', "B", "\U00010000", "\uffff")
     table = Table("s", 't"', names, type_oids=(23,))
     op = replace(INSERT, table=table, new=list("123456"))
-    context = Context(Origin('h"%d', "d"))
+    context = Context(SourceOrigin('h"%d', "d"))
     assert written(op, context).startswith(
         b'{"Host":"h\\"%d","Database":"d","Table":"t'
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 
 Serve = Callable[..., int]
 
@@ -83,7 +83,7 @@ def test_expired_unknown_and_misnamed_are_told_apart(  # noqa: PLR0913, PLR0917 
     serve: Serve, authority: Path, name: str, days: int, ca: str, why: str, hint: str
 ) -> None:
     port = serve(name, days)
-    look = Look({"ssl.ca.location": str(authority / f"{ca}.pem")})
+    look = CertificateProbe({"ssl.ca.location": str(authority / f"{ca}.pem")})
     found = look.at("localhost", port)
     assert found is not None
     assert why in found.why
@@ -95,7 +95,7 @@ def test_expired_unknown_and_misnamed_are_told_apart(  # noqa: PLR0913, PLR0917 
 def test_one_that_holds_and_a_server_that_is_gone_say_nothing(
     serve: Serve, authority: Path
 ) -> None:
-    look = Look({"ssl.ca.pem": (authority / "ca.pem").read_text()})
+    look = CertificateProbe({"ssl.ca.pem": (authority / "ca.pem").read_text()})
     assert look.at("localhost", serve("localhost")) is None
     assert look.at("localhost", 1) is None
 
@@ -105,4 +105,4 @@ def test_names_are_compared_as_the_client_compares_them(
 ) -> None:
     given = {"ssl.ca.location": str(authority / "ca.pem")}
     given["ssl.endpoint.identification.algorithm"] = "none"
-    assert Look(given).at("localhost", serve("elsewhere.test")) is None
+    assert CertificateProbe(given).at("localhost", serve("elsewhere.test")) is None

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Producer
 from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
-from walstream.kafka.certificate import Look
+from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing, outage
 from walstream.pipeline.outage import Outage
 from walstream.testing.servers.port import free_port
@@ -27,7 +27,7 @@ UNVERIFIED = (
 )
 
 
-class Found(Look):
+class Found(CertificateProbe):
     """Knows what is wrong with it."""
 
     def __init__(self) -> None:

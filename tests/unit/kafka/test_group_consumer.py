@@ -12,10 +12,10 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tests.support.project.own_coverage import ROOT
 from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from walstream.errors import HistoryError, LoginRefused
-from walstream.kafka.group import Stored
+from walstream.kafka.group import StoredOffset
 from walstream.kafka.group_consumer import Upstream
 from walstream.kafka.offsets import Partition
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 
 TOPIC = "up"
 EACH = 5
@@ -34,7 +34,7 @@ class Who:
         self.begun.append(topic)
         return "note"
 
-    def assigned(self, stored: Mapping[Partition, Stored]) -> None: ...
+    def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None: ...
 
     def revoked(self, places: Collection[Partition]) -> None: ...
 
@@ -50,8 +50,8 @@ class Moved(Upstream):
     def take(self, *numbers: int) -> None:
         self._revoked(self._consumer, [TopicPartition(TOPIC, one) for one in numbers])
 
-    def read(self, count: int, for_s: float = 10.0) -> list[Record]:
-        found: list[Record] = []
+    def read(self, count: int, for_s: float = 10.0) -> list[TopicRecord]:
+        found: list[TopicRecord] = []
         until = time.monotonic() + for_s
         while len(found) < count and time.monotonic() < until:
             found += self.poll(0.05, 100)

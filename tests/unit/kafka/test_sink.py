@@ -20,7 +20,7 @@ from walstream.pipeline.ledger import (
     Transaction,
 )
 from walstream.records.encoding import SinkRules
-from walstream.records.router import Router, Rules
+from walstream.records.router import Router, RoutingRules
 
 PRODUCER = {"bootstrap.servers": "-", "test.mock.num.brokers": 1}
 RULES = SinkRules("main", "event", "murmur2", "send", False, b"1/d/1", Context())
@@ -44,7 +44,7 @@ class NoTopics:
 
 
 def opened() -> KafkaSink:
-    router = Router("s", Rules({}, "{table}", ""))
+    router = Router("s", RoutingRules({}, "{table}", ""))
     sink = KafkaSink(RULES, router, cast("Topics", NoTopics()), producer=PRODUCER)
     assert sink.ready()
     return sink
@@ -109,7 +109,7 @@ def test_a_record_of_many_bytes_goes_alone(*, handled: bool) -> None:
     """Until it is delivered there is no room: its copies are not there twice."""
     topics = NoTopics()
     topics.known["t"] = Topic("t", "id", 3, 100 << 20)
-    router = Router("s", Rules({}, "{table}", ""))
+    router = Router("s", RoutingRules({}, "{table}", ""))
     room = {"queue.buffering.max.kbytes": 1 << 20}
     producer = {**PRODUCER, **room}
     sink = KafkaSink(RULES, router, cast("Topics", topics), producer=producer)

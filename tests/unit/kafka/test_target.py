@@ -7,7 +7,7 @@ from walstream.formats.context import Context
 from walstream.formats.placeholder import StandIn
 from walstream.kafka.target import Target
 from walstream.op import Kind, LargeOp, ReplicationOp, Table
-from walstream.records.encoding import Aim
+from walstream.records.encoding import TableEncoding
 from walstream.records.key import KEY_FORMS
 from walstream.records.large_op import made, plain
 from walstream.records.router import Route
@@ -25,7 +25,9 @@ def target(kind: str) -> Target:
     others = frozenset(range(4)).difference(texts_of(encoder))
     form = KEY_FORMS["json"](TABLE, (1, 0), Context().origin)
     unused: Any = None
-    return Target(Aim(Route("t", form), encoder.encode, True, others), None, unused)
+    return Target(
+        TableEncoding(Route("t", form), encoder.encode, True, others), None, unused
+    )
 
 
 def test_key_columns_are_whole_and_json_stays_json() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.kafka.test_request_limit import Brokers
 from walstream.kafka.topic import Topic
-from walstream.kafka.topic_limits import Limits, retention_ms
+from walstream.kafka.topic_limits import TopicLimits, retention_ms
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ class Admin(Brokers):
 def test_the_smaller_one_counts(largest: int, limit: int, said: str) -> None:
     topic = Topic("t", "id", 1, 7)
     admin = Admin(largest, "3000000", "2000000")
-    Limits().read(cast("Any", admin), {"t": topic})
+    TopicLimits().read(cast("Any", admin), {"t": topic})
     assert topic.limit == limit
     assert said in topic.advice
     assert bool(topic.advice) is bool(said)

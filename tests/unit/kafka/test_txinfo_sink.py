@@ -14,7 +14,7 @@ from walstream.kafka.txinfo_sink import InformingSink, Informs
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Ledger, Transaction
 from walstream.records.encoding import SinkRules
-from walstream.records.router import Router, Rules, TopicMapping
+from walstream.records.router import Router, RoutingRules, TopicMapping
 
 T = Table("public", "t", ("id", "v"), (0,))
 U = Table("public", "u", ("id", "v"), (0,))
@@ -59,7 +59,7 @@ class Running:
         self.sink = InformingSink(
             Informs(**informs),
             rules,
-            Router("app", Rules(mappings, "", "")),
+            Router("app", RoutingRules(mappings, "", "")),
             topics,
             producer={},
         )

@@ -1,17 +1,17 @@
 """Who is late: behind the others for too long, or in their way."""
 
-from walstream.pipeline.lag import Laggards, Sight
+from walstream.pipeline.lag import Laggards, LaneLag
 
 LIMIT_S = 10.0
 
 
 def sight(
     resume: int, *, idle: bool = False, full: bool = False, roomy: bool = True
-) -> Sight:
-    return Sight(resume, idle, full, roomy)
+) -> LaneLag:
+    return LaneLag(resume, idle, full, roomy)
 
 
-def late_at(*looks: tuple[float, dict[str, Sight]]) -> set[str]:
+def late_at(*looks: tuple[float, dict[str, LaneLag]]) -> set[str]:
     """Look again and again; give who is late at the last look."""
     laggards = Laggards[str](LIMIT_S)
     late: dict[str, float] = {}

@@ -16,7 +16,7 @@ from walstream.pipeline.root_key import RootKeys
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.records.encoding import SinkRules
-from walstream.records.router import Router, Rules
+from walstream.records.router import Router, RoutingRules
 
 NO_KEYS = KeyHistory([])
 PLACE = (100, 0)
@@ -143,7 +143,7 @@ def test_ten_thousand_equal_descriptions_move_no_memory() -> None:
     names = [f"column_{number}" for number in range(100)]
     columns = [Column(name == names[0], name, 25, -1) for name in names]
     rules = SinkRules("log", "op", "", "send", True, b"", Context())
-    router = Router("app", Rules({}, "{schema}.{table}", ""))
+    router = Router("app", RoutingRules({}, "{schema}.{table}", ""))
     sink = DrySink(rules, router, says=False)
     assembler = Assembler(0)
     tables: set[Table] = set()

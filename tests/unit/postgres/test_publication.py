@@ -8,7 +8,7 @@ from tests.support.table_facts import table_facts
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.publication import (
     INSERT_OPERATIONS,
-    Plan,
+    PublicationPlan,
     addition,
     creation,
     insert_only,
@@ -20,7 +20,7 @@ TABLE = table_facts()
 KEYLESS = replace(TABLE, name="log", primary_key=(), identity=())
 
 
-def planned(patterns: list[str], *tables: TableFacts) -> Plan:
+def planned(patterns: list[str], *tables: TableFacts) -> PublicationPlan:
     return plan(patterns, {table.full_name: table for table in tables})
 
 

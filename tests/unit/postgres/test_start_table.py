@@ -12,7 +12,7 @@ from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import (
     Decision,
     Step,
-    Stored,
+    StoredState,
     check_timeline,
     decide,
 )
@@ -40,18 +40,18 @@ SLOT = Slot(
 )
 POSITION = Position(0x200, 7, 1, "shop", "walstream")
 
-NOTHING = Stored()
-INTENT = Stored(intent=True)
-CREATED = Stored(intent=True, consistent_point=0x100)
-RESUME = Stored(position=POSITION, intent=True, consistent_point=0x100)
+NOTHING = StoredState()
+INTENT = StoredState(intent=True)
+CREATED = StoredState(intent=True, consistent_point=0x100)
+RESUME = StoredState(position=POSITION, intent=True, consistent_point=0x100)
 ACTIVE = replace(SLOT, active_pid=42)
 
 
-def at(resume: int) -> Stored:
-    return Stored(position=replace(POSITION, resume=resume))
+def at(resume: int) -> StoredState:
+    return StoredState(position=replace(POSITION, resume=resume))
 
 
-def run(stored: Stored, slot: Slot | None, *, adopt: bool = False) -> Decision:
+def run(stored: StoredState, slot: Slot | None, *, adopt: bool = False) -> Decision:
     return decide("app", stored, slot, SERVER, adopt=adopt)
 
 
@@ -79,7 +79,9 @@ def run(stored: Stored, slot: Slot | None, *, adopt: bool = False) -> Decision:
         pytest.param(RESUME, ACTIVE, Decision(Step.WAIT, 0x200), id="in use"),
     ],
 )
-def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) -> None:
+def test_start_goes_on(
+    stored: StoredState, slot: Slot | None, decision: Decision
+) -> None:
     assert run(stored, slot) == decision
 
 
@@ -146,28 +148,28 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
             at(0x501), SLOT, HistoryError, ["0/501", "0/500"], id="resume beyond WAL"
         ),
         pytest.param(
-            Stored(position=replace(POSITION, system_identifier=8)),
+            StoredState(position=replace(POSITION, system_identifier=8)),
             SLOT,
             HistoryError,
             ["server 8", "this is 7"],
             id="another system",
         ),
         pytest.param(
-            Stored(position=replace(POSITION, database="other")),
+            StoredState(position=replace(POSITION, database="other")),
             SLOT,
             HistoryError,
             ["'other'", "'shop'"],
             id="another database",
         ),
         pytest.param(
-            Stored(position=replace(POSITION, slot="other")),
+            StoredState(position=replace(POSITION, slot="other")),
             SLOT,
             HistoryError,
             ["'other'", "'walstream'"],
             id="another slot",
         ),
         pytest.param(
-            Stored(position=POSITION, slot="renamed"),
+            StoredState(position=POSITION, slot="renamed"),
             None,
             SlotLost,
             ["belongs to the slot 'walstream'", "names 'renamed'", "correct `slot`"],
@@ -176,7 +178,7 @@ def test_start_goes_on(stored: Stored, slot: Slot | None, decision: Decision) ->
     ],
 )
 def test_start_stops_and_says_how_to_repair(
-    stored: Stored, slot: Slot | None, kind: type[WalstreamError], said: list[str]
+    stored: StoredState, slot: Slot | None, kind: type[WalstreamError], said: list[str]
 ) -> None:
     with pytest.raises(kind) as stopped:
         run(stored, slot)
@@ -196,7 +198,7 @@ def test_start_stops_and_says_how_to_repair(
     ],
 )
 def test_slot_that_is_not_ours_stops_whatever_is_stored(
-    stored: Stored, slot: Slot, said: str
+    stored: StoredState, slot: Slot, said: str
 ) -> None:
     for adopt in (False, True):
         with pytest.raises(HistoryError, match=said):
@@ -205,7 +207,7 @@ def test_slot_that_is_not_ours_stops_whatever_is_stored(
 
 @pytest.mark.parametrize("stored", [NOTHING, CREATED, RESUME])
 def test_a_slot_that_gives_out_what_is_prepared_stops_with_a_way_out(
-    stored: Stored,
+    stored: StoredState,
 ) -> None:
     with pytest.raises(HistoryError, match="two_phase") as caught:
         run(stored, replace(SLOT, two_phase=True), adopt=True)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from walstream.errors import HistoryError
-from walstream.formats.context import Origin
+from walstream.formats.context import SourceOrigin
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.records.key import KEY_FORMS, KeyForm
 from walstream.records.partitioner import crc32, fnv1a
 from walstream.row import OMITTED, UNCHANGED, NotSent, Row
 
-ORIGIN = Origin("127.0.0.1", "test")
+ORIGIN = SourceOrigin("127.0.0.1", "test")
 
 
 def form(name: str, indexes: tuple[int, ...], table: str = "t") -> KeyForm:

@@ -3,11 +3,11 @@
 import pytest
 
 from walstream.errors import ConfigError, HistoryError
-from walstream.formats.context import Origin
+from walstream.formats.context import SourceOrigin
 from walstream.op import Table
 from walstream.records.router import (
     Router,
-    Rules,
+    RoutingRules,
     TopicMapping,
     Unmapped,
     matches,
@@ -15,7 +15,7 @@ from walstream.records.router import (
 )
 
 TEMPLATE = "{schema}.{table}"
-ORIGIN = Origin()
+ORIGIN = SourceOrigin()
 
 
 def router(
@@ -23,7 +23,7 @@ def router(
     template: str = TEMPLATE,
     fallback: str = "",
 ) -> Router:
-    return Router("app", Rules(mappings or {}, template, fallback))
+    return Router("app", RoutingRules(mappings or {}, template, fallback))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_partition_keys_of_a_pattern_count_for_each_of_its_tables() -> None:
 
 
 def test_under_strict_every_table_has_to_be_mapped() -> None:
-    rules = Rules({"s.*": TopicMapping("x")}, TEMPLATE, "rest", strict=True)
+    rules = RoutingRules({"s.*": TopicMapping("x")}, TEMPLATE, "rest", strict=True)
     strict = Router("app", rules)
     assert strict.topic("s", "t") == "x"
     with pytest.raises(Unmapped, match=r"'other\.t' is published and has no mapping"):

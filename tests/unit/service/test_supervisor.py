@@ -47,7 +47,7 @@ def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
     file: Path,
 ) -> None:
     write(file, "")
-    reader = Again(configuration.Written.read(file), {})
+    reader = Again(configuration.WrittenConfig.read(file), {})
     supervisor = Supervisor(reader.references(), Options(), reader=reader)
     write(file, "nowhere.invalid:1", memory='memory = "64MiB"')
     assert "listen" in refused(supervisor)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.table_facts import table_facts
 from walstream.config import Config, load
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.postgres.catalog import TableFacts
 from walstream.records.router import Unmapped
 from walstream.sources.routers import NotFull, Routers
@@ -69,7 +69,7 @@ def test_formats_are_told_whose_ops_they_are(tmp_path: Path) -> None:
         TEXT.replace("host=/run/", "host=h.example sslmode=verify-full options=/")
     )
     routers = Routers(load(path, {}), "app")
-    origin = Origin("h.example", "a/b", 7, "walstream")
+    origin = SourceOrigin("h.example", "a/b", 7, "walstream")
     assert routers.context("one", "7/a/b") == Context(origin, frozenset({"table"}))
     path.write_text(TEXT.replace("host=/run/postgresql", "dbname=x"))
     routers = Routers(load(path, {}), "app")

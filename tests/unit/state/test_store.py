@@ -15,7 +15,7 @@ from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 from walstream.pipeline.ports import Position
 from walstream.sources.postgres.backfill import stored_record as kept
-from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.incremental import progress
 from walstream.state.store import LmdbPositions, discard
 
@@ -248,7 +248,7 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
         }
         assert (kept.read(positions), progress.read(positions)) == before
     record, wishes = before
-    assert record == Record.of(OLD_BACKFILL)
+    assert record == BackfillRecord.of(OLD_BACKFILL)
     assert record is not None
     assert wishes is not None
     assert list(wishes.tables) == ["public.z", "public.y"]

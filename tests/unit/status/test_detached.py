@@ -1,11 +1,16 @@
 """What a detached sink holds, and why, is said in a line."""
 
-from walstream.sources.postgres.detached.record import AWAY, COPYING, DROPPED, Note
+from walstream.sources.postgres.detached.record import (
+    AWAY,
+    COPYING,
+    DROPPED,
+    DetachedSink,
+)
 from walstream.status.detached import AwaySight
 
 
 def sight(phase: str, held: int | None = None, error: str = "") -> AwaySight:
-    return AwaySight(Note(phase, "s_kafka", 0.0, "it lags", 0), held, error)
+    return AwaySight(DetachedSink(phase, "s_kafka", 0.0, "it lags", 0), held, error)
 
 
 def test_a_copy_of_the_slot_and_what_it_holds_are_named() -> None:

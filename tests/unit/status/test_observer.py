@@ -8,7 +8,7 @@ import pytest
 from walstream.config import Config, KafkaSource, PostgresSource, load
 from walstream.postgres.slot_health import Health
 from walstream.sources.figures import RelayFigures
-from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.detached.record import AWAY, BACK
 from walstream.sources.report import (
     BackfillLeft,
@@ -103,7 +103,7 @@ def test_of_a_group_the_worker_alone_tells(config: Config) -> None:
 
 
 def test_what_is_left_of_a_backfill_is_what_its_worker_keeps(config: Config) -> None:
-    record = Record(9, ("public.a",), rows=3, failed={"public.b": "broken"})
+    record = BackfillRecord(9, ("public.a",), rows=3, failed={"public.b": "broken"})
     left = BackfillLeft(9, ("public.a",), rows=3, failed={"public.b": "broken"})
     worker = told(StreamReport(backfill_record=left))
     assert ToldEyes(config, {}).kept("app", worker).backfill == record

@@ -17,8 +17,8 @@ from walstream.sources.report import (
 )
 from walstream.status.report import WorkerState
 from walstream.status.sql import (
-    Kept,
     PolledState,
+    StoredPolls,
     beyond_table,
 )
 
@@ -44,7 +44,7 @@ STORED = TableReport(
 def state(
     stored: TableReport | None = None, told: WorkerState | None = None
 ) -> PolledState:
-    return PolledState(SOURCE, Kept({"t": stored} if stored else {}), told)
+    return PolledState(SOURCE, StoredPolls({"t": stored} if stored else {}), told)
 
 
 def polling(**table: Any) -> WorkerState:
@@ -106,7 +106,7 @@ def test_a_row_that_no_topic_takes_is_red_while_it_lasts_and_at_rest() -> None:
 
 def test_what_ended_it_is_not_said_twice() -> None:
     error = ErrorReport(error="too large", final=True, exit_code=3)
-    kept = Kept({"t": replace(STORED, error="too large")}, error=error)
+    kept = StoredPolls({"t": replace(STORED, error="too large")}, error=error)
     assert list(PolledState(SOURCE, kept, None).problems("failed")) == ["too large"]
 
 
@@ -129,14 +129,16 @@ def test_a_full_ledger_is_red() -> None:
 
 def test_what_stopped_it_is_worse_than_what_holds_up_a_table() -> None:
     error = ErrorReport(error="no such table", final=True, exit_code=2)
-    kept = Kept({"t": replace(STORED, held=True)}, error=error)
+    kept = StoredPolls({"t": replace(STORED, held=True)}, error=error)
     stopped = PolledState(SOURCE, kept, None)
     assert stopped.state() == ("failed", 2)
     assert next(stopped.problems("failed")) == "no such table"
 
 
 def test_a_folder_that_cannot_be_believed_is_a_failure() -> None:
-    damaged = PolledState(SOURCE, Kept(problem=StateDamaged("it is damaged")), None)
+    damaged = PolledState(
+        SOURCE, StoredPolls(problem=StateDamaged("it is damaged")), None
+    )
     assert damaged.state() == ("failed", 3)
     assert list(damaged.problems("failed")) == ["it is damaged"]
 

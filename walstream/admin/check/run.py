@@ -16,9 +16,9 @@ from walstream.admin.check import backfill as backfill_checks
 from walstream.admin.check import config_file, state
 from walstream.admin.check import kafka as chained_checks
 from walstream.admin.check import sql as polled_checks
+from walstream.admin.check.sinks import ExpectedRecords as WantedTopics
 from walstream.admin.check.sinks import SinkChecks
-from walstream.admin.check.sinks import Wanted as WantedTopics
-from walstream.admin.check.state import Known
+from walstream.admin.check.state import StateFolderFacts
 from walstream.config import (
     Config,
     KafkaSource,
@@ -32,7 +32,7 @@ from walstream.errors import ConfigError, Repair, WalstreamError
 from walstream.finding import Finding, Severity, warning
 from walstream.lsn import WAL_PAGE_HEADER
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks import Inspection, Wanted, inspect
+from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
 from walstream.records.router import Unmapped
 from walstream.service import supported
 from walstream.sources.handlers import handler_problems
@@ -41,7 +41,7 @@ from walstream.sources.routers import NotFull, Routers
 from walstream.status.lookup.sql import kept_of
 from walstream.status.running import Streaming, streaming
 from walstream.status.sql import (
-    Kept,
+    StoredPolls,
 )
 
 _HANDLED: Final = "a handler that misses its column lets through what it should not"
@@ -158,7 +158,7 @@ class _Checker:
         return SourceReport(name, shown, _first_stop(findings), findings)
 
     def _polled(self, name: str, source: SqlSource) -> list[Finding]:
-        known, damage, kept = Known(), list[Finding](), Kept()
+        known, damage, kept = StateFolderFacts(), list[Finding](), StoredPolls()
         if self.folder is not None:
             known, damage = state.look_at_source(self.folder / name, "")
             kept = kept_of(source, self.folder / name)
@@ -178,7 +178,7 @@ class _Checker:
         return found
 
     def _chained(self, name: str, source: KafkaSource) -> list[Finding]:
-        known, damage = Known(), list[Finding]()
+        known, damage = StateFolderFacts(), list[Finding]()
         if self.folder is not None:
             known, damage = state.look_at_source(self.folder / name, "")
         found = [*damage, *chained_checks.inspect(name, source)]
@@ -189,7 +189,7 @@ class _Checker:
         return found
 
     def _streamed(self, name: str, source: PostgresSource) -> list[Finding]:
-        known, damage = Known(), list[Finding]()
+        known, damage = StateFolderFacts(), list[Finding]()
         if self.folder is not None:
             known, damage = state.look_at_source(self.folder / name, source.slot)
         inspection = inspect(self._wanted(name, source, known))
@@ -223,7 +223,7 @@ class _Checker:
         return [*damage, *early, *filled, *keys, *topics, *late, *sinks]
 
     def _backfill(
-        self, source: PostgresSource, known: Known, inspection: Inspection
+        self, source: PostgresSource, known: StateFolderFacts, inspection: Inspection
     ) -> Iterator[Finding]:
         captured = inspection.captured if inspection.server is not None else {}
         pending = known.backfill is not None and bool(known.backfill.tables)
@@ -232,13 +232,15 @@ class _Checker:
             self.config, source, captured, begins=begins, pending=pending
         )
 
-    def _wanted(self, name: str, source: PostgresSource, known: Known) -> Wanted:
+    def _wanted(
+        self, name: str, source: PostgresSource, known: StateFolderFacts
+    ) -> ConfiguredSource:
         siblings = (
             other.slot
             for key, other in self.config.sources.items()
             if isinstance(other, PostgresSource) and key != name
         )
-        return Wanted(
+        return ConfiguredSource(
             name,
             source,
             known.stored,
@@ -249,7 +251,7 @@ class _Checker:
         )
 
 
-def _oldest_commit(known: Known, inspection: Inspection) -> float | None:
+def _oldest_commit(known: StateFolderFacts, inspection: Inspection) -> float | None:
     """Give a time before which no change waits; None: nothing waits, or not known."""
     position, server = known.stored.position, inspection.server
     if position is None or server is None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from walstream.config import KafkaSink
+from walstream.config import KafkaSinkConfig
 from walstream.config.tls import confined
 from walstream.finding import Finding
 from walstream.kafka import checks
@@ -16,7 +16,7 @@ from walstream.sources.sinks import creation
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedRecords:
     """What is known of the records that would go to a sink."""
 
     topics: Collection[str]
@@ -33,7 +33,9 @@ class SinkChecks:
     def __init__(self) -> None:
         self._clusters: dict[str, Cluster] = {}
 
-    def look(self, name: str, sink: KafkaSink, wanted: Wanted) -> list[Finding]:
+    def look(
+        self, name: str, sink: KafkaSinkConfig, wanted: ExpectedRecords
+    ) -> list[Finding]:
         """Look at the brokers and the topics; never raises WalstreamError."""
         prefix = document_name(name, "")
         kept = {

@@ -14,15 +14,15 @@ from walstream.errors import (
 )
 from walstream.finding import Finding, note
 from walstream.sources.routers import Routers
-from walstream.sources.sql.inspection import Sight
+from walstream.sources.sql.inspection import DatabaseInspection
 from walstream.sources.sql.topics import topics_of
 from walstream.spark import prerequisites
-from walstream.status.sql import Kept, beyond_table
+from walstream.status.sql import StoredPolls, beyond_table
 
 _GRANT: Final = "GRANT "
 
 
-def inspect(config: Config, source: SqlSource, kept: Kept) -> Iterator[Finding]:
+def inspect(config: Config, source: SqlSource, kept: StoredPolls) -> Iterator[Finding]:
     """Look at this machine and at the database, in the order in which `run` does."""
     for code, error in prerequisites.on_this_machine(config):
         yield Finding.of(error, code, "spark", "rows are read by Spark")
@@ -72,7 +72,7 @@ def _of_table(error: WalstreamError, name: str) -> Finding:
     return replace(found, what=found.what.removeprefix(subject).lstrip(": "))
 
 
-def _without_mark(source: SqlSource, sight: Sight) -> Iterator[Finding]:
+def _without_mark(source: SqlSource, sight: DatabaseInspection) -> Iterator[Finding]:
     """Note why missing keys are given up by time alone, once for equal reasons."""
     alike: dict[str, list[str]] = {}
     for name, table in sight.tables.items():

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from walstream.errors import PermissionLacking, Repair, StateDamaged, WalstreamError
 from walstream.finding import Finding, note, warning
-from walstream.postgres.start_table import Stored
+from walstream.postgres.start_table import StoredState
 from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.incremental import progress
-from walstream.sources.postgres.incremental.progress import Wishes
+from walstream.sources.postgres.incremental.progress import TableRequests
 from walstream.sources.postgres.stored_state import stored_of
 from walstream.state import folder_errors
 from walstream.state.lock import holder
@@ -31,14 +31,14 @@ _FILES: Final = ("lock", "data.mdb", "lock.mdb")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StateFolderFacts:
     """What a source's folder holds; empty before the first start."""
 
-    stored: Stored = Stored()  # noqa: RUF009 - frozen
+    stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     publications: Mapping[str, Any] | None = None
     topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
-    backfill: Record | None = None  # what is left of one
-    beside: Wishes | None = None  # what is to be read beside the stream
+    backfill: BackfillRecord | None = None  # what is left of one
+    beside: TableRequests | None = None  # what is to be read beside the stream
     current_at: float | None = None  # what waits was committed after that, mostly
 
 
@@ -110,13 +110,13 @@ def _room(folder: Path, subject: str) -> Iterator[Finding]:
         )
 
 
-def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
+def look_at_source(folder: Path, slot: str) -> tuple[StateFolderFacts, list[Finding]]:
     """Read what a source's folder holds; where it cannot be believed, say so.
 
     `slot` is the one that the source names.
     """
     findings: list[Finding] = []
-    known = Known()
+    known = StateFolderFacts()
     subject = f"state folder {folder}"
     try:
         if folder.exists() and (problem := _unwritable(folder)):
@@ -132,12 +132,12 @@ def look_at_source(folder: Path, slot: str) -> tuple[Known, list[Finding]]:
     return known, findings
 
 
-def _read(positions: LmdbPositions, slot: str) -> Known:
+def _read(positions: LmdbPositions, slot: str) -> StateFolderFacts:
     """Read every document: each checksum counts."""
     documents = {name: positions.read(name) for name in positions.names("")}
     topics = {n: found for n, found in documents.items() if n.startswith("topics/")}
     figures = documents.get("figures") or {}
-    return Known(
+    return StateFolderFacts(
         stored=stored_of(positions, slot),
         publications=documents.get("publications"),
         topics=topics,

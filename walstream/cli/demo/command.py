@@ -37,7 +37,7 @@ def demo(
 
     Example: walstream demo --seconds 60
     """
-    from walstream.cli.demo.run import Wishes, play  # noqa: PLC0415 - other verbs need none of it
+    from walstream.cli.demo.run import DemoOptions, play  # noqa: PLC0415 - other verbs need none of it
     from walstream.cli.demo.screen import Screen  # noqa: PLC0415 - likewise
 
     unwind_on_sigterm()
@@ -48,7 +48,9 @@ def demo(
     screen = Screen()
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     try:
-        code = play(Wishes(seconds=seconds, rate=rate, seed=seed, keep=keep), screen)
+        code = play(
+            DemoOptions(seconds=seconds, rate=rate, seed=seed, keep=keep), screen
+        )
     except ConfigError as error:
         hint = f": {error.hint}" if error.hint else ""
         echo_error(f"{error.args[0]}{hint}")

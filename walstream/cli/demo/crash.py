@@ -13,7 +13,7 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 @dataclass(slots=True)
-class Outage:
+class DeliveryGap:
     """The span, in ms since 1970, in which nothing could be delivered."""
 
     begin_ms: float
@@ -27,7 +27,7 @@ class Outage:
 class Crash:
     def __init__(self, walstream: Walstream, screen: Screen) -> None:
         self.worker = walstream.worker
-        self.outage: Outage | None = None
+        self.outage: DeliveryGap | None = None
         self.over = False
         self._walstream = walstream
         self._screen = screen
@@ -38,7 +38,7 @@ class Crash:
         """Kill the worker; back when it is gone."""
         begin_ms = time.time() * 1000
         self._killed, self.worker = self._walstream.kill_worker(), None
-        self.outage = Outage(begin_ms)
+        self.outage = DeliveryGap(begin_ms)
         self._screen.say(
             f"\n[bold red]✗ kill -9 {self._killed}[/]: [bold]the worker is gone, with"
             " all that it held in memory. The load goes on.[/]"
@@ -58,7 +58,7 @@ class Crash:
                 " kill: on from the last position on disk\n"
             )
 
-    def _look_for_worker(self, outage: Outage) -> None:
+    def _look_for_worker(self, outage: DeliveryGap) -> None:
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + _LOOK_EVERY_S
@@ -70,5 +70,5 @@ class Crash:
                 f" {self._since(outage)} after the kill"
             )
 
-    def _since(self, outage: Outage) -> str:
+    def _since(self, outage: DeliveryGap) -> str:
         return f"{time.time() - outage.begin_ms / 1000:.1f} s"

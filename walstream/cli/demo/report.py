@@ -5,19 +5,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from walstream.cli.demo.crash import Outage
+from walstream.cli.demo.crash import DeliveryGap
 from walstream.cli.demo.screen import Screen, show_ms
-from walstream.cli.demo.tally import Change, Tally, Verdict, percentile
+from walstream.cli.demo.tally import DemoChange, DemoTally, DemoVerdict, percentile
 
 _LISTED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    verdict: Verdict
+    verdict: DemoVerdict
     transactions: int
-    tally: Tally
-    outage: Outage | None
+    tally: DemoTally
+    outage: DeliveryGap | None
 
 
 def show(screen: Screen, result: Result) -> None:
@@ -42,7 +42,7 @@ def show(screen: Screen, result: Result) -> None:
             screen.plain(f"  {table} {list(key)}")
 
 
-def _counts(verdict: Verdict, transactions: int) -> list[tuple[str, str, str]]:
+def _counts(verdict: DemoVerdict, transactions: int) -> list[tuple[str, str, str]]:
     missing = verdict.missing.total()
     colour = "red" if missing else "green"
     equal = "differ" if verdict.unequal else "equal"
@@ -72,7 +72,7 @@ def _counts(verdict: Verdict, transactions: int) -> list[tuple[str, str, str]]:
 
 
 def _latencies(
-    latencies: Sequence[tuple[int, float]], outage: Outage | None
+    latencies: Sequence[tuple[int, float]], outage: DeliveryGap | None
 ) -> list[tuple[str, str, str]]:
     usual: list[float] = []
     delayed: list[float] = []
@@ -99,7 +99,7 @@ def _percentiles(values: Iterable[float]) -> str:
     return f"{p50} / {p99}"
 
 
-def _list(screen: Screen, what: str, changes: Counter[Change]) -> None:
+def _list(screen: Screen, what: str, changes: Counter[DemoChange]) -> None:
     if not changes:
         return
     screen.say(f"[bold red]{changes.total():,} changes {what}[/]")

@@ -14,7 +14,7 @@ from walstream.cli.demo.crash import Crash
 from walstream.cli.demo.instance import SLOT, Walstream, configure
 from walstream.cli.demo.load import Load
 from walstream.cli.demo.screen import Screen, show_ms
-from walstream.cli.demo.tally import Tally, judge, percentile
+from walstream.cli.demo.tally import DemoTally, judge, percentile
 from walstream.cli.demo.workload import Trade
 from walstream.errors import Transient
 from walstream.kafka.topic_reader import TopicReader
@@ -35,14 +35,14 @@ _CRASH_AFTER: Final = 0.4  # of the time
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class DemoOptions:
     seconds: float
     rate: float  # transactions a second
     seed: int
     keep: bool
 
 
-def play(wishes: Wishes, screen: Screen) -> int:
+def play(wishes: DemoOptions, screen: Screen) -> int:
     """Run the demo, whole; give the process's exit code. Leaves nothing behind."""
     with _handlers_restored(), ExitStack() as stack:
         try:
@@ -64,12 +64,12 @@ def _handlers_restored() -> Iterator[None]:
 
 
 class _Demo:
-    def __init__(self, wishes: Wishes, screen: Screen, stack: ExitStack) -> None:
+    def __init__(self, wishes: DemoOptions, screen: Screen, stack: ExitStack) -> None:
         self._wishes = wishes
         self._screen = screen
         self._stack = stack
         self._servers: list[LocalPostgres | LocalKafka] = []
-        self._tally = Tally()
+        self._tally = DemoTally()
         self._trade = Trade(wishes.seed)
 
     def run(self) -> int:

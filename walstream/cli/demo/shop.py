@@ -8,7 +8,7 @@ arrives.
 from collections import Counter
 from typing import Final
 
-from walstream.cli.demo.tally import Change, Rows
+from walstream.cli.demo.tally import DemoChange, Rows
 from walstream.postgres.connection import Connection
 
 TABLES: Final = (
@@ -107,14 +107,14 @@ def create(connection: Connection) -> None:
         connection.execute("CALL demo_audit.watch(%s)", (table,))
 
 
-def written(connection: Connection) -> Counter[Change]:
+def written(connection: Connection) -> Counter[DemoChange]:
     """Count what committed transactions changed, by table, operation and key."""
     rows = connection.execute(
         "SELECT table_name, operation, key, count(*) FROM demo_audit.changes"
         " GROUP BY 1, 2, 3"
     )
     return Counter(
-        {Change(table, kind, tuple(key)): count for table, kind, key, count in rows}
+        {DemoChange(table, kind, tuple(key)): count for table, kind, key, count in rows}
     )
 
 

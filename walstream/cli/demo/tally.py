@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from walstream.formats.op import decode
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.op import Kind, ReplicationOp
 from walstream.row import NotSent, Value
 
@@ -23,7 +23,7 @@ Rows = dict[Key, RowValues]
 _SOURCE_HEADER: Final = "walstream-source"
 
 
-class Change(NamedTuple):
+class DemoChange(NamedTuple):
     table: str
     operation: str  # Insert | Update | Delete
     key: Key
@@ -43,11 +43,11 @@ class Arrival:
     first_of_producer: bool
 
 
-class Tally:
+class DemoTally:
     """Takes records in each partition's order."""
 
     def __init__(self) -> None:
-        self.delivered: Counter[Change] = Counter()
+        self.delivered: Counter[DemoChange] = Counter()
         self.repeated = 0
         self.latencies: list[tuple[int, float]] = []  # commit and latency, ms
         self._seen: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -60,7 +60,7 @@ class Tally:
     def rows(self, table: str) -> Rows:
         return self._rows[table]
 
-    def take(self, record: Record, received_ms: float) -> Arrival | None:
+    def take(self, record: TopicRecord, received_ms: float) -> Arrival | None:
         """Count and fold one; None for what is no row's (a tombstone, a Truncate)."""
         if record.value is None or record.key is None:
             return None
@@ -77,7 +77,7 @@ class Tally:
             self.repeated += 1
         else:
             seen.add(name)
-            self.delivered[Change(op.table.full_name, op.kind.value, key)] += 1
+            self.delivered[DemoChange(op.table.full_name, op.kind.value, key)] += 1
             self.latencies.append((committed_ms, latency_ms))
             self._fold(op, key, before)
         return Arrival(
@@ -104,11 +104,11 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DemoVerdict:
     written: int
     delivered: int
-    missing: Counter[Change]  # committed, and in no record
-    unwritten: Counter[Change]  # in a record, and never committed
+    missing: Counter[DemoChange]  # committed, and in no record
+    unwritten: Counter[DemoChange]  # in a record, and never committed
     repeated: int
     tables: int
     rows: int
@@ -120,8 +120,8 @@ class Verdict:
 
 
 def judge(
-    written: Counter[Change], contents: Mapping[str, Rows], tally: Tally
-) -> Verdict:
+    written: Counter[DemoChange], contents: Mapping[str, Rows], tally: DemoTally
+) -> DemoVerdict:
     """Compare the topics with what was written and with what the tables hold."""
     unequal = [
         (table, key)
@@ -129,7 +129,7 @@ def judge(
         for key in sorted(rows.keys() | tally.rows(table).keys(), key=str)
         if rows.get(key) != tally.rows(table).get(key)
     ]
-    return Verdict(
+    return DemoVerdict(
         written=written.total(),
         delivered=tally.delivered.total(),
         missing=written - tally.delivered,

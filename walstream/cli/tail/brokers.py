@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from walstream.config import Config, KafkaSink, tls
+from walstream.config import Config, KafkaSinkConfig, tls
 from walstream.config.reachable_topics import topics_of
 from walstream.config.tls import Confined
 from walstream.errors import ConfigError
@@ -32,7 +32,9 @@ def of_brokers(brokers: str) -> Client:
 def of_config(config: Config, name: str | None) -> Client:
     """Take the Kafka sink of this name; without one, all must be of one cluster."""
     sinks = {
-        each: sink for each, sink in config.sinks.items() if isinstance(sink, KafkaSink)
+        each: sink
+        for each, sink in config.sinks.items()
+        if isinstance(sink, KafkaSinkConfig)
     }
     if not sinks:
         raise ConfigError(

@@ -6,14 +6,14 @@ from typing import Final
 
 from walstream.cli.tail import parse
 from walstream.cli.tail.content import Content
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    record: Record
+class TailChange:
+    record: TopicRecord
     content: Content
 
     @property
@@ -28,6 +28,6 @@ class Change:
         return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
 
 
-def read(record: Record) -> Change:
+def read(record: TopicRecord) -> TailChange:
     """Understand a record, whatever it holds; never raises."""
-    return Change(record, parse.read(record.value))
+    return TailChange(record, parse.read(record.value))

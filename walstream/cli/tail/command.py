@@ -18,8 +18,8 @@ from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, echo, print_schema
 from walstream.cli.tail import json_lines, screen
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
-from walstream.cli.tail.change import Change, read
-from walstream.cli.tail.filter import Choice, nothing_named
+from walstream.cli.tail.change import TailChange, read
+from walstream.cli.tail.filter import TailFilter, nothing_named
 from walstream.cli.tail.follow import (
     Ending,
     Follower,
@@ -29,7 +29,7 @@ from walstream.cli.tail.layout import Line, plain
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError, WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
-from walstream.kafka.topic_reader import Record, TopicReader
+from walstream.kafka.topic_reader import TopicReader, TopicRecord
 from walstream.telemetry import logs
 
 _ANSWER_S: Final = 7.0
@@ -95,11 +95,11 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     Whereabouts(client.properties, client.confined).look(_ANSWER_S)
     with TopicReader(client.properties, _ANSWER_S) as reader:
         follower = _begin(reader, topics, client, span)
-        changes = _changes(follower.batches(ended), Choice(key, table or ()))
+        changes = _changes(follower.batches(ended), TailFilter(key, table or ()))
         _print(islice(changes, limit), _Printer(as_json=as_json, full=full))
 
 
-def _print(changes: Iterable[Change], printer: "_Printer") -> None:
+def _print(changes: Iterable[TailChange], printer: "_Printer") -> None:
     try:
         for change in changes:
             printer.print(change)
@@ -140,7 +140,9 @@ def _begin(
     return follower
 
 
-def _changes(batches: Iterable[list[Record]], choice: Choice) -> Iterator[Change]:
+def _changes(
+    batches: Iterable[list[TopicRecord]], choice: TailFilter
+) -> Iterator[TailChange]:
     for record in chain.from_iterable(batches):
         if choice.takes_record(record):
             change = read(record)
@@ -160,7 +162,7 @@ class _Printer:
         self._full = full
         self._console = console()
 
-    def print(self, change: Change) -> None:
+    def print(self, change: TailChange) -> None:
         if self._as_json:
             text = json_lines.line(change)
         else:

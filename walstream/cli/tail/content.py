@@ -8,7 +8,7 @@ from walstream.lsn import Lsn
 from walstream.row import NotSent
 
 
-class Kind(StrEnum):
+class ContentKind(StrEnum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
@@ -42,7 +42,7 @@ class Content:
     """One change, as far as its format tells it."""
 
     format: Format | None  # None: a tombstone has none
-    kind: Kind | None = None  # None: of no known format
+    kind: ContentKind | None = None  # None: of no known format
     schema: str | None = None
     table: str | None = None
     lsn: Lsn | None = None

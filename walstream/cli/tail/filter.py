@@ -10,7 +10,7 @@ import orjson
 from walstream.cli.tail.content import Content
 from walstream.cli.tail.escape import as_text
 from walstream.errors import ConfigError
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.records.router import matches
 
 _NEAR: Final = 3
@@ -19,13 +19,13 @@ _INTERNAL: Final = "__"  # Kafka's own topics: no pattern means them
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TailFilter:
     """What `--key` and `--table` ask for."""
 
     key: str | None = None
     tables: Sequence[str] = ()
 
-    def takes_record(self, record: Record) -> bool:
+    def takes_record(self, record: TopicRecord) -> bool:
         """Compare the key as it is written, or the one element of its array."""
         if self.key is None:
             return True

@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from walstream.cli.tail.filter import matching, require
 from walstream.errors import TopicLost, Transient
-from walstream.kafka.offsets import Bounds, Partition
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicRecord
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S: Final = 1.0
@@ -61,12 +61,12 @@ class Span:
         return f"{begin} until the end" if self.until_end else f"{begin}; Ctrl-C ends"
 
 
-class Reader(Protocol):
+class RecordReader(Protocol):
     """What a TopicReader does for those who follow."""
 
     def topics(self) -> Mapping[str, int]: ...
 
-    def bounds(self, topics: Iterable[str]) -> dict[Partition, Bounds]: ...
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]: ...
 
     def assign(self, offsets: Mapping[Partition, int]) -> None: ...
 
@@ -74,15 +74,15 @@ class Reader(Protocol):
 
     def drop(self, partitions: Collection[Partition]) -> None: ...
 
-    def poll(self, timeout_s: float) -> list[Record]: ...
+    def poll(self, timeout_s: float) -> list[TopicRecord]: ...
 
-    def reached(self, bounds: Mapping[Partition, Bounds]) -> bool: ...
+    def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool: ...
 
 
 class Follower:
     def __init__(
         self,
-        reader: Reader,
+        reader: RecordReader,
         wanted: Sequence[str],
         span: Span,
         tell: Callable[[str], None],
@@ -93,7 +93,7 @@ class Follower:
         self._span = span
         self._tell = tell
         self._topics: dict[str, int] = {}  # with the partitions that are read
-        self._bounds: dict[Partition, Bounds] = {}  # at the start
+        self._bounds: dict[Partition, OffsetBounds] = {}  # at the start
 
     def begin(self, *, may_wait: bool = False) -> None:
         """Find where to begin. `may_wait`: topics that are not there may come.
@@ -116,7 +116,7 @@ class Follower:
         partitions = _count(len(self._bounds), "partition")
         self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
 
-    def batches(self, ended: Callable[[], bool]) -> Iterator[list[Record]]:
+    def batches(self, ended: Callable[[], bool]) -> Iterator[list[TopicRecord]]:
         """Give records as they arrive, in each partition in its order."""
         look_at = time.monotonic() + _LOOK_S
         while not ended() and not self._reached():
@@ -129,13 +129,13 @@ class Follower:
     def _reached(self) -> bool:
         return self._span.until_end and self._reader.reached(self._bounds)
 
-    def _is_wanted(self, record: Record) -> bool:
+    def _is_wanted(self, record: TopicRecord) -> bool:
         if not self._span.until_end:
             return True
         bounds = self._bounds[Partition(record.topic, record.partition)]
         return record.offset < bounds.end
 
-    def _poll(self) -> list[Record]:
+    def _poll(self) -> list[TopicRecord]:
         try:
             return self._reader.poll(_POLL_S)
         except TopicLost:

@@ -7,8 +7,15 @@ from typing import Annotated, ClassVar, Final
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from walstream.cli.tail.change import Change
-from walstream.cli.tail.content import Columns, Content, Format, Json, Kind, Value
+from walstream.cli.tail.change import TailChange
+from walstream.cli.tail.content import (
+    Columns,
+    Content,
+    ContentKind,
+    Format,
+    Json,
+    Value,
+)
 from walstream.cli.tail.escape import as_text, is_text
 from walstream.lsn import show
 from walstream.row import NotSent
@@ -20,7 +27,7 @@ _BASE64: Final = Field(json_schema_extra={"contentEncoding": "base64"})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JsonLine:
     """One change. What has a default is there only where it applies."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
@@ -31,7 +38,7 @@ class Line:
     timestamp: Annotated[str, _TIME] | None  # the record's
     key: str | None
     format: Format | None  # null: a tombstone has none
-    kind: Kind | None  # null: of no known format
+    kind: ContentKind | None  # null: of no known format
     table: str | None  # schema.table, where the format tells the schema
     lsn: Annotated[str, _LSN] | None
     seq_id: int | None
@@ -45,15 +52,15 @@ class Line:
     key_base64: Annotated[str, _BASE64] = ""  # where the key is no text
 
 
-SCHEMA: Final = TypeAdapter(Line)
+SCHEMA: Final = TypeAdapter(JsonLine)
 
 
-def line(change: Change) -> str:
+def line(change: TailChange) -> str:
     """Render without the newline; every character prints."""
     return escape_json(orjson.dumps(document(change)).decode())
 
 
-def document(change: Change) -> dict[str, object]:
+def document(change: TailChange) -> dict[str, object]:
     """Say all of a change in JSON's own types, and `orjson.Fragment`s."""
     record, content = change.record, change.content
     made: dict[str, object] = {
@@ -107,7 +114,7 @@ def _absent(content: Content) -> dict[str, list[str]]:
     return halves
 
 
-def _add_raw(made: dict[str, object], change: Change) -> None:
+def _add_raw(made: dict[str, object], change: TailChange) -> None:
     """Add what is of no known format, and what is no text."""
     value, key = change.record.value, change.record.key
     if value is not None and change.content.format is Format.TEXT:

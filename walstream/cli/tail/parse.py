@@ -10,7 +10,14 @@ from typing import Final
 
 import orjson
 
-from walstream.cli.tail.content import Columns, Content, Format, Json, Kind, Value
+from walstream.cli.tail.content import (
+    Columns,
+    Content,
+    ContentKind,
+    Format,
+    Json,
+    Value,
+)
 from walstream.cli.tail.escape import is_text
 from walstream.errors import WalstreamError
 from walstream.formats import op as op_format
@@ -24,7 +31,7 @@ Fields = dict[str, object]
 def read(value: bytes | None) -> Content:
     """Tell what a value says; never raises."""
     if value is None:
-        return Content(None, Kind.TOMBSTONE)
+        return Content(None, ContentKind.TOMBSTONE)
     try:
         fields = orjson.loads(value)
     except ValueError:
@@ -43,7 +50,7 @@ def _op(value: bytes) -> Content:
     op = op_format.decode(value)
     return Content(
         Format.OP,
-        Kind(op.kind.value.lower()),
+        ContentKind(op.kind.value.lower()),
         schema=_text(op.table.schema),
         table=_text(op.table.name),
         lsn=op.lsn,
@@ -70,25 +77,25 @@ def _row(table: Table, row: Row | None) -> Columns | None:
 
 def _event(value: bytes) -> Content:
     fields = _exact(value)
-    kind = Kind(_text(fields["Action"]))
+    kind = ContentKind(_text(fields["Action"]))
     columns = _columns(_object(fields["Columns"]))
-    deleted = kind is Kind.DELETE
+    deleted = kind is ContentKind.DELETE
     return Content(
         Format.EVENT,
         kind,
         table=_text(fields["Table"]),
         lsn=_lsn(_number(fields["WALPosition"])),
         old=columns if deleted else None,
-        new=columns if kind in {Kind.INSERT, Kind.UPDATE} else None,
+        new=columns if kind in {ContentKind.INSERT, ContentKind.UPDATE} else None,
         more=_rest(fields, {"Action", "Columns", "Table", "WALPosition"}),
     )
 
 
 def _tungsten(value: bytes) -> Content:
     fields = _exact(value)
-    kind = Kind(_text(fields["_optype"]).lower())
+    kind = ContentKind(_text(fields["_optype"]).lower())
     row = _columns(_object(fields["record"]))
-    deleted = kind is Kind.DELETE
+    deleted = kind is ContentKind.DELETE
     schema, table = fields.get("_source_schema"), fields.get("_source_table")
     return Content(
         Format.TUNGSTEN,
@@ -108,7 +115,7 @@ def _transaction(value: bytes) -> Content:
     fields = _exact(value)
     return Content(
         Format.TUNGSTEN,
-        Kind.TRANSACTION,
+        ContentKind.TRANSACTION,
         lsn=_lsn(_text(fields["_seqno"])),
         more={
             **_rest(fields, {"_seqno", "txinfo"}),
@@ -121,7 +128,7 @@ def _polled(value: bytes) -> Content:
     fields = _exact(value)
     return Content(
         Format.ROW,
-        Kind.INSERT,
+        ContentKind.INSERT,
         table=_text(fields["table"]),
         new=_columns(_object(fields["data"])),
         more=_rest(fields, {"table", "data"}),

@@ -9,8 +9,15 @@ it could be misread (`"null"` is a text, NULL is none; `\n` counts within quotes
 from collections.abc import Iterator
 from typing import Final
 
-from walstream.cli.tail.change import Change
-from walstream.cli.tail.content import Columns, Content, Format, Json, Kind, Value
+from walstream.cli.tail.change import TailChange
+from walstream.cli.tail.content import (
+    Columns,
+    Content,
+    ContentKind,
+    Format,
+    Json,
+    Value,
+)
 from walstream.cli.tail.escape import as_text
 from walstream.cli.tail.excerpt import LONGEST, excerpt, first_difference
 from walstream.cli.tail.layout import Line, Piece, lay_out, plain
@@ -19,12 +26,12 @@ from walstream.row import NotSent
 from walstream.telemetry.terminal import escape
 
 _STYLES: Final = {
-    Kind.INSERT: "green",
-    Kind.UPDATE: "yellow",
-    Kind.DELETE: "red",
-    Kind.TRUNCATE: "bold red",
-    Kind.TOMBSTONE: "magenta",
-    Kind.TRANSACTION: "cyan",
+    ContentKind.INSERT: "green",
+    ContentKind.UPDATE: "yellow",
+    ContentKind.DELETE: "red",
+    ContentKind.TRUNCATE: "bold red",
+    ContentKind.TOMBSTONE: "magenta",
+    ContentKind.TRANSACTION: "cyan",
     None: "magenta",
 }
 _OLD: Final = "red"
@@ -37,7 +44,7 @@ _BECOMES: Final = Piece(" → ", _DIM)
 _SAME: Final = Piece("nothing changed", _DIM)
 
 
-def lines(change: Change, width: int | None, *, full: bool = False) -> list[Line]:
+def lines(change: TailChange, width: int | None, *, full: bool = False) -> list[Line]:
     """Render within so many columns; None: all on one line.
 
     `full` shortens nothing, and adds what else the record holds.
@@ -45,7 +52,7 @@ def lines(change: Change, width: int | None, *, full: bool = False) -> list[Line
     return lay_out(_items(change, None if full else LONGEST), width)
 
 
-def _items(change: Change, longest: int | None) -> Iterator[Line]:
+def _items(change: TailChange, longest: int | None) -> Iterator[Line]:
     """Give what is kept whole on a line where it fits."""
     for piece in _head(change, longest):
         yield [piece]
@@ -57,7 +64,7 @@ def _items(change: Change, longest: int | None) -> Iterator[Line]:
     yield from columns[-1:]
 
 
-def _head(change: Change, longest: int | None) -> Iterator[Piece]:
+def _head(change: TailChange, longest: int | None) -> Iterator[Piece]:
     record, content = change.record, change.content
     yield Piece(change.time or "(no time)", _DIM)
     if content.lsn is not None:
@@ -80,19 +87,19 @@ def _cut(name: str, longest: int | None) -> str:
     return plain(excerpt(name, longest, quotable=False))
 
 
-def _columns(change: Change, longest: int | None) -> Iterator[Line]:
+def _columns(change: TailChange, longest: int | None) -> Iterator[Line]:
     content = change.content
     style = _STYLES[content.kind]
     if content.format in {Format.TEXT, Format.BYTES}:
         text = as_text(change.record.value or b"")
         quotable = content.format is Format.TEXT  # bytes are spelt out already
         yield excerpt(text, longest, style=style, quotable=quotable)
-    elif content.kind is Kind.UPDATE and content.old is not None:
+    elif content.kind is ContentKind.UPDATE and content.old is not None:
         yield from _difference(content.old, content.new or {}, longest)
-    elif content.kind in {Kind.TRUNCATE, Kind.TRANSACTION}:
+    elif content.kind in {ContentKind.TRUNCATE, ContentKind.TRANSACTION}:
         yield from _named(content.more, longest, style)
     else:
-        row = content.old if content.kind is Kind.DELETE else content.new
+        row = content.old if content.kind is ContentKind.DELETE else content.new
         yield from _named(row or {}, longest, style)
         yield from _absent(row or {}, longest)
 
@@ -151,7 +158,7 @@ def _plain(value: Value) -> str:
 
 def _rest(content: Content) -> Iterator[Line]:
     """Say in brackets what only its format has."""
-    if content.kind in {Kind.TRUNCATE, Kind.TRANSACTION}:  # shown already
+    if content.kind in {ContentKind.TRUNCATE, ContentKind.TRANSACTION}:  # shown already
         return
     rest = list(_named(content.more, None, _DIM))
     for number, item in enumerate(rest):

@@ -12,7 +12,12 @@ import structlog
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
-from walstream.records.encoding import MAX_TABLES, Aim, Aims, SinkRules
+from walstream.records.encoding import (
+    MAX_TABLES,
+    EncodingPlan,
+    SinkRules,
+    TableEncoding,
+)
 from walstream.records.router import Router
 from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
 from walstream.telemetry.tally import Tally
@@ -34,10 +39,10 @@ class DrySink:
         """With `says` it logs a line an op; with `values` its record, too."""
         self._rules = rules
         self._router = router
-        self._aims = Aims(rules, router)
+        self._aims = EncodingPlan(rules, router)
         self._says = says
         self._values = values
-        self._aimed: dict[Table, Aim | None] = {}
+        self._aimed: dict[Table, TableEncoding | None] = {}
 
     @property
     def name(self) -> str:
@@ -75,7 +80,7 @@ class DrySink:
             self._say(op, aim, aim.route.key.render(op), aim.encode(op))
         return True
 
-    def _aim(self, table: Table) -> Aim | None:
+    def _aim(self, table: Table) -> TableEncoding | None:
         try:
             return self._aimed[table]
         except KeyError:
@@ -92,7 +97,9 @@ class DrySink:
         else:
             self._say(op, aim, key, value)
 
-    def _say(self, op: ReplicationOp, aim: Aim, key: bytes, value: bytes) -> None:
+    def _say(
+        self, op: ReplicationOp, aim: TableEncoding, key: bytes, value: bytes
+    ) -> None:
         if not self._says:
             return
         said: dict[str, Any] = {

@@ -23,7 +23,7 @@ from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks.forwarding import FrontSink
-from walstream.records.handlers import Out, Record
+from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
 from walstream.telemetry.throttle import Throttle
@@ -49,7 +49,7 @@ class _Waiting(NamedTuple):
     size: int
 
 
-class HandledSink(FrontSink):
+class HandlerSink(FrontSink):
     """Stands in front of another sink."""
 
     takes_large = False  # a handler gets whole texts
@@ -202,7 +202,7 @@ class HandledSink(FrontSink):
         if not outs:
             self.tally.skipped[waiting.op.table.full_name] += 1
         for out in outs:
-            if isinstance(out, Record):
+            if isinstance(out, ProducerRecord):
                 self._sink.put(out.key, out.value, waiting.op, waiting.transaction)
             else:
                 self._sink.send(out, waiting.transaction)

@@ -3,7 +3,7 @@
 What would stop `run` is asked with the functions that `run` asks.
 """
 
-from walstream.postgres.checks.context import Inspection, Wanted
+from walstream.postgres.checks.context import ConfiguredSource, Inspection
 from walstream.postgres.checks.run import inspect
 
-__all__ = ["Inspection", "Wanted", "inspect"]
+__all__ = ["ConfiguredSource", "Inspection", "inspect"]

@@ -6,13 +6,13 @@ from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 
 _TOLERATED_S: Final = 2.0
 now = time.time
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Ask for the time, and measure how long the answer took."""
     before = now()
     row = seen.connection.execute(

@@ -12,18 +12,18 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.postgres.publication import Publication
 from walstream.postgres.server import Server
-from walstream.postgres.start_table import Step, Stored
+from walstream.postgres.start_table import Step, StoredState
 
 _MOST_STATEMENTS: Final = 20  # more would not be read
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConfiguredSource:
     """One source as it is configured, and what its state folder knows."""
 
     name: str  # of the source
     source: PostgresSource
-    stored: Stored
+    stored: StoredState
     publications: Mapping[str, Any] | None  # those read; None before the first start
     running: bool  # our instance streams it now: its hold of the slot is fine
     adopt_slot: bool = False
@@ -41,10 +41,10 @@ class Inspection:
 
 
 @dataclass(slots=True)
-class Seen:
+class ServerContext:
     """A server that answers, as all parts of an inspection see it."""
 
-    wanted: Wanted
+    wanted: ConfiguredSource
     connection: Connection
     server: Server
     facts: dict[str, TableFacts]

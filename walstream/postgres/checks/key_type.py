@@ -6,7 +6,7 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 from walstream.telemetry.human import few, tables
 
 # of a domain or a list of them, too
@@ -30,7 +30,7 @@ Named = tuple[str, str, str]
 """`schema.table`, a column, and its type."""
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at the keys of the captured tables."""
     yield from of_names(seen.connection.execute(_COLUMNS).fetchall(), seen.captured)
 

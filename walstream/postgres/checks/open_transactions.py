@@ -6,7 +6,7 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
 from walstream.postgres import quoting
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 from walstream.postgres.start_table import Step
 
 OLD_S: Final = 10  # others end by themselves
@@ -29,7 +29,7 @@ ORDER BY prepared
 """
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Name them, where a slot has to be created."""
     if seen.step is not Step.CREATE:
         return

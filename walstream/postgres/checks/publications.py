@@ -7,8 +7,8 @@ from walstream.errors import PermissionLacking, Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import privileges, publication, quoting, replica_identity
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks.context import Seen, statements
-from walstream.postgres.publication import Plan, Publication
+from walstream.postgres.checks.context import ServerContext, statements
+from walstream.postgres.publication import Publication, PublicationPlan
 from walstream.postgres.start_table import Step
 from walstream.telemetry.human import few, tables
 
@@ -24,7 +24,7 @@ ORDER BY 1, 2
 """
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at our publications as they are, and as `tables` wants them."""
     for name, expected in zip(seen.capture.names, _EXPECTED, strict=True):
         if made := seen.found.get(name):
@@ -36,7 +36,7 @@ def look(seen: Seen) -> Iterator[Finding]:
         yield from _rights(seen)
 
 
-def _nothing(seen: Seen) -> Iterator[Finding]:
+def _nothing(seen: ServerContext) -> Iterator[Finding]:
     made = seen.found.get(seen.capture.name)
     if seen.source.tables or made is None or not made.empty:
         return
@@ -49,7 +49,9 @@ def _nothing(seen: Seen) -> Iterator[Finding]:
     )
 
 
-def _operations(seen: Seen, made: Publication, expected: str) -> Iterator[Finding]:
+def _operations(
+    seen: ServerContext, made: Publication, expected: str
+) -> Iterator[Finding]:
     missing = [name for name in expected.split(", ") if name not in made.operations]
     if not missing:
         return
@@ -74,7 +76,7 @@ def _operations(seen: Seen, made: Publication, expected: str) -> Iterator[Findin
     )
 
 
-def _roots(seen: Seen, made: Publication) -> Iterator[Finding]:
+def _roots(seen: ServerContext, made: Publication) -> Iterator[Finding]:
     roots = [
         table.full_name
         for table in seen.captured.values()
@@ -95,7 +97,7 @@ def _roots(seen: Seen, made: Publication) -> Iterator[Finding]:
     )
 
 
-def _filters(seen: Seen) -> Iterator[Finding]:
+def _filters(seen: ServerContext) -> Iterator[Finding]:
     rows = seen.connection.execute(_FILTERS, (list(seen.found),)).fetchall()
     for name, table, has_filter, has_columns in rows:
         what = [
@@ -119,7 +121,7 @@ def _filters(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def _rights(seen: Seen) -> Iterator[Finding]:
+def _rights(seen: ServerContext) -> Iterator[Finding]:
     """Name tables that the role may not bring in: `run` goes on without them."""
     may = privileges.look(seen.connection)
     plan = publication.plan(seen.source.tables, seen.facts)
@@ -135,7 +137,10 @@ def _rights(seen: Seen) -> Iterator[Finding]:
 
 
 def _insert_rights(
-    seen: Seen, may: privileges.Rights, plan: Plan, inserts: Publication | None
+    seen: ServerContext,
+    may: privileges.Rights,
+    plan: PublicationPlan,
+    inserts: Publication | None,
 ) -> Iterator[Finding]:
     lacks, missing = None, plan.insert_only
     name = seen.capture.names[1]

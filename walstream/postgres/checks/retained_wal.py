@@ -6,7 +6,7 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import preflight, slot_inventory, spill
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 from walstream.postgres.slot_inventory import SlotFacts
 from walstream.telemetry.human import size
 
@@ -15,7 +15,7 @@ _NEAR: Final = 5  # less than a fifth of the limit is left
 _FILLS: Final = "the server's disk fills with WAL until PostgreSQL stops"
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at every slot of the server."""
     alarm = seen.source.alarm_retained_wal
     limit = _limit(seen)
@@ -29,7 +29,7 @@ def look(seen: Seen) -> Iterator[Finding]:
         yield _unseen(seen)
 
 
-def _unseen(seen: Seen) -> Finding:
+def _unseen(seen: ServerContext) -> Finding:
     """Say that files of large transactions may fill the disk unseen."""
     row = seen.connection.execute("SELECT quote_ident(current_user)").fetchone()
     role = row[0] if row else "walstream"
@@ -42,7 +42,7 @@ def _unseen(seen: Seen) -> Finding:
     )
 
 
-def _limit(seen: Seen) -> int:
+def _limit(seen: ServerContext) -> int:
     row = seen.connection.execute(
         "SELECT setting::bigint FROM pg_settings WHERE name = 'max_slot_wal_keep_size'"
     ).fetchone()

@@ -23,14 +23,18 @@ from walstream.postgres.checks import (
     tables,
     toast,
 )
-from walstream.postgres.checks.context import Inspection, Seen, Wanted
+from walstream.postgres.checks.context import (
+    ConfiguredSource,
+    Inspection,
+    ServerContext,
+)
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.server import Server
 
 _WAITS: Final = "run would wait for it; changes stay in PostgreSQL's WAL meanwhile"
 # In the order in which `run` meets what they look at.
-_PARTS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
+_PARTS: Final[tuple[Callable[[ServerContext], Iterator[Finding]], ...]] = (
     start.look,
     settings.look,
     standby.look,
@@ -44,7 +48,7 @@ _PARTS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
 )
 
 
-def inspect(wanted: Wanted) -> Inspection:
+def inspect(wanted: ConfiguredSource) -> Inspection:
     """Look at the server; never raises WalstreamError: it becomes a finding."""
     looking = _Looking(wanted)
     try:
@@ -72,7 +76,7 @@ def _unreachable(error: WalstreamError) -> Finding:
 class _Looking:
     """One inspection, as far as it has come."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: ConfiguredSource) -> None:
         self.wanted = wanted
         self.findings: list[Finding] = []
         self.captured: dict[str, catalog.TableFacts] = {}
@@ -100,7 +104,7 @@ class _Looking:
         for part in _PARTS:
             self._part(part, seen)
 
-    def _see(self, connection: Connection, server: Server) -> Seen:
+    def _see(self, connection: Connection, server: Server) -> ServerContext:
         source = self.wanted.source
         capture = Capture(
             source.dsn,
@@ -112,7 +116,7 @@ class _Looking:
             ),
         )
         facts = catalog.tables(connection)
-        return Seen(
+        return ServerContext(
             self.wanted,
             connection,
             server,
@@ -122,7 +126,9 @@ class _Looking:
             capture.captured(connection, facts),
         )
 
-    def _part(self, part: Callable[[Seen], Iterator[Finding]], seen: Seen) -> None:
+    def _part(
+        self, part: Callable[[ServerContext], Iterator[Finding]], seen: ServerContext
+    ) -> None:
         """Look at one part; what may not be asked leaves the others whole."""
         try:
             self.findings.extend(part(seen))

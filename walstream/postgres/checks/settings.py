@@ -6,7 +6,7 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres.checks import known_bugs
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 from walstream.telemetry.human import size
 
 _MIB: Final = 1 << 20
@@ -23,7 +23,7 @@ FROM pg_replication_slots
 """
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at what the whole server is set to."""
     rows = seen.connection.execute(_SETTINGS).fetchall()
     settings: dict[str, int] = dict(rows)

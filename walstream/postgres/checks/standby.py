@@ -11,7 +11,7 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, note, warning
 from walstream.postgres import quoting
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 
 _HAS_FAILOVER: Final = 170000
 _RELOAD: Final = "SELECT pg_reload_conf();"
@@ -23,7 +23,7 @@ WHERE NOT temporary ORDER BY slot_name
 """
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at what a failover would find."""
     wanted = seen.source.failover
     if seen.server.version < _HAS_FAILOVER:

@@ -10,7 +10,7 @@ from walstream.postgres import (
     timeline,
 )
 from walstream.postgres import slot as slots
-from walstream.postgres.checks.context import Seen
+from walstream.postgres.checks.context import ServerContext
 from walstream.postgres.publication_watch import DOUBT, DOUBTFUL
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import Step, decide
@@ -18,7 +18,7 @@ from walstream.postgres.start_table import Step, decide
 _WAITS: Final = "run would wait for it, and try again by itself"
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Follow the start table; `seen.step` is what comes of it."""
     wanted = seen.wanted
     slot = slots.find(seen.connection, seen.source.slot)
@@ -49,7 +49,7 @@ def look(seen: Seen) -> Iterator[Finding]:
     yield from _timeline(seen)
 
 
-def _publications(seen: Seen) -> Iterator[Finding]:
+def _publications(seen: ServerContext) -> Iterator[Finding]:
     subject = f"publication {seen.capture.name}"
     try:
         if seen.step is Step.STREAM:
@@ -77,7 +77,7 @@ def _publications(seen: Seen) -> Iterator[Finding]:
         yield Finding.of(error, "publication-lost", subject)
 
 
-def _missed(seen: Seen, missed: Mapping[str, str]) -> Iterator[Finding]:
+def _missed(seen: ServerContext, missed: Mapping[str, str]) -> Iterator[Finding]:
     """Name tables of which rows may be missing: `run` stops, or reads them anew."""
     wanted = seen.wanted
     missed = {name: missed[name] for name in missed if name not in wanted.read_anew}
@@ -97,7 +97,7 @@ def _missed(seen: Seen, missed: Mapping[str, str]) -> Iterator[Finding]:
         )
 
 
-def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:
+def _room(seen: ServerContext, slot: Slot | None) -> Iterator[Finding]:
     """Name what a first start lacks, or a stream that nobody has begun."""
     if seen.step is Step.CREATE:
         lacking = preflight.obstacles(seen.connection, seen.capture, seen.facts)
@@ -112,7 +112,7 @@ def _room(seen: Seen, slot: Slot | None) -> Iterator[Finding]:
         yield Finding.of(error, code, "server" if error.retryable else subject, said)
 
 
-def _timeline(seen: Seen) -> Iterator[Finding]:
+def _timeline(seen: ServerContext) -> Iterator[Finding]:
     position, given = seen.wanted.stored.position, seen.wanted.stored.given
     if seen.step is not Step.STREAM or position is None:
         return

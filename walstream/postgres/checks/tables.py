@@ -7,7 +7,7 @@ from walstream.finding import Finding, note, warning
 from walstream.postgres import publication, replica_identity
 from walstream.postgres.capture import set_logged
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks.context import Seen, statements
+from walstream.postgres.checks.context import ServerContext, statements
 from walstream.postgres.publication import Publication
 from walstream.postgres.start_table import Step
 from walstream.postgres.table_pattern import WHY, unmatched
@@ -15,7 +15,7 @@ from walstream.records.router import matches
 from walstream.telemetry.human import because, few, tables, which
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at all tables that match or are published."""
     yield from of_patterns(seen.wanted.name, seen.source.tables, seen.facts)
     everywhere = publication.find(seen.connection)
@@ -28,7 +28,7 @@ def look(seen: Seen) -> Iterator[Finding]:
     yield from of_partitions(seen.captured)
 
 
-def wanted_tables(seen: Seen) -> dict[str, TableFacts]:
+def wanted_tables(seen: ServerContext) -> dict[str, TableFacts]:
     """Give what matches or is published; a partition goes with its root."""
     matching = {
         name: table
@@ -96,7 +96,9 @@ def of_failing_updates(
         )
 
 
-def of_identities(seen: Seen, failing: Mapping[str, object]) -> Iterator[Finding]:
+def of_identities(
+    seen: ServerContext, failing: Mapping[str, object]
+) -> Iterator[Finding]:
     """Name tables of which only inserts come, or nothing."""
     lacking = {
         name: table

@@ -7,7 +7,7 @@ from typing import Final
 from walstream.finding import Finding, note, warning
 from walstream.postgres import quoting, replica_identity
 from walstream.postgres.catalog import TableFacts
-from walstream.postgres.checks.context import Seen, statements
+from walstream.postgres.checks.context import ServerContext, statements
 from walstream.telemetry.human import few, tables, which
 
 _TABLES: Final = """
@@ -38,7 +38,7 @@ class Access:
     filtered: bool  # row security hides rows from us
 
 
-def look(seen: Seen) -> Iterator[Finding]:
+def look(seen: ServerContext) -> Iterator[Finding]:
     """Look at the captured tables whose updates leave values out."""
     access = {
         name: Access(tuple(long), schema, select, filtered)

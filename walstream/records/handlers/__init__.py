@@ -19,20 +19,20 @@ __all__ = [
     "MakeHandler",
     "Out",
     "Passthrough",
-    "Record",
+    "ProducerRecord",
     "handler_of",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ProducerRecord:
     """A finished record: no other handler sees it. Its topic is its op's."""
 
     key: bytes
     value: bytes
 
 
-Out = ReplicationOp | Record
+Out = ReplicationOp | ProducerRecord
 
 
 class Handler(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.op import ReplicationOp, Table
-from walstream.records.handlers import Handler, Out, Record, handler_of
+from walstream.records.handlers import Handler, Out, ProducerRecord, handler_of
 from walstream.records.router import matches
 
 _MAX_TABLES: Final = 65_536
@@ -81,7 +81,7 @@ class Chain:
         for step in self._steps:
             following: list[Out] = []
             for one in ops:
-                if isinstance(one, Record):
+                if isinstance(one, ProducerRecord):
                     following.append(one)
                     continue
                 handler = step.of(one.table)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from walstream.service.http import metrics as exposition
 from walstream.service.http import page
 from walstream.service.http.board import Board, Truth
-from walstream.service.http.guard import Guard, Rules, is_cross_site
+from walstream.service.http.guard import Guard, GuardRules, is_cross_site
 from walstream.service.http.text import stats_lines, status_lines
 from walstream.status.model import adapter
 
@@ -31,7 +31,7 @@ class Answers:
 
     board: Board
     set_debug: Callable[[bool], str]
-    written: exposition.Written
+    written: exposition.CachedMetrics
 
     async def page(self, _request: Request) -> Response:
         html = page.render(self._truth(), self.board.samples)
@@ -112,7 +112,7 @@ def _ready(unready: list[str]) -> Response:
 
 def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
     """Make the application, with its guard."""
-    answers = Answers(board, set_debug, exposition.Written())
+    answers = Answers(board, set_debug, exposition.CachedMetrics())
     errors = Errors()
     any_method = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     app = Starlette(
@@ -129,7 +129,7 @@ def make(board: Board, set_debug: Callable[[bool], str]) -> ASGIApp:
         exception_handlers={HTTPException: errors.say, Exception: errors.say_defect},
     )
     app.router.redirect_slashes = False
-    return Guard(app, Rules.of(board.config.http), board.wrong)
+    return Guard(app, GuardRules.of(board.config.http), board.wrong)
 
 
 def make_probes(board: Board) -> ASGIApp:
@@ -141,7 +141,7 @@ def make_probes(board: Board) -> ASGIApp:
         exception_handlers={HTTPException: errors.say, Exception: errors.say_defect},
     )
     app.router.redirect_slashes = False
-    return Guard(app, Rules("", frozenset(), any_host=True), board.wrong)
+    return Guard(app, GuardRules("", frozenset(), any_host=True), board.wrong)
 
 
 def _text(text: str, code: HTTPStatus = HTTPStatus.OK) -> Response:

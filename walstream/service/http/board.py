@@ -13,7 +13,7 @@ from walstream.service.http.token_failures import WrongTokens
 from walstream.sources.report import PollReport, StreamReport, WorkerReport
 from walstream.status.model import SourceStatus, Status
 from walstream.status.report import WorkerState
-from walstream.status.snapshot import Snapshot
+from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
 
 SAMPLES: Final = 150
@@ -34,7 +34,7 @@ class Sample:
 class Truth:
     """How all is, at one moment."""
 
-    snapshot: Snapshot
+    snapshot: InstanceSnapshot
     status: Status
     hangs: str = ""  # why the supervisor itself cannot be believed
     wrong_tokens: int = 0
@@ -83,11 +83,11 @@ class Board:
         self.config = config
         self.wrong = WrongTokens()
         self._clock = clock
-        self._snapshot: Snapshot | None = None
+        self._snapshot: InstanceSnapshot | None = None
         self._sampled_at: float | None = None
         self.samples: dict[str, tuple[Sample, ...]] = {}  # by source, the oldest first
 
-    def publish(self, snapshot: Snapshot) -> None:
+    def publish(self, snapshot: InstanceSnapshot) -> None:
         """Put up another one; called by the supervisor's loop alone."""
         self._snapshot = snapshot
         now = self._clock()

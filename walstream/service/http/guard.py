@@ -44,7 +44,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GuardRules:
     """What the guard goes by."""
 
     token: str  # "": whoever reaches us may ask
@@ -52,7 +52,7 @@ class Rules:
     any_host: bool = False  # there is nothing to be had under another one's name
 
     @classmethod
-    def of(cls, http: Http) -> "Rules":
+    def of(cls, http: Http) -> "GuardRules":
         listen = http.listen.rpartition(":")[0].strip("[]")
         names = {"localhost", listen, socket.gethostname(), *http.hosts}
         return cls(http.token, frozenset(name.lower().rstrip(".") for name in names))
@@ -130,7 +130,7 @@ def _digest(text: str) -> bytes:
 class Guard:
     """Refuses, or passes on; no answer is kept by anybody."""
 
-    def __init__(self, app: ASGIApp, rules: Rules, wrong: WrongTokens) -> None:
+    def __init__(self, app: ASGIApp, rules: GuardRules, wrong: WrongTokens) -> None:
         self._app = app
         self._rules = rules
         self._wrong = wrong

@@ -10,7 +10,7 @@ from walstream.config import Config
 from walstream.errors import ConfigError
 from walstream.service.http.board import Board
 from walstream.service.http.socket import listen
-from walstream.status.snapshot import Snapshot
+from walstream.status.snapshot import InstanceSnapshot
 from walstream.telemetry.fields import ERROR, HINT
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Faces:
             self._faces.append(Face(key, where, sockets, answers))
         self._taken = {}
 
-    def publish(self, snapshot: Snapshot) -> None:
+    def publish(self, snapshot: InstanceSnapshot) -> None:
         """Put up what is known now, and see that it is served."""
         self._board.publish(snapshot)
         self._board.wrong.tell()

@@ -67,7 +67,7 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
     return encode(registry), content_type
 
 
-class Written:
+class CachedMetrics:
     """The last answer: with many tables one costs more than all else that is asked."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

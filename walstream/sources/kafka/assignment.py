@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from walstream.errors import HistoryError, Repair
-from walstream.kafka.group import Stored
+from walstream.kafka.group import StoredOffset
 from walstream.kafka.offsets import Partition
 from walstream.kafka.topic_metadata import Described
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.offset_ledger import Offsets, Portion
 from walstream.sources.kafka.offset_metadata import read
 
@@ -23,11 +23,11 @@ class Holdings:
         """`repair` lets the group begin a topic anew."""
         self._repair = repair
         self.offsets: dict[Partition, Offsets] = {}
-        self.pending: deque[Record] = deque()
+        self.pending: deque[TopicRecord] = deque()
         self._portions: dict[Partition, Portion] = {}  # of what was read last
 
     def take(
-        self, stored: Mapping[Partition, Stored], topics: Mapping[str, Described]
+        self, stored: Mapping[Partition, StoredOffset], topics: Mapping[str, Described]
     ) -> None:
         """Go on with partitions where the group is; raise where that is no more."""
         for place, known in stored.items():
@@ -61,7 +61,7 @@ class Holdings:
             if place in self.offsets:
                 self.offsets[place].close()
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Iterable[TopicRecord]) -> None:
         self.pending.extend(records)
 
     def portion(self, place: Partition, offset: int) -> Portion:
@@ -121,7 +121,7 @@ class Holdings:
         return sum(behind) if behind else None
 
 
-def place_of(record: Record) -> Partition:
+def place_of(record: TopicRecord) -> Partition:
     """Name the partition that a record was in."""
     return Partition(record.topic, record.partition)
 

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 import structlog
 
 from walstream.formats import event, op
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.lsn import show
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.telemetry.fields import LSN, SINK, TABLE, TOPIC
 
 SOURCE_HEADER: Final = "walstream-source"
@@ -57,7 +57,9 @@ def source_in(headers: Sequence[Header]) -> str | None:
     return None
 
 
-def noted(note: Note, headers: Sequence[Header], table: Table) -> Note:
+def noted(
+    note: OffsetMetadata, headers: Sequence[Header], table: Table
+) -> OffsetMetadata:
     """Note what a record says, where it says something new."""
     if headers and (source := source_in(headers)) is not None:
         note = note._replace(source=source)
@@ -82,7 +84,7 @@ def timestamp(given_ms: int | None, now_ms: int, retention_ms: int) -> int:
 _log = structlog.get_logger()
 
 
-def say(sink: str, record: Record, named: Named) -> None:
+def say(sink: str, record: TopicRecord, named: Named) -> None:
     """Name a record by what it says of itself, and by where it was; no value."""
     position: dict[str, str | int] = {}
     if named.lsn is not None:

@@ -30,7 +30,7 @@ _MARK_EVERY_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Leash:
+class PartitionLease:
     """Times of one membership."""
 
     session_ms: int
@@ -61,7 +61,7 @@ class Leash:
         return {"message.timeout.ms": max(int(self.give_up_s * 1000), linger_ms + 1000)}
 
 
-class Window:
+class RateWindow:
     """How many bytes may be put, by how fast records were taken of late.
 
     A broker that suddenly becomes slow may hold what a fast one was given for longer

@@ -13,7 +13,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.sources.figures import DOCUMENT, RelayFigures
 from walstream.sources.kafka.envelope import Table
-from walstream.sources.kafka.lease import Leash
+from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.report import RelayReport, SinkReport
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.json_record import Document, document
@@ -140,7 +140,7 @@ class Figures:
 class Lasting:
     """The sizes that a sink's topics take, and what it dropped."""
 
-    def __init__(self, leash: Leash, dropped: int = 0) -> None:
+    def __init__(self, leash: PartitionLease, dropped: int = 0) -> None:
         """Go on from what earlier processes dropped."""
         self.leash = leash  # the same for all memberships
         # the smallest and the largest max.message.bytes that were met

@@ -10,7 +10,7 @@ from collections import deque
 from walstream.pipeline.ledger import (
     Counted,
 )
-from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, Note
+from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, OffsetMetadata
 
 
 class Portion(Counted):
@@ -18,7 +18,7 @@ class Portion(Counted):
 
     __slots__ = ("closed", "end", "note", "records")
 
-    def __init__(self, end: int, note: Note) -> None:
+    def __init__(self, end: int, note: OffsetMetadata) -> None:
         super().__init__()
         self.end = end  # the offset behind the last that was sent or passed over
         self.note = note  # what is known there
@@ -29,7 +29,7 @@ class Portion(Counted):
 class Offsets:
     """One partition, for as long as it is ours."""
 
-    def __init__(self, note: Note = NOTHING_NOTED) -> None:
+    def __init__(self, note: OffsetMetadata = NOTHING_NOTED) -> None:
         self.note = note  # what is known behind the last record that was sent
         self.reached: int | None = None  # all below it is done; None: nothing was read
         self.reached_note = note
@@ -44,7 +44,7 @@ class Offsets:
         self._queue.append(portion)
         return portion
 
-    def sent(self, portion: Portion, offset: int, note: Note) -> None:
+    def sent(self, portion: Portion, offset: int, note: OffsetMetadata) -> None:
         """Note that every sink has this record, or passes over it."""
         portion.end = offset + 1
         portion.note = self.note = note

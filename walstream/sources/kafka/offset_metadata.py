@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 _LONGEST: Final = 2000  # bytes; brokers take 4096
 
 
-class Note(NamedTuple):
+class OffsetMetadata(NamedTuple):
     """What was known behind some record of a partition."""
 
     topic: str = ""  # the id of this very topic: another of its name has other offsets
@@ -28,10 +28,10 @@ class Note(NamedTuple):
         return text
 
 
-NOTHING_NOTED: Final = Note()
+NOTHING_NOTED: Final = OffsetMetadata()
 
 
-def read(text: str | None) -> Note:
+def read(text: str | None) -> OffsetMetadata:
     """Read an offset's metadata; whatever is not ours says nothing."""
     try:
         found = json.loads(text or "{}")
@@ -40,10 +40,10 @@ def read(text: str | None) -> Note:
         if {type(topic), type(source)} != {str}:
             return NOTHING_NOTED
         if table is None:
-            return Note(topic, source)
+            return OffsetMetadata(topic, source)
         schema, name = table
     except (AttributeError, TypeError, ValueError):
         return NOTHING_NOTED
     if not (isinstance(schema, str) and isinstance(name, str)):
         return NOTHING_NOTED
-    return Note(topic, source, (schema, name))
+    return OffsetMetadata(topic, source, (schema, name))

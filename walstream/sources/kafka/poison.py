@@ -7,11 +7,11 @@ import structlog
 from walstream.config import KafkaSource
 from walstream.errors import HistoryError, WalstreamError
 from walstream.kafka.group import offset_repair
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.envelope import Header
 from walstream.sources.kafka.metrics import Figures
 from walstream.sources.kafka.offset_ledger import Portion
-from walstream.sources.kafka.relay_sink import Outlet
+from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.telemetry.fields import TOPIC
 
 STOP: Final = "stop"
@@ -28,21 +28,23 @@ class Unpassable(WalstreamError):
     """A record of which nobody can tell where it goes; its words are the cause."""
 
 
-class PoisonRecord(HistoryError):
+class PoisonOp(HistoryError):
     """A record that is no op, where `on_poison` says stop."""
 
 
 class Poison:
     """Follows `on_poison`; counts, and says each cause once."""
 
-    def __init__(self, source: KafkaSource, outlet: Outlet, figures: Figures) -> None:
+    def __init__(
+        self, source: KafkaSource, outlet: RelaySink, figures: Figures
+    ) -> None:
         """`outlet` is where a topic that it goes to is."""
         self._source = source
         self._outlet = outlet
         self._figures = figures
         self._said: set[str] = set()
 
-    def meet(self, record: Record, cause: str, portion: Portion) -> bool:
+    def meet(self, record: TopicRecord, cause: str, portion: Portion) -> bool:
         """Pass it over, or aside; False: its topic is not known yet. May raise."""
         policy = self._source.on_poison
         if policy == STOP:
@@ -55,7 +57,7 @@ class Poison:
         self._count(record, cause, "is passed over" if policy == SKIP else "goes aside")
         return True
 
-    def _count(self, record: Record, cause: str, how: str) -> None:
+    def _count(self, record: TopicRecord, cause: str, how: str) -> None:
         self._figures.poison(cause)
         if cause not in self._said:
             self._said.add(cause)
@@ -67,9 +69,9 @@ class Poison:
                 **{TOPIC: record.topic},
             )
 
-    def _error(self, record: Record, cause: str) -> PoisonRecord:
+    def _error(self, record: TopicRecord, cause: str) -> PoisonOp:
         source = self._source
-        return PoisonRecord(
+        return PoisonOp(
             f"topic {record.topic!r} partition {record.partition} offset"
             f" {record.offset}: {cause}",
             hint="see who else writes there, and that the sink's format names what"
@@ -84,7 +86,7 @@ class Poison:
         )
 
 
-def headers(record: Record, cause: str) -> list[Header]:
+def headers(record: TopicRecord, cause: str) -> list[Header]:
     """Say where a record was, and what is wrong with it."""
     return [
         ("walstream-topic", record.topic.encode()),

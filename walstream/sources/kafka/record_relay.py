@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from walstream.errors import Restart, WalstreamError
 from walstream.kafka.group_consumer import Upstream
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.records.router import IllegalTopic
 from walstream.sources.kafka.assignment import Holdings, place_of
 from walstream.sources.kafka.envelope import READERS, Named, Table, noted, say
 from walstream.sources.kafka.metrics import Figures
 from walstream.sources.kafka.offset_ledger import Portion
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.sources.kafka.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
-from walstream.sources.kafka.relay_sink import Aim, Outlet
+from walstream.sources.kafka.relay_sink import RelaySink, RelayTarget
 from walstream.sources.kafka.source_topics import ReadTopics
 
 
@@ -23,7 +23,7 @@ class RecordRelay:
         self,
         topics: ReadTopics,
         form: str,
-        outlets: Sequence[Outlet],
+        outlets: Sequence[RelaySink],
         figures: Figures,
         *,
         holdings: Holdings,
@@ -53,7 +53,7 @@ class RecordRelay:
                     return
         holdings.close_portions()
 
-    def _pass(self, record: Record) -> bool:
+    def _pass(self, record: TopicRecord) -> bool:
         """Send one record to every sink; False: where to is not known yet."""
         place = place_of(record)
         offsets = self._holdings.offsets.get(place)
@@ -81,7 +81,7 @@ class RecordRelay:
         offsets.sent(portion, record.offset, note)
         return True
 
-    def _named(self, record: Record, note: Note) -> Named:
+    def _named(self, record: TopicRecord, note: OffsetMetadata) -> Named:
         """Return what a record is of; raise Unpassable where nobody knows."""
         if record.value is None:
             table = note.table or self._last_tables.get(record.topic)
@@ -95,7 +95,7 @@ class RecordRelay:
         self._last_tables[record.topic] = named.table
         return named
 
-    def _meet(self, record: Record, cause: str, portion: Portion) -> bool:
+    def _meet(self, record: TopicRecord, cause: str, portion: Portion) -> bool:
         """Follow the policy for a record that is no op; False: not yet."""
         if self._on_poison == STOP:
             # an operator may pass over it: all before it has to be there by then
@@ -106,7 +106,7 @@ class RecordRelay:
             self._upstream.store(self._holdings.due(where), wait=True)
         return self._poison.meet(record, cause, portion)
 
-    def _aim(self, record: Record, table: Table) -> list[Aim] | None:
+    def _aim(self, record: TopicRecord, table: Table) -> list[RelayTarget] | None:
         """Return where each sink sends it, before any does.
 
         Raises Unpassable for a table that no topic can be named after.

@@ -11,14 +11,14 @@ from typing import Final
 import structlog
 
 from walstream.errors import Restart, WalstreamError
-from walstream.kafka.group import Stored, offset_repair
+from walstream.kafka.group import StoredOffset, offset_repair
 from walstream.kafka.group_consumer import Upstream
 from walstream.kafka.offsets import Partition
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.kafka.assignment import Holdings, wait_for
 from walstream.sources.kafka.metrics import Figures
 from walstream.sources.kafka.record_relay import RecordRelay
-from walstream.sources.kafka.relay_sink import Outlet
+from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
 
 _POLL_S: Final = 0.05
@@ -41,7 +41,7 @@ class Passing:
         self,
         topics: ReadTopics,
         form: str,
-        outlets: Sequence[Outlet],
+        outlets: Sequence[RelaySink],
         figures: Figures,
         stop: Stop,
     ) -> None:
@@ -175,7 +175,7 @@ class Passing:
         """Hear that the group knows no offset of a topic."""
         return self._topics.begins(topic)
 
-    def assigned(self, stored: Mapping[Partition, Stored]) -> None:
+    def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None:
         """Go on with partitions where the group is."""
         if self._closing:
             return

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config import KafkaSinkConfig
 from walstream.errors import (
     NO_REPAIR,
     RecordRefused,
@@ -27,7 +27,7 @@ from walstream.kafka.producer_config import (
     producer_properties,
 )
 from walstream.kafka.topic import Topic
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import Positions
 from walstream.records.oversize import widen
@@ -39,7 +39,7 @@ from walstream.sources.kafka.envelope import (
     source_in,
     timestamp,
 )
-from walstream.sources.kafka.lease import Window
+from walstream.sources.kafka.lease import RateWindow
 from walstream.sources.kafka.metrics import (
     Lasting,
 )
@@ -54,7 +54,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(slots=True, eq=False)
-class Aim:
+class RelayTarget:
     """Where records of one table, of topics of one size, go."""
 
     topic: Topic | None  # None: nowhere, they are dropped and counted
@@ -62,7 +62,7 @@ class Aim:
     meter: TableMeter
 
 
-class Outlet:
+class RelaySink:
     """One producer's life, and the topics that it writes to."""
 
     def __init__(
@@ -80,12 +80,12 @@ class Outlet:
         self.verbose = config.verbose
         self._lasting = lasting
         self._topics = TargetTopics(name, config, positions)
-        self._aims: dict[tuple[Table, int], Aim] = {}
+        self._aims: dict[tuple[Table, int], RelayTarget] = {}
         self._outbox: Outbox | None = None
         self._built_for = (0, 0)  # limits that the outbox was built for
         self._clock = TurnClock()
         self._leash = lasting.leash
-        self._window = Window(lasting.leash.give_up_s)
+        self._window = RateWindow(lasting.leash.give_up_s)
         self._quota = 1.0  # bytes that may be put before the next `serve`
         self._redated: set[str] = set()  # topics for which that was said
         self.meter = SinkMeter()
@@ -149,7 +149,7 @@ class Outlet:
             errors=self.meter.errors,
         )
 
-    def aim(self, table: Table, partitions: int) -> Aim | None:
+    def aim(self, table: Table, partitions: int) -> RelayTarget | None:
         """Find where a table's records go, out of a topic of so many partitions.
 
         None: that is not known yet; ask again. Raises what makes the topic unusable.
@@ -165,7 +165,7 @@ class Outlet:
                 if self._outbox is not None:
                     self._outbox.acquaint(name)
             name = ".".join(filter(None, table))
-            found = Aim(topic, name, self.meter.tables.of(name))
+            found = RelayTarget(topic, name, self.meter.tables.of(name))
             self._aims[table, partitions] = found
         return found
 
@@ -185,7 +185,9 @@ class Outlet:
         """Take the ids of the topics that are read: none may be written to."""
         self._topics.keep_from(identities)
 
-    def put(self, aim: Aim, record: Record, source: str, portion: Portion) -> None:
+    def put(
+        self, aim: RelayTarget, record: TopicRecord, source: str, portion: Portion
+    ) -> None:
         """Send a record as it is; `source` is what its partition's records come from.
 
         It is taken in any case, and counted in the portion.
@@ -206,7 +208,11 @@ class Outlet:
         return self._find(name, ANY)
 
     def put_aside(
-        self, topic: Topic, record: Record, headers: Sequence[Header], portion: Portion
+        self,
+        topic: Topic,
+        record: TopicRecord,
+        headers: Sequence[Header],
+        portion: Portion,
     ) -> None:
         """Send a record that is no op, with these headers beside its own."""
         partition = record.partition % topic.partitions
@@ -215,7 +221,7 @@ class Outlet:
     def _put(
         self,
         topic: Topic,
-        record: Record,
+        record: TopicRecord,
         partition: int,
         headers: Sequence[Header],
         portion: Portion,
@@ -235,7 +241,7 @@ class Outlet:
         )
 
     def _check_size(
-        self, topic: Topic, record: Record, headers: Sequence[Header]
+        self, topic: Topic, record: TopicRecord, headers: Sequence[Header]
     ) -> None:
         size = len(record.value or b"") + len(record.key or b"") + _RECORD_OVERHEAD
         if headers:

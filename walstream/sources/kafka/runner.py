@@ -9,13 +9,13 @@ from walstream.kafka.producer_config import queue_within
 from walstream.kafka.topic_metadata import Describer
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, RelayFigures
-from walstream.sources.kafka.lease import Leash
+from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.kafka.metrics import (
     Figures,
     Lasting,
 )
 from walstream.sources.kafka.relay import Passing
-from walstream.sources.kafka.relay_sink import Outlet
+from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
 from walstream.sources.report import RelayReport
 from walstream.sources.routers import Routers
@@ -44,7 +44,7 @@ class ChainedSource:
         kept = read_optional(RelayFigures, positions.read(DOCUMENT))
         self._figures = Figures(kept, positions.write)
         dropped = self._figures.dropped
-        leash = Leash.of(source)
+        leash = PartitionLease.of(source)
         self._lasting = {
             sink: Lasting(leash, dropped.get(sink, 0)) for sink in source.sinks
         }
@@ -54,7 +54,7 @@ class ChainedSource:
         configs = self._routers.configs
         queue = queue_within(self._memory, len(configs))
         outlets = [
-            Outlet(
+            RelaySink(
                 name,
                 sink.model_copy(update={"producer": {**queue, **sink.producer}}),
                 self._routers[name],

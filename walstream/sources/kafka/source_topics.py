@@ -14,7 +14,7 @@ from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_metadata import Described
 from walstream.pipeline.ports import Positions
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.telemetry.fields import TOPIC
 
 DOCUMENT: Final = "group"
@@ -108,7 +108,7 @@ class ReadTopics:
             raise Transient(f"upstream topic {topic!r} is missing")
         before = self._begun.get(topic)
         if before is None:
-            return Note(topic=found.identity).written()
+            return OffsetMetadata(topic=found.identity).written()
         what = (
             "Kafka deleted them"
             if before == found.identity

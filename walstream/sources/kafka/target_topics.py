@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from walstream.config import KafkaSink as KafkaSinkConfig
+from walstream.config import KafkaSinkConfig
 from walstream.config.tls import confined
 from walstream.errors import ConfigError, TopicLost, WalstreamError
 from walstream.kafka import topic_record

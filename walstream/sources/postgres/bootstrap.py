@@ -25,7 +25,7 @@ from walstream.postgres.snapshot_holder import Holder
 from walstream.postgres.start_table import Decision, Step, decide
 from walstream.sources.postgres.backfill import prerequisites as obstacles
 from walstream.sources.postgres.backfill.publication_filter import published
-from walstream.sources.postgres.backfill.run import Backfill
+from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import PUBLICATIONS, stored_of
 from walstream.spark import prerequisites
@@ -52,7 +52,7 @@ class Beginning:
         positions: LmdbPositions,
         options: Options,
         capture: Capture,
-        backfill: Backfill,
+        backfill: SnapshotBackfill,
     ) -> None:
         self._site = site
         self._positions = positions
@@ -166,8 +166,8 @@ class Beginning:
             tables = self._tables(connection)
         created = slots.create(
             source.dsn,
-            slots.Wish(source.slot, failover=source.failover),
-            slots.Patience(self._site.stop.event, tell_of_waiting),
+            slots.SlotSpec(source.slot, failover=source.failover),
+            slots.WaitPolicy(self._site.stop.event, tell_of_waiting),
         )
         point = created.consistent_point
         _log.info("slot created", **{SLOT: source.slot, LSN: show(point)})

@@ -36,13 +36,13 @@ from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres.detached.record import (
     AWAY,
-    Documents,
+    DetachedDocuments,
     ended_document,
     join_of,
     note_of,
 )
 from walstream.sources.postgres.stored_state import PUBLICATIONS, given_of, stored_of
-from walstream.sources.postgres.stream import Flow, StreamSpec
+from walstream.sources.postgres.stream import StreamRun, StreamSpec
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import Gauge
@@ -56,7 +56,7 @@ _LOOK_EVERY_S: Final = 0.2
 _log = structlog.get_logger()
 
 
-class SourceState:
+class SourceFolder:
     """What the source's own worker keeps; read one at a time.
 
     LMDB lets a process open a file once.
@@ -66,7 +66,7 @@ class SourceState:
         self._folder = folder
         self._lock = threading.Lock()
 
-    def read(self, what: Callable[[Documents], Found]) -> Found | None:
+    def read(self, what: Callable[[DetachedDocuments], Found]) -> Found | None:
         """Give what is asked for; None: nothing is kept yet."""
         with self._lock, LmdbPositions.beside(self._folder) as positions:
             return what(positions) if positions else None
@@ -78,7 +78,7 @@ class BorrowedKeys:
     That one is ahead, and alone writes them: else the two would number ops differently.
     """
 
-    def __init__(self, state: SourceState) -> None:
+    def __init__(self, state: SourceFolder) -> None:
         self._state = state
         self._histories: dict[str, KeyHistory] = {}
         self._roots: dict[int, RootKeys] = {}
@@ -138,7 +138,7 @@ class JoinWatch:
     """
 
     def __init__(
-        self, state: SourceState, sink: str, tell: Callable[[Lsn], None]
+        self, state: SourceFolder, sink: str, tell: Callable[[Lsn], None]
     ) -> None:
         self._state = state
         self._sink = sink
@@ -170,7 +170,7 @@ class AwaySink:
         self._sink = context.options.sink
         self._accepts = context.options.accept_timeline
         self._folder = Path(config.state) / name
-        self._state = SourceState(self._folder)
+        self._state = SourceFolder(self._folder)
         self._positions = positions
         self._stop = context.stop
         self._slot = ""
@@ -272,7 +272,7 @@ class AwaySink:
             positions=self._positions,
             accepts=self._accepts,
         )
-        flow = Flow(spec, self._gauge, self._stop)
+        flow = StreamRun(spec, self._gauge, self._stop)
         self._accepts = False  # of this timeline, not of the next
         self._pipeline = pipeline = flow.pipeline
 

@@ -7,14 +7,20 @@ from walstream.pipeline.ports import Positions
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
 from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import Record
+from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.incremental import progress as beside_stream
-from walstream.sources.postgres.incremental.progress import Progress, Wishes
+from walstream.sources.postgres.incremental.progress import (
+    IncrementalProgress,
+    TableRequests,
+)
 from walstream.sources.postgres.stored_state import PUBLICATIONS
 
 
 def capture_of(
-    name: str, source: PostgresSource, positions: Positions, progress: Progress
+    name: str,
+    source: PostgresSource,
+    positions: Positions,
+    progress: IncrementalProgress,
 ) -> Capture:
     """Make it for a session; what is to be read beside the stream is asked of progress.
 
@@ -38,7 +44,7 @@ def capture_of(
     )
 
 
-def read_anew(record: Record | None, beside: Wishes | None) -> set[str]:
+def read_anew(record: BackfillRecord | None, beside: TableRequests | None) -> set[str]:
     """Name the tables that the next start reads whole, for readers to replace theirs.
 
     By what is kept: one that is half read beside the stream would go on there.

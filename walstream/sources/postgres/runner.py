@@ -14,9 +14,9 @@ from walstream.sources.context import SourceContext
 from walstream.sources.figures import DOCUMENT, StreamFigures
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import Record
-from walstream.sources.postgres.incremental.progress import Progress
-from walstream.sources.postgres.session import Session
+from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
+from walstream.sources.postgres.session import SourceSession
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry.counts import SourceCounts
@@ -43,13 +43,13 @@ class StreamedSource:
         )
         kept = read_optional(StreamFigures, context.positions.read(DOCUMENT))
         self._gauge = Gauge(alarm, kept)
-        self._progress = Progress(context.positions)
+        self._progress = IncrementalProgress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}
-        self._session: Session | None = None
+        self._session: SourceSession | None = None
 
     def run(self) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
-        self._session = Session(
+        self._session = SourceSession(
             self._context,
             gauge=self._gauge,
             progress=self._progress,
@@ -115,7 +115,7 @@ class StreamedSource:
         return ""
 
 
-def _left(record: Record) -> BackfillLeft:
+def _left(record: BackfillRecord) -> BackfillLeft:
     return BackfillLeft(
         record.lsn,
         record.tables,

@@ -28,12 +28,12 @@ from walstream.postgres.start_table import Step
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.context import SourceContext
 from walstream.sources.postgres import stored_state
-from walstream.sources.postgres.backfill.run import Backfill, hold
+from walstream.sources.postgres.backfill.run import SnapshotBackfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.bootstrap import Beginning, Begun, tell_of_waiting
 from walstream.sources.postgres.detached.membership import Members
 from walstream.sources.postgres.detached.slot_copy import Home
-from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.publications import capture_of
 from walstream.sources.postgres.session_stream import SessionStream, Stage
 from walstream.sources.sinks import SinkSet, all_ready
@@ -43,7 +43,7 @@ _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
 
 
-class Session:
+class SourceSession:
     """One source's composition of adapters; `run` streams until stop or error."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Session:
         context: SourceContext,
         *,
         gauge: Gauge,
-        progress: Progress,
+        progress: IncrementalProgress,
         seen_topics: dict[str, set[str]],
     ) -> None:
         """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
@@ -77,7 +77,7 @@ class Session:
             asked=self._only,
         )
         self._capture = capture_of(name, source, positions, progress)
-        self._backfill = Backfill(self._site)
+        self._backfill = SnapshotBackfill(self._site)
         self._beginning = Beginning(
             self._site, positions, options, self._capture, self._backfill
         )

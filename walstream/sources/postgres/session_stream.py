@@ -17,15 +17,17 @@ from walstream.postgres.catalog import TableFacts
 from walstream.postgres.server import Server
 from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres import stored_state
-from walstream.sources.postgres.backfill.reader import Database
-from walstream.sources.postgres.backfill.run import Backfill
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase
+from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.detached.membership import Members
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
-from walstream.sources.postgres.incremental.progress import Progress
-from walstream.sources.postgres.incremental.queue import Backfill as BesideBackfill
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
+from walstream.sources.postgres.incremental.queue import (
+    IncrementalBackfill as BesideBackfill,
+)
 from walstream.sources.postgres.incremental.threads import Threads
-from walstream.sources.postgres.stream import Flow, StreamSpec
+from walstream.sources.postgres.stream import StreamRun, StreamSpec
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.fields import LSN, SLOT
 
@@ -52,7 +54,7 @@ class SessionStream:
         site: Site,
         positions: LmdbPositions,
         capture: Capture,
-        progress: Progress,
+        progress: IncrementalProgress,
         *,
         accepts: bool,
     ) -> None:
@@ -70,7 +72,9 @@ class SessionStream:
         """Return True if the pipeline came to where it was to end."""
         return self.pipeline is not None and self.pipeline.reached
 
-    def run(self, stage: Stage, members: Members | None, backfill: Backfill) -> bool:
+    def run(
+        self, stage: Stage, members: Members | None, backfill: SnapshotBackfill
+    ) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
         flow = self._flow(stage)
         pipeline, waker = flow.pipeline, self._site.stop.waker
@@ -95,7 +99,7 @@ class SessionStream:
             self._positions.store(replace(position, resume=point), times)
         return True
 
-    def _flow(self, stage: Stage) -> Flow:
+    def _flow(self, stage: Stage) -> StreamRun:
         site, position = self._site, self._stored()
         self._times = CommitTimes(
             {name: self._positions.read(name) for name in DOCUMENTS},
@@ -119,7 +123,7 @@ class SessionStream:
             heartbeat=site.source.heartbeat,
             times=self._times,
         )
-        flow = Flow(spec, site.gauge, site.stop)
+        flow = StreamRun(spec, site.gauge, site.stop)
         self.pipeline = flow.pipeline
         return flow
 
@@ -134,13 +138,13 @@ class SessionStream:
         return {SLOT: position.slot, LSN: show(position.resume)}
 
     def _incremental(
-        self, threads: Threads, ask: Callable[[], None], backfill: Backfill
+        self, threads: Threads, ask: Callable[[], None], backfill: SnapshotBackfill
     ) -> BesideBackfill:
         """Return what reads tables beside the stream, now that all sinks are in it."""
         if backfill.pending:
             raise Restart("all sinks are back: the backfill that waits begins")
         reader = KeysetReader(
-            Database(self._site.source.dsn),
+            SnapshotDatabase(self._site.source.dsn),
             lambda: sorted(self._capture.remembered),
         )
         return BesideBackfill(reader, self._progress, threads, ask)

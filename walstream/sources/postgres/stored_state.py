@@ -12,7 +12,7 @@ from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.pipeline.row_key import KeyHistory
 from walstream.pipeline.sent_position import GIVEN, Given
 from walstream.postgres.slot import Slot
-from walstream.postgres.start_table import Stored
+from walstream.postgres.start_table import StoredState
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.json_types import ShownLsn
 
@@ -44,10 +44,10 @@ def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
     return unsent
 
 
-def stored_of(positions: LmdbPositions, slot: str) -> Stored:
+def stored_of(positions: LmdbPositions, slot: str) -> StoredState:
     """Read what the start table asks; `slot` is the one that the source names."""
     intent = positions.read("intent")
-    return Stored(
+    return StoredState(
         position=positions.position(),
         intent=intent is not None and intent["slot"] == slot,
         consistent_point=(intent or {}).get("consistent_point"),
@@ -62,7 +62,7 @@ def given_of(positions: LmdbPositions) -> Given | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ReplayWindow:
     """From where a source can be streamed once more: any LSN between the two."""
 
     oldest: ShownLsn
@@ -74,13 +74,15 @@ class Window:
     def holds(self, lsn: Lsn) -> bool:
         return self.oldest <= lsn <= self.newest
 
-    def timed(self, reach: tuple[int, int] | None) -> "Window":
+    def timed(self, reach: tuple[int, int] | None) -> "ReplayWindow":
         """Tell the times, as the index of commit times has them."""
         first, last = map(timestamp.moment, reach) if reach else (None, None)
         return replace(self, first_time=first, last_time=last)
 
 
-def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window | None:
+def window(
+    positions: LmdbPositions, position: Position, slot: Slot
+) -> ReplayWindow | None:
     """Find how far back it reaches; None: the position itself is out of reach.
 
     The slot sends nothing below its confirmed LSN. A server's crash may lower that, to
@@ -98,7 +100,7 @@ def window(positions: LmdbPositions, position: Position, slot: Slot) -> Window |
         return None
     index = time_index(positions)
     reach = index.reach(oldest, newest) if index else None
-    return Window(oldest, newest, newest - oldest).timed(reach)
+    return ReplayWindow(oldest, newest, newest - oldest).timed(reach)
 
 
 def time_index(positions: LmdbPositions) -> TimeIndex | None:

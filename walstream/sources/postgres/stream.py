@@ -13,11 +13,11 @@ from walstream.pipeline.ports import Position, Positions, Sink
 from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.capture import Capture
-from walstream.postgres.companion import SessionCompanion, Watched
+from walstream.postgres.companion import CompanionTable, SessionCompanion
 from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
-from walstream.postgres.table_keys import Keys
+from walstream.postgres.table_keys import KeyRules
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry import json_record
 
@@ -35,7 +35,7 @@ class StreamSpec:
     slot_start: Lsn  # where the slot was confirmed
     retain: int  # bytes of WAL to keep
     capture: Capture
-    keys: Keys
+    keys: KeyRules
     sinks: Sequence[Sink]
     given: Given | None  # to sinks, as far as is known
     positions: Positions
@@ -44,7 +44,7 @@ class StreamSpec:
     times: CommitTimes | None = None  # None: nobody rewinds it to a time
 
 
-class Flow:
+class StreamRun:
     """A stream that was asked for; `run` once."""
 
     def __init__(self, spec: StreamSpec, gauge: Gauge, stop: Stop) -> None:
@@ -76,7 +76,7 @@ class Flow:
         )
         dsn, beat_s = spec.source.dsn, spec.heartbeat
         self._companion = SessionCompanion(
-            Watched(
+            CompanionTable(
                 dsn,
                 position.slot,
                 spec.capture,

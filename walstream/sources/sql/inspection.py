@@ -7,7 +7,7 @@ from walstream.errors import WalstreamError
 
 
 @dataclass(frozen=True, slots=True)
-class TableSight:
+class TableInspection:
     """One table, or why it cannot be polled."""
 
     oldest: int | None = None  # the least key; None: there is no row
@@ -17,10 +17,10 @@ class TableSight:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class DatabaseInspection:
     """A database, or why it cannot be asked."""
 
-    tables: Mapping[str, TableSight] = field(default_factory=dict)
+    tables: Mapping[str, TableInspection] = field(default_factory=dict)
     problem: WalstreamError | None = None
 
     @property

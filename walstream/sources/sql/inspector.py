@@ -8,37 +8,37 @@ from walstream.errors import WalstreamError
 from walstream.sources.sql.database import query
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.low_watermark import Marks
-from walstream.sources.sql.database.shape import Wish
+from walstream.sources.sql.database.shape import TableSpec
 from walstream.sources.sql.database.table import look
-from walstream.sources.sql.inspection import Sight, TableSight
+from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
 
 
-def wish_of(name: str, rules: PolledTable) -> Wish:
+def wish_of(name: str, rules: PolledTable) -> TableSpec:
     """Say what is configured of a table."""
-    return Wish(name, rules.primary_key, tuple(rules.fields))
+    return TableSpec(name, rules.primary_key, tuple(rules.fields))
 
 
-def visit(source: SqlSource) -> Sight:
+def visit(source: SqlSource) -> DatabaseInspection:
     """Look at every table, whatever is wrong with another; raise no database error."""
     database = Database(source.url)
-    tables: dict[str, TableSight] = {}
+    tables: dict[str, TableInspection] = {}
     try:
         with database.session():
             pass
         for name, rules in source.tables.items():
             tables[name] = _see(database, wish_of(name, rules))
     except WalstreamError as error:
-        return Sight(tables, error)
-    return Sight(tables)
+        return DatabaseInspection(tables, error)
+    return DatabaseInspection(tables)
 
 
-def _see(database: Database, wish: Wish) -> TableSight:
+def _see(database: Database, wish: TableSpec) -> TableInspection:
     try:
         with database.session() as connection:
             shape = look(connection, wish)
             marks = Marks(shape)
             marks.look(connection)
-            return TableSight(
+            return TableInspection(
                 query.oldest(connection, shape),
                 query.newest(connection, shape),
                 marks.lacking,
@@ -46,4 +46,4 @@ def _see(database: Database, wish: Wish) -> TableSight:
     except WalstreamError as error:
         if error.retryable:  # of the database: the next table would wait for it, too
             raise
-        return TableSight(problem=error)
+        return TableInspection(problem=error)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from walstream.errors import HistoryError, Repair, Transient
-from walstream.sources.sql.progress import Progress
+from walstream.sources.sql.progress import TableProgress
 from walstream.telemetry.fields import TABLE
 
 _LATE_S: Final = 600.0  # how far behind a replica may be
@@ -49,7 +49,7 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyExtent:
     """The keys of a table, as they are now."""
 
     oldest: int | None  # None: there is no row
@@ -62,7 +62,7 @@ def is_suspect(position: int, newest: int | None) -> bool:
     return newest is None or newest < position
 
 
-def are_restarted(position: int, keys: Keys) -> bool:
+def are_restarted(position: int, keys: KeyExtent) -> bool:
     """Tell whether keys up to the position are given out again.
 
     Where the engine tells its next key, that decides. Else a greatest key below the
@@ -89,13 +89,13 @@ def _parts(origin: str) -> tuple[str, ...]:
     return tuple(origin.split(" "))
 
 
-def beginning(keys: Keys) -> int:
+def beginning(keys: KeyExtent) -> int:
     """Give the position from which all that is there is read."""
     first = keys.oldest if keys.oldest is not None else keys.next or 1
     return min(0, first - 1)
 
 
-def error(table: str, position: int, keys: Keys) -> KeysRestarted:
+def error(table: str, position: int, keys: KeyExtent) -> KeysRestarted:
     """Say it, with the command that reads the table from its first key."""
     if keys.newest is not None and keys.newest < position:
         seen = f"its greatest key is {keys.newest}"
@@ -118,7 +118,7 @@ def error(table: str, position: int, keys: Keys) -> KeysRestarted:
     )
 
 
-class Asked(Protocol):
+class KeyQueries(Protocol):
     """A connection that is asked for the keys of a table."""
 
     def oldest(self) -> int | None:
@@ -137,13 +137,13 @@ class Asked(Protocol):
 class KeyWatch:
     """Sees at each poll of a table whether its keys start anew."""
 
-    def __init__(self, table: str, progress: Progress, *, rereads: bool) -> None:
+    def __init__(self, table: str, progress: TableProgress, *, rereads: bool) -> None:
         self._table = table
         self._progress = progress
         self._rereads = rereads
         self._behind = Behind()
 
-    def see(self, look: Asked, newest: int | None) -> bool:
+    def see(self, look: KeyQueries, newest: int | None) -> bool:
         """Look at the keys; True: the table begins anew.
 
         Raises KeysRestarted where an operator has to say how to go on.
@@ -155,7 +155,7 @@ class KeyWatch:
         suspect = is_suspect(position, newest)
         origin = "" if suspect else look.origin()  # rows are read, so one query more
         following = look.next_key() if suspect else None
-        keys = Keys(None, newest, following)
+        keys = KeyExtent(None, newest, following)
         are_new = progress.restarted or is_another(progress.origin, origin)
         if not are_new and not are_restarted(position, keys):
             progress.origin = origin or progress.origin
@@ -164,7 +164,7 @@ class KeyWatch:
         if not are_new and look.is_replica():
             self._behind.see(behind=True)
             self._behind.wait(self._table)
-        keys = Keys(look.oldest(), newest, following)
+        keys = KeyExtent(look.oldest(), newest, following)
         if self._rereads:
             self._begin_anew(position, keys, origin)
             return True
@@ -173,7 +173,7 @@ class KeyWatch:
             progress.store()
         raise error(self._table, position, keys)
 
-    def _begin_anew(self, position: int, keys: Keys, origin: str) -> None:
+    def _begin_anew(self, position: int, keys: KeyExtent, origin: str) -> None:
         self._progress.begin_anew(beginning(keys))
         self._progress.origin = origin
         _log.warning(

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from walstream.sources.sql.intervals import Interval, count_keys, outside
-from walstream.sources.sql.progress import Horizon, Progress
+from walstream.sources.sql.progress import Horizon, TableProgress
 
 _SURE_S: Final = 60.0  # a key may be drawn before its transaction is seen
 _ALL_ABOVE: Final = 1 << 65
 
 
-class Mark(Protocol):
+class LowWatermark(Protocol):
     """An engine's low-water mark: below `low` every transaction has ended."""
 
     @property
@@ -29,7 +29,7 @@ class Mark(Protocol):
 class Looks(Protocol):
     """A connection that is asked which transactions are open."""
 
-    def mark(self) -> Mark | None: ...
+    def mark(self) -> LowWatermark | None: ...
 
     def newest(self) -> int | None: ...
 
@@ -47,7 +47,9 @@ class Holes:
     """What of one table is noted in the ledger of its missing keys."""
 
     def __init__(
-        self, progress: Progress, connect: Callable[[], AbstractContextManager[Looks]]
+        self,
+        progress: TableProgress,
+        connect: Callable[[], AbstractContextManager[Looks]],
     ) -> None:
         self._progress = progress
         self._connect = connect

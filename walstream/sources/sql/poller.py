@@ -15,9 +15,9 @@ import structlog
 from walstream.errors import WalstreamError
 from walstream.sources.report import TableReport
 from walstream.sources.sql.intervals import Interval, missing, ranges
-from walstream.sources.sql.key_restart import Asked, KeyWatch
-from walstream.sources.sql.missing_keys import Holes, Mark
-from walstream.sources.sql.progress import NO_TROUBLE, Progress, Trouble
+from walstream.sources.sql.key_restart import KeyQueries, KeyWatch
+from walstream.sources.sql.missing_keys import Holes, LowWatermark
+from walstream.sources.sql.progress import NO_TROUBLE, TableProgress, Trouble
 from walstream.sources.sql.task import Ahead, Late, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
 from walstream.telemetry.fields import HINT, TABLE
@@ -31,10 +31,10 @@ _JUST_BELOW: Final = 10_000  # keys under the end that are looked for at `start 
 _log = structlog.get_logger()
 
 
-class Look(Asked, Protocol):
+class PollQueries(KeyQueries, Protocol):
     """A connection to the database, for what is asked without Spark."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> LowWatermark | None:
         """Look at the low-water mark; None: the engine has none, or tells it not."""
 
     def newest(self) -> int | None:
@@ -50,13 +50,13 @@ class Look(Asked, Protocol):
         """Give the keys that are there now, in their order: the first of them."""
 
 
-Connect = Callable[[], AbstractContextManager[Look]]
+Connect = Callable[[], AbstractContextManager[PollQueries]]
 Run = Callable[[Sequence[Range], Callable[[ChunkDone], None]], bool]
 """Runs ranges in their order, side by side if Spark can; False: a stop came first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PollingRules:
     """How a table is polled."""
 
     table: str  # as configured
@@ -78,7 +78,7 @@ class Poller:
     """Polls one table, from one thread."""
 
     def __init__(
-        self, rules: Rules, progress: Progress, connect: Connect, run: Run
+        self, rules: PollingRules, progress: TableProgress, connect: Connect, run: Run
     ) -> None:
         self._rules = rules
         self._progress = progress
@@ -132,7 +132,7 @@ class Poller:
             self._progress.trouble = trouble
             self._store()
 
-    def _begin(self, look: Look) -> None:
+    def _begin(self, look: PollQueries) -> None:
         """Decide where to begin, if nothing was ever delivered."""
         progress, start = self._progress, self._rules.start
         if progress.key is not None:
@@ -157,7 +157,7 @@ class Poller:
         progress.origin = look.origin()
         self._store()
 
-    def _late(self, look: Look) -> _Part | None:
+    def _late(self, look: PollQueries) -> _Part | None:
         """Begin a look at the missing keys; None: it is too soon."""
         gaps, now = self._progress.gaps, self._progress.now()
         if not gaps.wants_look(now):
@@ -166,7 +166,7 @@ class Poller:
         self._holes.low = mark.low if mark else None
         return self._part(look, ranges(gaps.due(now, self._holes.low)))
 
-    def _part(self, look: Look, wanted: list[Interval]) -> _Part:
+    def _part(self, look: PollQueries, wanted: list[Interval]) -> _Part:
         """Find the first of those that came: a transaction may leave millions."""
         found = look.present(wanted, FEW_ROWS)
         keys = tuple(key for key in found if key in self._progress.gaps)
@@ -226,7 +226,7 @@ class Poller:
         self.told = self._report()
         return full
 
-    def _high(self, look: Look, newest: int | None) -> tuple[int | None, bool]:
+    def _high(self, look: PollQueries, newest: int | None) -> tuple[int | None, bool]:
         """Find how far this poll goes, and whether that is but few rows."""
         key, limit = self._progress.key, self._rules.limit
         if key is None or newest is None or newest <= key:

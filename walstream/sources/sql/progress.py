@@ -21,16 +21,16 @@ def document_name(table: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class GapBounds:
     """What a table's ledger of missing keys may hold, and for how long."""
 
     timeout_s: float
     most: int  # intervals
 
 
-def bounds_of(rules: PolledTable) -> Bounds:
+def bounds_of(rules: PolledTable) -> GapBounds:
     """Take them from the configuration."""
-    return Bounds(rules.gap_timeout, rules.max_gaps)
+    return GapBounds(rules.gap_timeout, rules.max_gaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Trouble:
 NO_TROUBLE: Final = Trouble()
 
 
-class Progress:
+class TableProgress:
     """One table's position, and its missing keys below it."""
 
     def __init__(
         self,
         positions: Positions,
         table: str,
-        bounds: Bounds,
+        bounds: GapBounds,
         now: Callable[[], float] | None = None,
     ) -> None:
         """`now` stands for the clock by which missing keys grow old."""
@@ -162,6 +162,6 @@ class Progress:
         )
 
 
-def progress_of(source: SqlSource, table: str, positions: Positions) -> Progress:
+def progress_of(source: SqlSource, table: str, positions: Positions) -> TableProgress:
     """Read how far a configured table is."""
-    return Progress(positions, table, bounds_of(source.tables[table]))
+    return TableProgress(positions, table, bounds_of(source.tables[table]))

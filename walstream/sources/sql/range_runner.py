@@ -28,7 +28,7 @@ from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
 _LOOK_EVERY_S: Final = 0.1
 
 
-class Line:
+class IdleConnections:
     """The connections of one source that nobody uses now."""
 
     def __init__(self, address: str) -> None:
@@ -112,7 +112,7 @@ class Runner:
 
     def __init__(
         self,
-        line: Line,
+        line: IdleConnections,
         order: Callable[[Sequence[Range]], PollOrder],
         ends: Ends,
         here: Here | None = None,

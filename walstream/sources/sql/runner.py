@@ -26,10 +26,21 @@ from walstream.sources.routers import Routers
 from walstream.sources.sinks import SinkSet
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.inspector import wish_of
-from walstream.sources.sql.poller import Poller, Rules
-from walstream.sources.sql.progress import Progress, Trouble, bounds_of, progress_of
-from walstream.sources.sql.range_runner import Caution, Ends, Here, Line, Runner
-from walstream.sources.sql.table_session import Place
+from walstream.sources.sql.poller import Poller, PollingRules
+from walstream.sources.sql.progress import (
+    TableProgress,
+    Trouble,
+    bounds_of,
+    progress_of,
+)
+from walstream.sources.sql.range_runner import (
+    Caution,
+    Ends,
+    Here,
+    IdleConnections,
+    Runner,
+)
+from walstream.sources.sql.table_session import TableSession
 from walstream.sources.sql.table_thread import TableHeld, TableThread
 from walstream.sources.sql.task import Range
 from walstream.sources.sql.task_factory import PollOrder
@@ -66,7 +77,7 @@ class PolledSource:
         self._sinks = SinkSet(context, {})
         self._routers = Routers(config, name)
         self._lock = Path(config.state) / name / "spark.lock"
-        self._line = Line(context.options.driver)
+        self._line = IdleConnections(context.options.driver)
         self._senders = Senders()
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
@@ -148,7 +159,7 @@ class PolledSource:
         """Compose what polls one table; `named` are its topics, by sink."""
         rules = self._source.tables[name]
         targets = {sink: topics[sink].known[topic] for sink, topic in named.items()}
-        place = Place(self._database, wish_of(name, rules))
+        place = TableSession(self._database, wish_of(name, rules))
 
         def order(parts: Sequence[Range]) -> PollOrder:
             return PollOrder(
@@ -165,14 +176,14 @@ class PolledSource:
         here = Here(self._config, self._senders, caution)
         runner = Runner(self._line, order, ends, here)
         poller = Poller(
-            Rules(
+            PollingRules(
                 name,
                 rules.start if rules.start_after is None else rules.start_after,
                 rules.limit,
                 rules.parallelism,
                 rules.on_restart == "reread",
             ),
-            Progress(self._positions, name, bounds_of(rules)),
+            TableProgress(self._positions, name, bounds_of(rules)),
             place.connect,
             runner,
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 from walstream.sources.sql.database import query
 from walstream.sources.sql.database.engine import Database
-from walstream.sources.sql.database.shape import Shape
-from walstream.sources.sql.database.values import Values
+from walstream.sources.sql.database.shape import SqlTableShape
+from walstream.sources.sql.database.values import ValueConverters
 
 Block = Sequence[Sequence[Any]]
 
@@ -17,7 +17,7 @@ class TableReader:
     """Reads rows of one table; picklable."""
 
     database: Database
-    shape: Shape
+    shape: SqlTableShape
 
     @property
     def columns(self) -> Sequence[str]:
@@ -44,6 +44,6 @@ class TableReader:
         self, read: Callable[[Any], Iterable[list[tuple[object, ...]]]]
     ) -> Iterator[Block]:
         with self.database.session() as connection:
-            values = Values(self.shape, connection.dialect)
+            values = ValueConverters(self.shape, connection.dialect)
             for block in read(connection):
                 yield values.convert(block)

@@ -8,20 +8,20 @@ from typing import Any
 from walstream.sources.sql.database import key_generator, query
 from walstream.sources.sql.database.engine import Database
 from walstream.sources.sql.database.low_watermark import Mark, Marks
-from walstream.sources.sql.database.shape import Shape, Wish
+from walstream.sources.sql.database.shape import SqlTableShape, TableSpec
 from walstream.sources.sql.database.table import look
 
 
-class Place:
+class TableSession:
     """One table, and the database that it is in; it is looked at when it is needed."""
 
-    def __init__(self, database: Database, wish: Wish) -> None:
+    def __init__(self, database: Database, wish: TableSpec) -> None:
         self._database = database
         self._wish = wish
-        self._found: tuple[Shape, Marks] | None = None
+        self._found: tuple[SqlTableShape, Marks] | None = None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> SqlTableShape:
         """What there was of it at the last connection."""
         if self._found is None:
             raise RuntimeError("nobody has looked at the table")
@@ -56,7 +56,7 @@ class TableLook:
     """One connection, and the table that is looked at."""
 
     connection: Any
-    shape: Shape
+    shape: SqlTableShape
     marks: Marks
 
     def mark(self) -> Mark | None:

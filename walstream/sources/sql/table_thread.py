@@ -22,7 +22,7 @@ from walstream.sources.sql.key_restart import KeysRestarted
 from walstream.sources.sql.poller import Poller
 from walstream.sources.sql.progress import Trouble
 from walstream.sources.sql.range_runner import Runner
-from walstream.sources.sql.table_session import Place
+from walstream.sources.sql.table_session import TableSession
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 from walstream.telemetry.meter import (
     PollMeter,
@@ -53,7 +53,7 @@ class TableThread(threading.Thread):
         self,
         poller: Poller,
         runner: Runner,
-        place: Place,
+        place: TableSession,
         told: Tell,
         interval_s: float | None,
     ) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walstream.config import Config, KafkaSink, SqlSource
+from walstream.config import Config, KafkaSinkConfig, SqlSource
 from walstream.errors import ConfigError
 from walstream.kafka.bulk_producer import BULK, Outgoing
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic import Topic
 from walstream.sources.sql.database.engine import Database
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 from walstream.sources.sql.table_reader import TableReader
 from walstream.sources.sql.task import PollTask, Range, RowTarget
 from walstream.spark.leash import Leash
@@ -21,7 +21,7 @@ class PollOrder:
 
     source: str
     table: str  # as configured
-    shape: Shape
+    shape: SqlTableShape
     topics: Mapping[str, Topic]  # the table's, by sink
     chunks: Sequence[Range]
     lock: str
@@ -34,7 +34,7 @@ class PollOrder:
         targets = []
         for name, topic in self.topics.items():
             sink = config.sinks[name]
-            if isinstance(sink, KafkaSink):
+            if isinstance(sink, KafkaSinkConfig):
                 properties = {**BULK, **sink.producer}
                 targets.append(
                     RowTarget(

@@ -23,10 +23,10 @@ from walstream.config import Config
 from walstream.errors import WalstreamError
 from walstream.spark import session
 from walstream.spark.driver import transport
-from walstream.spark.driver.messages import Failed, Finished, Order
+from walstream.spark.driver.messages import Failed, Finished, JobOrder
 from walstream.spark.leash import Leash
 from walstream.spark.parent_death import die_with_parent, take_signals
-from walstream.spark.session import Spark
+from walstream.spark.session import SparkRuntime
 from walstream.telemetry import logs
 
 _ALL: Final = 1 << 20
@@ -44,7 +44,9 @@ class _Left(Exception):
 class Service:
     """Serves workers with one Spark."""
 
-    def __init__(self, config: Config, listener: socket.socket, spark: Spark) -> None:
+    def __init__(
+        self, config: Config, listener: socket.socket, spark: SparkRuntime
+    ) -> None:
         self._config = config
         self._listener = listener
         self._spark = spark
@@ -78,7 +80,7 @@ class Service:
                 order = transport.receive(connection)
                 transport.send(connection, self._run(order, connection))
 
-    def _run(self, order: Order, connection: socket.socket) -> Failed | Finished:
+    def _run(self, order: JobOrder, connection: socket.socket) -> Failed | Finished:
         try:
             self._run_chunks(order, connection)
         except _Left:
@@ -90,7 +92,7 @@ class Service:
             return Failed(WalstreamError(f"{type(error).__name__}: a defect"))
         return Finished()
 
-    def _run_chunks(self, order: Order, connection: socket.socket) -> None:
+    def _run_chunks(self, order: JobOrder, connection: socket.socket) -> None:
         from walstream.spark import jobs  # noqa: PLC0415 - loads pyspark
 
         def see() -> None:
@@ -154,7 +156,7 @@ def _refuse(listener: socket.socket, error: WalstreamError) -> None:
             transport.send(connection, Failed(error))
 
 
-def _stop(spark: Spark) -> None:
+def _stop(spark: SparkRuntime) -> None:
     """Take leave of a cluster; what runs here ends with this process."""
     if not spark.local and spark.alive:
         leaving = threading.Thread(target=spark.stop, daemon=True)

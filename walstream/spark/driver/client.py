@@ -9,7 +9,7 @@ from typing import Final
 
 from walstream.errors import Transient
 from walstream.spark.driver import transport
-from walstream.spark.driver.messages import Failed, Message, Order
+from walstream.spark.driver.messages import Failed, JobOrder, Message
 
 _END_S: Final = 5.0  # for what runs to be cancelled
 
@@ -25,13 +25,13 @@ class Driver:
             raise Transient(f"Spark's process is not there: {error.strerror}") from None
         self.running = False  # what was ordered
 
-    def order(self, order: Order) -> None:
+    def order(self, order: JobOrder) -> None:
         """Have chunks run; `hear` tells of them until it was Failed or Finished."""
         self.running = True
         # Spark's process may only be starting: nobody waits here until it reads
         threading.Thread(target=self._send, args=(order,), daemon=True).start()
 
-    def _send(self, order: Order) -> None:
+    def _send(self, order: JobOrder) -> None:
         with contextlib.suppress(OSError):  # it ended: that is heard
             transport.send(self._connection, order)
 

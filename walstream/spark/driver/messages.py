@@ -10,7 +10,7 @@ from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone, ChunkPostponed
 
 
-class Order(Protocol):
+class JobOrder(Protocol):
     """Chunks, and how their task is made where they are run; picklable."""
 
     @property

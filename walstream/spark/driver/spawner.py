@@ -29,7 +29,7 @@ _AGAIN_S: Final = 10.0
 _log = structlog.get_logger()
 
 
-class Keeper:
+class DriverSpawner:
     """Starts a driver when somebody connects; nothing in it blocks but `close`."""
 
     def __init__(self, config: Config, selector: selectors.BaseSelector) -> None:

@@ -15,7 +15,7 @@ from walstream.postgres.slot_health import (
 from walstream.state.lock import holder
 from walstream.status.detached import AwaySight
 from walstream.status.kafka import GroupSight
-from walstream.status.kafka import Kept as KeptRecords
+from walstream.status.kafka import StoredRelay as KeptRecords
 from walstream.status.lookup.detached import sights
 from walstream.status.lookup.kafka import kept_of as kept_of_chained
 from walstream.status.lookup.kafka import look as group_of
@@ -23,11 +23,11 @@ from walstream.status.lookup.postgres import health_of, kept_of
 from walstream.status.lookup.sql import kept_of as kept_of_polled
 from walstream.status.model import Status
 from walstream.status.observer import Workers
-from walstream.status.postgres import Kept
+from walstream.status.postgres import StoredStream
 from walstream.status.report import WorkerState
 from walstream.status.running import running
 from walstream.status.sql import (
-    Kept as KeptPolls,
+    StoredPolls as KeptPolls,
 )
 from walstream.status.status import status_of
 
@@ -55,7 +55,7 @@ class _AskingEyes:
         self.config = config
         self._detached = detached
 
-    def kept(self, name: str, told: WorkerState | None) -> Kept:
+    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
         del told
         return kept_of(Path(self.config.state) / name)
 
@@ -80,6 +80,6 @@ class _AskingEyes:
         return False
 
     def away(
-        self, source: PostgresSource, name: str, kept: Kept
+        self, source: PostgresSource, name: str, kept: StoredStream
     ) -> dict[str, AwaySight]:
         return sights(source, name, kept.away, self._detached)

@@ -6,14 +6,17 @@ from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
-from walstream.sources.postgres.detached.record import BACK, DROPPED, Note
+from walstream.sources.postgres.detached.record import BACK, DROPPED, DetachedSink
 from walstream.status.detached import AwaySight
 from walstream.status.observer import Workers
 from walstream.status.report import WorkerState
 
 
 def sights(
-    source: PostgresSource, name: str, notes: Mapping[str, Note], workers: Workers
+    source: PostgresSource,
+    name: str,
+    notes: Mapping[str, DetachedSink],
+    workers: Workers,
 ) -> dict[str, AwaySight]:
     """Look at each; `workers` are those of a running instance."""
     found = {}
@@ -26,7 +29,7 @@ def sights(
     return found
 
 
-def _retained(source: PostgresSource, note: Note) -> int | None:
+def _retained(source: PostgresSource, note: DetachedSink) -> int | None:
     if note.phase == DROPPED:
         return None
     try:

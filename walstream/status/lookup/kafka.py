@@ -9,12 +9,12 @@ from walstream.config.tls import confined
 from walstream.errors import WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.group import gap, places
-from walstream.kafka.offsets import Partition, Place
+from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.kafka.producer_config import client_properties
 from walstream.sources.figures import DOCUMENT, RelayFigures
 from walstream.sources.report import ErrorReport
 from walstream.state.store import LmdbPositions
-from walstream.status.kafka import GroupSight, Kept
+from walstream.status.kafka import GroupSight, StoredRelay
 from walstream.telemetry.json_record import read_optional
 
 _ASK_S: Final = 5.0
@@ -35,7 +35,7 @@ def look(name: str, source: KafkaSource) -> GroupSight:
 
 
 def _lost(
-    source: KafkaSource, found: Mapping[Partition, Place]
+    source: KafkaSource, found: Mapping[Partition, GroupOffset]
 ) -> WalstreamError | None:
     """Say that what comes next in some partition is not there."""
     for where, place in found.items():
@@ -44,16 +44,16 @@ def _lost(
     return None
 
 
-def kept_of(folder: Path) -> Kept:
+def kept_of(folder: Path) -> StoredRelay:
     """Read a source's folder, beside whoever uses it."""
     try:
         with LmdbPositions.beside(folder) as positions:
             if positions is None:
-                return Kept()
+                return StoredRelay()
             positions.check_format()
-            return Kept(
+            return StoredRelay(
                 read_optional(RelayFigures, positions.read(DOCUMENT)),
                 read_optional(ErrorReport, positions.read("error")),
             )
     except WalstreamError as error:
-        return Kept(problem=error)
+        return StoredRelay(problem=error)

@@ -15,18 +15,18 @@ from walstream.sources.postgres.detached.record import notes_of
 from walstream.sources.postgres.incremental import progress
 from walstream.sources.report import ErrorReport
 from walstream.state.store import LmdbPositions
-from walstream.status.postgres import Kept
+from walstream.status.postgres import StoredStream
 from walstream.telemetry.json_record import read, read_optional
 
 
-def kept_of(folder: Path) -> Kept:
+def kept_of(folder: Path) -> StoredStream:
     """Read a source's folder, beside whoever uses it."""
     try:
         with LmdbPositions.beside(folder) as positions:
             if positions is None:
-                return Kept()
+                return StoredStream()
             position = positions.position()
-            return Kept(
+            return StoredStream(
                 position.resume if position else None,
                 read(StreamFigures, positions.read(DOCUMENT) or {}),
                 read_optional(ErrorReport, positions.read("error")),
@@ -35,7 +35,7 @@ def kept_of(folder: Path) -> Kept:
                 notes_of(positions),
             )
     except WalstreamError as error:
-        return Kept(problem=error)
+        return StoredStream(problem=error)
 
 
 def health_of(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:

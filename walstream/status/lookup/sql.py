@@ -8,20 +8,20 @@ from walstream.sources.report import ErrorReport
 from walstream.sources.sql.progress import PREFIX, progress_of
 from walstream.state.store import LmdbPositions
 from walstream.status.sql import (
-    Kept,
+    StoredPolls,
 )
 from walstream.telemetry.json_record import read_optional
 
 
-def kept_of(source: SqlSource, folder: Path) -> Kept:
+def kept_of(source: SqlSource, folder: Path) -> StoredPolls:
     """Read a source's folder, beside whoever uses it."""
     try:
         with LmdbPositions.beside(folder) as positions:
             if positions is None:
-                return Kept()
+                return StoredPolls()
             positions.check_format()
             names = [name.removeprefix(PREFIX) for name in positions.names(PREFIX)]
-            return Kept(
+            return StoredPolls(
                 {
                     table: progress_of(source, table, positions).report()
                     for table in source.tables
@@ -31,4 +31,4 @@ def kept_of(source: SqlSource, folder: Path) -> Kept:
                 read_optional(ErrorReport, positions.read("error")),
             )
     except WalstreamError as error:
-        return Kept(problem=error)
+        return StoredPolls(problem=error)

@@ -13,7 +13,7 @@ from walstream.status.lookup.kafka import kept_of, look
 from walstream.status.positions.model import (
     ChainedStanding,
     GroupPlace,
-    Outcome,
+    StartOutcome,
     Verdict,
 )
 from walstream.status.positions.verdict import refusal
@@ -50,9 +50,9 @@ def _verdict(
             return refusal(problem, name, config.secrets.scrub)
     if (process := _process(folder)) is not None:
         text = f"process {process} passes records on, as group {source.group!r}"
-        return Verdict(Outcome.CHAINING, text)
+        return Verdict(StartOutcome.CHAINING, text)
     text = f"run would go on where group {source.group!r} is"
-    return Verdict(Outcome.CHAIN, text)
+    return Verdict(StartOutcome.CHAIN, text)
 
 
 def _process(folder: Path) -> str | None:

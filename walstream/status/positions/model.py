@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from walstream.finding import Finding
 from walstream.kafka.last_op import LastOp, TopicEnd
 from walstream.postgres.slot_inventory import SlotFacts
-from walstream.sources.postgres.stored_state import Window
+from walstream.sources.postgres.stored_state import ReplayWindow
 from walstream.status.sql import TableStatus
 from walstream.telemetry.json_types import ShownLsn, SystemIdentifier
 
@@ -59,7 +59,7 @@ class TopicFacts:
     problems: list[Finding]
 
 
-class Outcome(StrEnum):
+class StartOutcome(StrEnum):
     STREAM = "stream"  # it would, from `lsn`
     STREAMING = "streaming"  # a running instance does
     CREATE = "create"  # publication and slot, then stream
@@ -76,7 +76,7 @@ class Outcome(StrEnum):
 class Verdict:
     """What `run` would do."""
 
-    outcome: Outcome
+    outcome: StartOutcome
     text: str
     lsn: ShownLsn | None = None  # from where it streams
     problem: Finding | None = None  # of `wait` and `stop`
@@ -91,7 +91,7 @@ class Standing:
     state: StateFacts | None  # null: it cannot be believed, or not be read
     slot: SlotFacts | None
     server: ServerFacts | None
-    window: Window | None  # that a rewind can reach
+    window: ReplayWindow | None  # that a rewind can reach
     topics: TopicFacts
     notes: list[Finding]
 

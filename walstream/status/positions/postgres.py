@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from walstream.config import Config, KafkaSink, KafkaSource, PostgresSource
+from walstream.config import Config, KafkaSinkConfig, KafkaSource, PostgresSource
 from walstream.config.tls import confined
 from walstream.errors import WalstreamError
 from walstream.kafka import topic_record
@@ -17,7 +17,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.slot_inventory import SlotFacts, find, oldest_kept
-from walstream.sources.postgres.stored_state import Window, stored_of, window
+from walstream.sources.postgres.stored_state import ReplayWindow, stored_of, window
 from walstream.state.lock import holder
 from walstream.state.store import LmdbPositions
 from walstream.status.positions import kafka
@@ -31,7 +31,7 @@ from walstream.status.positions.model import (
 )
 from walstream.status.positions.sql import standing
 from walstream.status.positions.verdict import (
-    Seen,
+    StartFacts,
     finding,
     remarks,
     verdict,
@@ -75,11 +75,11 @@ class _Sight:
     ) -> None:
         self._config = config
         self._folder = Path(config.state) / name
-        self._seen = Seen(name, source, process=ours.workers.get(name))
+        self._seen = StartFacts(name, source, process=ours.workers.get(name))
         self._state: StateFacts | None = None
         self._slot: SlotFacts | None = None
         self._server: ServerFacts | None = None
-        self._window: Window | None = None
+        self._window: ReplayWindow | None = None
 
     def standing(self) -> Standing:
         # What streams meanwhile must not look like a gap: the topics come before the
@@ -141,7 +141,7 @@ class _Sight:
         problems = []
         for sink, topics in names.items():
             config = self._config.sinks.get(sink)
-            if not isinstance(config, KafkaSink):
+            if not isinstance(config, KafkaSinkConfig):
                 continue  # not configured any more
             client = client_properties(config.producer)
             try:

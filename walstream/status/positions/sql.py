@@ -7,17 +7,17 @@ from walstream.config import Config, SqlSource
 from walstream.errors import PermissionLacking
 from walstream.finding import Finding, note
 from walstream.sources.report import TableReport
-from walstream.sources.sql.inspection import Sight, TableSight
+from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
 from walstream.state.lock import holder
 from walstream.status.lookup.sql import kept_of
 from walstream.status.positions.model import (
-    Outcome,
     PolledStanding,
+    StartOutcome,
     TableStanding,
     Verdict,
 )
 from walstream.status.positions.verdict import refusal
-from walstream.status.sql import Kept, TableStatus, beyond_table
+from walstream.status.sql import StoredPolls, TableStatus, beyond_table
 
 
 def standing(config: Config, name: str, source: SqlSource) -> PolledStanding:
@@ -28,7 +28,7 @@ def standing(config: Config, name: str, source: SqlSource) -> PolledStanding:
 
     sight = visit(source)
     tables = [
-        _table(table, source, kept, sight.tables.get(table, TableSight()))
+        _table(table, source, kept, sight.tables.get(table, TableInspection()))
         for table in source.tables
     ]
     return PolledStanding(
@@ -46,7 +46,9 @@ def _process(folder: Path) -> str | None:
         return None  # said of the folder itself
 
 
-def _table(name: str, source: SqlSource, kept: Kept, seen: TableSight) -> TableStanding:
+def _table(
+    name: str, source: SqlSource, kept: StoredPolls, seen: TableInspection
+) -> TableStanding:
     return TableStanding(
         name=name,
         start=source.tables[name].start,
@@ -57,20 +59,25 @@ def _table(name: str, source: SqlSource, kept: Kept, seen: TableSight) -> TableS
 
 
 def _verdict(
-    config: Config, name: str, process: str | None, found: tuple[Kept, Sight]
+    config: Config,
+    name: str,
+    process: str | None,
+    found: tuple[StoredPolls, DatabaseInspection],
 ) -> Verdict:
     kept, sight = found
     if obstacle := kept.problem or sight.obstacle:
         return refusal(obstacle, name, config.secrets.scrub)
     if process is not None:
         text = f"process {process} polls it, and goes on from here after a crash"
-        return Verdict(Outcome.POLLING, text)
+        return Verdict(StartOutcome.POLLING, text)
     if not kept.tables:
-        return Verdict(Outcome.POLL, "run would poll it, each table from its start")
-    return Verdict(Outcome.POLL, "run would poll it from these positions")
+        return Verdict(
+            StartOutcome.POLL, "run would poll it, each table from its start"
+        )
+    return Verdict(StartOutcome.POLL, "run would poll it from these positions")
 
 
-def _notes(kept: Kept, tables: list[TableStanding]) -> Iterator[Finding]:
+def _notes(kept: StoredPolls, tables: list[TableStanding]) -> Iterator[Finding]:
     for table in tables:
         if found := beyond_table(table.name, table.state.position, table.newest_key):
             yield found

@@ -16,28 +16,33 @@ from walstream.postgres import server as servers
 from walstream.postgres import timeline
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
-from walstream.postgres.slot_inventory import Reader
-from walstream.postgres.start_table import Decision, Step, Stored, decide
-from walstream.status.positions.model import Outcome, ServerFacts, StateFacts, Verdict
+from walstream.postgres.slot_inventory import SlotReader
+from walstream.postgres.start_table import Decision, Step, StoredState, decide
+from walstream.status.positions.model import (
+    ServerFacts,
+    StartOutcome,
+    StateFacts,
+    Verdict,
+)
 
 _WAITS: Final = Transient.exit_code
 
 
 @dataclass(slots=True)
-class Seen:
+class StartFacts:
     """What the start table asks for, as far as it could be asked."""
 
     name: str  # of the source
     source: PostgresSource
-    stored: Stored = field(default_factory=Stored)
+    stored: StoredState = field(default_factory=StoredState)
     process: int | None = None  # of ours, that streams the source now
     slot: Slot | None = None
-    reader: Reader | None = None  # who holds the slot
+    reader: SlotReader | None = None  # who holds the slot
     server: Server | None = None
     problem: WalstreamError | None = None  # why it is not known whole
 
 
-def verdict(seen: Seen, scrub: Callable[[str], str]) -> Verdict:
+def verdict(seen: StartFacts, scrub: Callable[[str], str]) -> Verdict:
     """Judge; `scrub` takes the secrets out of what servers say."""
     try:
         decision = _decide(seen)
@@ -51,9 +56,11 @@ def refusal(error: WalstreamError, source: str, scrub: Callable[[str], str]) -> 
     problem = finding(error, "start", f"source {source}", scrub)
     problem = replace(problem, repair=problem.repair.of_source(source))
     if error.exit_code == _WAITS:
-        return Verdict(Outcome.WAIT, "run would wait, and try again", None, problem)
+        return Verdict(
+            StartOutcome.WAIT, "run would wait, and try again", None, problem
+        )
     text = f"run would stop with exit code {error.exit_code}"
-    return Verdict(Outcome.STOP, text, None, problem)
+    return Verdict(StartOutcome.STOP, text, None, problem)
 
 
 def finding(
@@ -64,7 +71,7 @@ def finding(
     return replace(found, what=scrub(found.what), why=scrub(found.why))
 
 
-def _decide(seen: Seen) -> Decision:
+def _decide(seen: StartFacts) -> Decision:
     if seen.problem is not None:
         raise seen.problem
     if seen.server is None:
@@ -83,25 +90,25 @@ def _decide(seen: Seen) -> Decision:
     return decision
 
 
-def _say(seen: Seen, decision: Decision) -> Verdict:
+def _say(seen: StartFacts, decision: Decision) -> Verdict:
     at = decision.resume
     match decision.step:
         case Step.STREAM:
-            return Verdict(Outcome.STREAM, f"run would stream from {show(at)}", at)
+            return Verdict(StartOutcome.STREAM, f"run would stream from {show(at)}", at)
         case Step.CREATE:
             text = "run would create publication and slot, and stream from there"
-            return Verdict(Outcome.CREATE, text)
+            return Verdict(StartOutcome.CREATE, text)
         case Step.ADOPT:
             text = f"run would take slot {seen.source.slot!r}, and stream from"
-            return Verdict(Outcome.ADOPT, f"{text} {show(at)}", at)
+            return Verdict(StartOutcome.ADOPT, f"{text} {show(at)}", at)
         case Step.WAIT:
             return _say_in_use(seen, at)
 
 
-def _say_in_use(seen: Seen, at: Lsn) -> Verdict:
+def _say_in_use(seen: StartFacts, at: Lsn) -> Verdict:
     if seen.process is not None:
         text = f"walstream streams it, process {seen.process}; after a crash now it"
-        return Verdict(Outcome.STREAMING, f"{text} would begin at {show(at)}", at)
+        return Verdict(StartOutcome.STREAMING, f"{text} would begin at {show(at)}", at)
     reader = seen.reader
     pid = reader.pid if reader else seen.slot.active_pid if seen.slot else None
     who = f"pid {pid}" if pid else "another session"

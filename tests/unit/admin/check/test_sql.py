@@ -19,8 +19,8 @@ from walstream.finding import Finding, Severity
 from walstream.sources.report import TableReport
 from walstream.sources.routers import Routers
 from walstream.sources.sql import inspector
-from walstream.sources.sql.inspection import Sight, TableSight
-from walstream.status.sql import Kept
+from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
+from walstream.status.sql import StoredPolls
 
 TABLES = """
 CREATE TABLE t (id INTEGER PRIMARY KEY);
@@ -30,13 +30,17 @@ CREATE TABLE texts (id TEXT PRIMARY KEY NOT NULL);
 
 
 def found(
-    folder: Path, tables: Mapping[str, Mapping[str, Any]], kept: Kept | None = None
+    folder: Path,
+    tables: Mapping[str, Mapping[str, Any]],
+    kept: StoredPolls | None = None,
 ) -> list[Finding]:
     config = configured(folder, tables)
-    return list(inspect(config, source_of(config), kept or Kept()))
+    return list(inspect(config, source_of(config), kept or StoredPolls()))
 
 
-def seen(monkeypatch: pytest.MonkeyPatch, folder: Path, sight: Sight) -> list[Finding]:
+def seen(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, sight: DatabaseInspection
+) -> list[Finding]:
     monkeypatch.setattr(inspector, "visit", lambda _source: sight)
     return found(folder, {"t": {}, "u": {}})
 
@@ -61,21 +65,21 @@ def test_every_table_that_cannot_be_polled_is_named(tmp_path: Path) -> None:
 
 def test_a_position_above_all_rows_is_a_warning(tmp_path: Path) -> None:
     execute(file_of(tmp_path), TABLES)
-    kept = Kept({"t": TableReport(key=8)})
+    kept = StoredPolls({"t": TableReport(key=8)})
     (warning,) = found(tmp_path, {"t": {"gap_timeout": "0"}}, kept)
     assert (warning.code, warning.severity) == (
         "position-beyond-table",
         Severity.WARNING,
     )
     assert not found(
-        tmp_path, {"t": {"gap_timeout": "0"}}, Kept({"t": TableReport(key=7)})
+        tmp_path, {"t": {"gap_timeout": "0"}}, StoredPolls({"t": TableReport(key=7)})
     )
 
 
 def test_a_database_that_is_away_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    away = Sight(problem=Transient("connecting: refused"))
+    away = DatabaseInspection(problem=Transient("connecting: refused"))
     (stop,) = seen(monkeypatch, tmp_path, away)
     assert (stop.code, stop.exit_code) == ("database-unreachable", 5)
     assert "run would wait" in stop.why
@@ -85,13 +89,15 @@ def test_a_missing_right_comes_with_its_grant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = PermissionLacking("table t: denied", hint="GRANT it")
-    sight = Sight({"t": TableSight(problem=denied), "u": TableSight()})
+    sight = DatabaseInspection(
+        {"t": TableInspection(problem=denied), "u": TableInspection()}
+    )
     (stop,) = seen(monkeypatch, tmp_path, sight)
     assert (stop.code, stop.exit_code) == ("table-right", 4)
-    login = Sight(problem=PermissionLacking("access denied"))
+    login = DatabaseInspection(problem=PermissionLacking("access denied"))
     (stop,) = seen(monkeypatch, tmp_path, login)
     assert (stop.code, stop.exit_code) == ("database-login", 4)
-    driver = Sight(problem=ConfigError("pip install it"))
+    driver = DatabaseInspection(problem=ConfigError("pip install it"))
     (stop,) = seen(monkeypatch, tmp_path, driver)
     assert (stop.code, stop.exit_code) == ("database", 2)
 
@@ -100,12 +106,14 @@ def test_tables_without_a_mark_for_one_reason_are_one_note_with_its_grant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grant = "GRANT PROCESS ON *.* TO 'a'@'%';"
-    table = TableSight(lacks_mark=f"the right to see transactions: {grant}")
-    (note,) = seen(monkeypatch, tmp_path, Sight({"t": table, "u": table}))
+    table = TableInspection(lacks_mark=f"the right to see transactions: {grant}")
+    (note,) = seen(monkeypatch, tmp_path, DatabaseInspection({"t": table, "u": table}))
     assert note.subject == "tables t, u"
     assert note.repair.sql == grant
-    other = TableSight(lacks_mark="a replica does not know")
-    (note,) = seen(monkeypatch, tmp_path, Sight({"t": other, "u": TableSight()}))
+    other = TableInspection(lacks_mark="a replica does not know")
+    (note,) = seen(
+        monkeypatch, tmp_path, DatabaseInspection({"t": other, "u": TableInspection()})
+    )
     assert (note.subject, note.repair.sql) == ("table t", "")
 
 

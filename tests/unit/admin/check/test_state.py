@@ -9,10 +9,15 @@ from typing import NamedTuple
 import lmdb
 import pytest
 
-from walstream.admin.check.state import Known, look_at_folder, look_at_source, user_of
+from walstream.admin.check.state import (
+    StateFolderFacts,
+    look_at_folder,
+    look_at_source,
+    user_of,
+)
 from walstream.finding import Finding, Severity
 from walstream.pipeline.ports import Position
-from walstream.postgres.start_table import Stored
+from walstream.postgres.start_table import StoredState
 from walstream.state.lock import FolderLock
 from walstream.state.store import LmdbPositions
 
@@ -86,7 +91,7 @@ def test_a_file_of_another_user_is_named(
     monkeypatch.setattr(os, "access", lambda path, _: path != source / "data.mdb")
     known, findings = look_at_source(source, "walstream")
     assert "data.mdb: Permission denied" in only(findings).what
-    assert known == Known()
+    assert known == StateFolderFacts()
 
 
 def test_a_folder_that_others_may_read_is_a_warning_with_its_cure(
@@ -131,8 +136,8 @@ def test_a_folder_in_use_is_a_note_that_names_the_process(folder: Path) -> None:
 def test_what_a_source_keeps_is_read(source: Path) -> None:
     known, findings = look_at_source(source, "walstream")
     assert not findings
-    assert known == Known(
-        stored=Stored(POSITION, intent=True, slot="walstream"),
+    assert known == StateFolderFacts(
+        stored=StoredState(POSITION, intent=True, slot="walstream"),
         publications={"walstream": {"oid": 1}},
         topics={"topics/kafka/t": {"partitions": 1, "identity": "x"}},
         current_at=5.5,
@@ -147,7 +152,7 @@ def test_it_is_read_while_another_uses_it(source: Path) -> None:
 
 
 def test_a_source_that_never_ran_knows_nothing(folder: Path) -> None:
-    assert look_at_source(folder / "app", "walstream") == (Known(), [])
+    assert look_at_source(folder / "app", "walstream") == (StateFolderFacts(), [])
     assert not (folder / "app").exists()
 
 
@@ -155,7 +160,7 @@ def test_damage_stops_with_the_command_that_repairs(source: Path) -> None:
     (source / "data.mdb").write_bytes(b"\xff" * 20_000)
     known, findings = look_at_source(source, "walstream")
     found = only(findings)
-    assert known == Known()
+    assert known == StateFolderFacts()
     assert (found.code, found.exit_code) == ("state-damaged", 3)
     assert found.repair.command == "walstream positions reset app"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from walstream.cli.demo.crash import Outage
+from walstream.cli.demo.crash import DeliveryGap
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from walstream.cli.demo.crash import Outage
 def test_outage_delays_what_was_under_way_or_written_in_it(
     committed_ms: float, latency_ms: float, delayed: bool
 ) -> None:
-    assert Outage(1000, 2000).delayed(committed_ms, latency_ms) is delayed
+    assert DeliveryGap(1000, 2000).delayed(committed_ms, latency_ms) is delayed

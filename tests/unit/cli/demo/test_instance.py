@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from walstream.cli.demo.instance import SLOT, configure
-from walstream.config import KafkaSink, PostgresSource, load
+from walstream.config import KafkaSinkConfig, PostgresSource, load
 from walstream.service.supported import refuse_unsupported
 
 
@@ -14,7 +14,7 @@ def test_configuration_is_valid_and_names_the_servers(tmp_path: Path) -> None:
     refuse_unsupported(config)
     source, sink = config.sources["shop"], config.sinks["kafka"]
     assert isinstance(source, PostgresSource)
-    assert isinstance(sink, KafkaSink)
+    assert isinstance(sink, KafkaSinkConfig)
     assert (str(source.dsn), source.slot) == (dsn, SLOT)
     assert sink.producer["bootstrap.servers"] == "127.0.0.1:9092"
     assert Path(config.state).parent == tmp_path

@@ -5,16 +5,16 @@ from collections import Counter
 
 from rich.console import Console
 
-from walstream.cli.demo.crash import Outage
+from walstream.cli.demo.crash import DeliveryGap
 from walstream.cli.demo.report import Result, show
 from walstream.cli.demo.screen import Screen
-from walstream.cli.demo.tally import Change, Tally, Verdict
+from walstream.cli.demo.tally import DemoChange, DemoTally, DemoVerdict
 
 
-def shown(missing: Counter[Change], latencies: list[tuple[int, float]]) -> str:
-    tally = Tally()
+def shown(missing: Counter[DemoChange], latencies: list[tuple[int, float]]) -> str:
+    tally = DemoTally()
     tally.latencies = latencies
-    verdict = Verdict(
+    verdict = DemoVerdict(
         written=4,
         delivered=4 - missing.total(),
         missing=missing,
@@ -26,7 +26,7 @@ def shown(missing: Counter[Change], latencies: list[tuple[int, float]]) -> str:
     )
     out = io.StringIO()
     screen = Screen(Console(file=out, highlight=False))
-    show(screen, Result(verdict, 2, tally, Outage(1000, 2000)))
+    show(screen, Result(verdict, 2, tally, DeliveryGap(1000, 2000)))
     return out.getvalue()
 
 
@@ -44,7 +44,7 @@ def test_nothing_missing_is_said() -> None:
 
 
 def test_missing_change_is_named() -> None:
-    lost = Counter({Change("shop.orders", "Delete", ("7", None)): 1})
+    lost = Counter({DemoChange("shop.orders", "Delete", ("7", None)): 1})
     text = shown(lost, [])
     assert figures(text)["Missing"] == "1"
     assert "1x Delete of shop.orders ['7', None]" in text

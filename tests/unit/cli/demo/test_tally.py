@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from walstream.cli.demo.tally import Change, Rows, Tally, judge, percentile
-from walstream.kafka.topic_reader import Record
+from walstream.cli.demo.tally import DemoChange, DemoTally, Rows, judge, percentile
+from walstream.kafka.topic_reader import TopicRecord
 
 CUSTOMERS = "shop.customers"
 COLUMNS = ["id", "name", "note"]
@@ -20,7 +20,7 @@ def record(  # noqa: PLR0913 - a record's parts
     absent: dict[str, list[str]] | None = None,
     timestamp_ms: int = 1000,
     headers: tuple[tuple[str, bytes | None], ...] = (),
-) -> Record:
+) -> TopicRecord:
     value: dict[str, object] = {
         "table_name": "customers",
         "col_names": COLUMNS,
@@ -31,7 +31,7 @@ def record(  # noqa: PLR0913 - a record's parts
     }
     if absent:
         value["absent"] = absent
-    return Record(
+    return TopicRecord(
         topic=CUSTOMERS,
         partition=0,
         offset=seq_id,
@@ -42,12 +42,12 @@ def record(  # noqa: PLR0913 - a record's parts
     )
 
 
-def insert(seq_id: int, key: str = "1") -> Record:
+def insert(seq_id: int, key: str = "1") -> TopicRecord:
     return record(seq_id, {"Insert": [key, "Ada", "long"]}, key=key)
 
 
-def tally_of(*records: Record) -> Tally:
-    tally = Tally()
+def tally_of(*records: TopicRecord) -> DemoTally:
+    tally = DemoTally()
     for one in records:
         tally.take(one, 1010.0)
     return tally
@@ -59,8 +59,8 @@ def table(*rows: tuple[str, str, str]) -> dict[str, Rows]:
     }
 
 
-def changes(*named: tuple[str, str]) -> Counter[Change]:
-    return Counter(Change(CUSTOMERS, kind, (key,)) for kind, key in named)
+def changes(*named: tuple[str, str]) -> Counter[DemoChange]:
+    return Counter(DemoChange(CUSTOMERS, kind, (key,)) for kind, key in named)
 
 
 def test_all_that_was_written_and_nothing_else_is_well() -> None:
@@ -146,13 +146,13 @@ def test_value_that_never_came_equals_nothing() -> None:
 
 
 def test_truncate_and_tombstone_are_no_change() -> None:
-    tombstone = Record(CUSTOMERS, 0, 1, b'["1"]', None, (), 1000)
+    tombstone = TopicRecord(CUSTOMERS, 0, 1, b'["1"]', None, (), 1000)
     tally = tally_of(record(0, "Truncate"), record(0, "Truncate"), tombstone)
     assert (tally.total, tally.repeated) == (0, 0)
 
 
 def test_latency_is_from_commit_to_receipt_and_counts_first_records_only() -> None:
-    tally = Tally()
+    tally = DemoTally()
     tally.take(insert(0), 1012.0)
     tally.take(insert(0), 9000.0)
     assert tally.latencies == [(1000, 12.0)]
@@ -162,7 +162,7 @@ def test_first_record_of_a_producer_is_told_apart() -> None:
     first = record(
         0, {"Insert": ["1", "Ada", ""]}, headers=(("walstream-source", b"x"),)
     )
-    tally = Tally()
+    tally = DemoTally()
     arrivals = [tally.take(one, 1000.0) for one in (first, insert(1))]
     assert [one and one.first_of_producer for one in arrivals] == [True, False]
 

@@ -4,18 +4,18 @@ import pytest
 
 from tests.support.oracles import vectors
 from walstream.cli.tail.change import read
-from walstream.cli.tail.content import Kind
-from walstream.kafka.topic_reader import Record
+from walstream.cli.tail.content import ContentKind
+from walstream.kafka.topic_reader import TopicRecord
 
 
-def record(value: bytes | None, timestamp_ms: int | None = None) -> Record:
-    return Record("t", 0, 0, b"k", value, [], timestamp_ms)
+def record(value: bytes | None, timestamp_ms: int | None = None) -> TopicRecord:
+    return TopicRecord("t", 0, 0, b"k", value, [], timestamp_ms)
 
 
 def test_record_and_content_stay_together() -> None:
     change = read(record(vectors.OPS["update"]))
     assert change.record == record(vectors.OPS["update"])
-    assert change.content.kind is Kind.UPDATE
+    assert change.content.kind is ContentKind.UPDATE
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 import pytest
 
 from walstream.cli.tail.content import Content, Format
-from walstream.cli.tail.filter import Choice, matching, nothing_named, require
+from walstream.cli.tail.filter import TailFilter, matching, nothing_named, require
 from walstream.errors import ConfigError
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 
 TOPICS = ["shop.orders", "shop.items", "public.t", "__consumer_offsets"]
 
 
-def keyed(key: bytes | None) -> Record:
-    return Record("t", 0, 0, key, None, [], None)
+def keyed(key: bytes | None) -> TopicRecord:
+    return TopicRecord("t", 0, 0, key, None, [], None)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def keyed(key: bytes | None) -> Record:
 def test_key_is_as_written_or_its_one_element(
     wanted: str | None, key: bytes | None, taken: bool
 ) -> None:
-    assert Choice(key=wanted).takes_record(keyed(key)) is taken
+    assert TailFilter(key=wanted).takes_record(keyed(key)) is taken
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_table_is_named_with_or_without_its_schema(
     patterns: list[str], taken: bool
 ) -> None:
     content = Content(Format.OP, schema="shop", table="orders")
-    assert Choice(tables=patterns).takes_content(content) is taken
+    assert TailFilter(tables=patterns).takes_content(content) is taken
 
 
 def test_what_is_of_no_table_is_taken_only_without_one() -> None:
-    assert Choice().takes_content(Content(Format.TEXT))
-    assert not Choice(tables=["*"]).takes_content(Content(Format.TEXT))
+    assert TailFilter().takes_content(Content(Format.TEXT))
+    assert not TailFilter(tables=["*"]).takes_content(Content(Format.TEXT))
 
 
 def test_patterns_mean_no_topic_of_kafka_itself() -> None:

@@ -13,8 +13,8 @@ import pytest
 from walstream.cli.tail import follow
 from walstream.cli.tail.follow import Follower, Span
 from walstream.errors import ConfigError, TopicLost, Transient, WalstreamError
-from walstream.kafka.offsets import Bounds, Partition
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.offsets import OffsetBounds, Partition
+from walstream.kafka.topic_reader import TopicRecord
 
 ALL = Span(from_beginning=True, until_end=True)
 
@@ -31,11 +31,11 @@ class Shelf:
     def topics(self) -> dict[str, int]:
         return {name: len(ends) for name, ends in self.ends.items()}
 
-    def bounds(self, topics: Iterable[str]) -> dict[Partition, Bounds]:
+    def bounds(self, topics: Iterable[str]) -> dict[Partition, OffsetBounds]:
         if self.failing_bounds:
             raise self.failing_bounds.pop()
         return {
-            Partition(topic, number): Bounds(0, end)
+            Partition(topic, number): OffsetBounds(0, end)
             for topic in topics
             for number, end in enumerate(self.ends[topic])
         }
@@ -51,7 +51,7 @@ class Shelf:
         for one in partitions:
             del self.next[one]
 
-    def poll(self, timeout_s: float) -> list[Record]:
+    def poll(self, timeout_s: float) -> list[TopicRecord]:
         assert timeout_s < 1
         if self.failing_poll:
             raise self.failing_poll.pop()
@@ -60,12 +60,13 @@ class Shelf:
             ends = self.ends.get(one.topic, [])
             end = ends[one.number] if one.number < len(ends) else 0
             records += [
-                Record(*one, each, None, None, [], None) for each in range(offset, end)
+                TopicRecord(*one, each, None, None, [], None)
+                for each in range(offset, end)
             ]
             self.next[one] = max(offset, end)
         return records
 
-    def reached(self, bounds: Mapping[Partition, Bounds]) -> bool:
+    def reached(self, bounds: Mapping[Partition, OffsetBounds]) -> bool:
         return all(self.next[one] >= where.end for one, where in bounds.items())
 
 

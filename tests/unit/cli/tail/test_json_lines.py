@@ -9,11 +9,11 @@ from tests.support.oracles import vectors
 from tests.support.project.own_coverage import ROOT
 from walstream.cli.tail.change import read
 from walstream.cli.tail.json_lines import SCHEMA, line
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 
 
 def printed(value: bytes | None, key: bytes | None = b'["1"]') -> dict[str, Any]:
-    text = line(read(Record("topic", 3, 42, key, value, [], 1795242482019)))
+    text = line(read(TopicRecord("topic", 3, 42, key, value, [], 1795242482019)))
     assert text.isprintable()
     SCHEMA.validate_json(text)
     document: dict[str, Any] = json.loads(text)
@@ -56,14 +56,14 @@ def test_snapshot_and_what_only_a_format_has_are_told() -> None:
 
 def test_numbers_stay_numbers_exactly() -> None:
     value = vectors.EVENT % (b"insert", b'{"a":9007199254740993,"b":12.50}')
-    text = line(read(Record("t", 0, 0, None, value, [], None)))
+    text = line(read(TopicRecord("t", 0, 0, None, value, [], None)))
     assert '"new":{"a":9007199254740993,"b":12.50}' in text
 
 
 def test_deep_values_are_printed() -> None:
     deep = b"[" * 300 + b"]" * 300
     value = vectors.EVENT % (b"insert", b'{"a":%b}' % deep)
-    text = line(read(Record("t", 0, 0, None, value, [], None)))
+    text = line(read(TopicRecord("t", 0, 0, None, value, [], None)))
     assert json.loads(text)["new"]["a"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.oracles import vectors
-from walstream.cli.tail.content import Content, Format, Json, Kind
+from walstream.cli.tail.content import Content, ContentKind, Format, Json
 from walstream.cli.tail.parse import read
 from walstream.row import OMITTED
 
@@ -23,7 +23,7 @@ MORE = {
             "insert",
             Content(
                 Format.OP,
-                Kind.INSERT,
+                ContentKind.INSERT,
                 "public",
                 "stock",
                 LSN,
@@ -35,7 +35,7 @@ MORE = {
             "update",
             Content(
                 Format.OP,
-                Kind.UPDATE,
+                ContentKind.UPDATE,
                 "public",
                 "stock",
                 LSN,
@@ -48,7 +48,7 @@ MORE = {
             "delete",
             Content(
                 Format.OP,
-                Kind.DELETE,
+                ContentKind.DELETE,
                 "public",
                 "stock",
                 LSN,
@@ -60,7 +60,7 @@ MORE = {
             "toast",
             Content(
                 Format.OP,
-                Kind.UPDATE,
+                ContentKind.UPDATE,
                 "public",
                 "t",
                 LSN,
@@ -72,7 +72,7 @@ MORE = {
             "key only",
             Content(
                 Format.OP,
-                Kind.DELETE,
+                ContentKind.DELETE,
                 "public",
                 "t",
                 LSN,
@@ -84,7 +84,7 @@ MORE = {
             "truncate",
             Content(
                 Format.OP,
-                Kind.TRUNCATE,
+                ContentKind.TRUNCATE,
                 "s",
                 "t",
                 LSN,
@@ -96,7 +96,7 @@ MORE = {
             "snapshot",
             Content(
                 Format.OP,
-                Kind.INSERT,
+                ContentKind.INSERT,
                 "s",
                 "t",
                 28318000,
@@ -116,7 +116,7 @@ def test_event_insert_and_update_have_the_new_row() -> None:
         value = vectors.EVENT % (action.encode(), b'{"a":369223,"b":"a"}')
         assert read(value) == Content(
             Format.EVENT,
-            Kind(action),
+            ContentKind(action),
             table="test",
             lsn=28317656,
             new={"a": Json("369223"), "b": "a"},
@@ -128,7 +128,11 @@ def test_event_delete_has_the_old_row_and_truncate_none() -> None:
     deleted = read(vectors.EVENT % (b"delete", b'{"a":1,"b":null}'))
     assert (deleted.old, deleted.new) == ({"a": Json("1"), "b": None}, None)
     truncated = read(vectors.EVENT % (b"truncate", b"{}"))
-    assert (truncated.kind, truncated.old, truncated.new) == (Kind.TRUNCATE, None, None)
+    assert (truncated.kind, truncated.old, truncated.new) == (
+        ContentKind.TRUNCATE,
+        None,
+        None,
+    )
 
 
 def test_event_needs_no_uuid() -> None:
@@ -159,7 +163,7 @@ def test_tungsten_has_its_row_on_the_side_of_its_kind() -> None:
         deleted = kind == "DELETE"
         assert read(vectors.TUNGSTEN % kind.encode()) == Content(
             Format.TUNGSTEN,
-            Kind(kind.lower()),
+            ContentKind(kind.lower()),
             "test",
             "msg",
             4865,
@@ -177,13 +181,13 @@ def test_tungsten_without_what_can_be_switched_off_is_known() -> None:
 
 def test_tungsten_tells_of_transactions() -> None:
     content = read(vectors.TXINFO)
-    assert (content.format, content.kind) == (Format.TUNGSTEN, Kind.TRANSACTION)
+    assert (content.format, content.kind) == (Format.TUNGSTEN, ContentKind.TRANSACTION)
     assert content.more["txinfo_rowcount_msg.msgsub"] == "2"
 
 
 def test_polled_row_is_an_insert() -> None:
     content = read(vectors.ROW)
-    assert (content.format, content.kind) == (Format.ROW, Kind.INSERT)
+    assert (content.format, content.kind) == (Format.ROW, ContentKind.INSERT)
     assert (content.table, content.lsn, content.seq_id) == ("processes", None, None)
     assert content.new == {
         "id": Json("3"),
@@ -196,7 +200,7 @@ def test_polled_row_is_an_insert() -> None:
 
 
 def test_null_is_a_tombstone() -> None:
-    assert read(None) == Content(None, Kind.TOMBSTONE)
+    assert read(None) == Content(None, ContentKind.TOMBSTONE)
 
 
 @pytest.mark.parametrize(

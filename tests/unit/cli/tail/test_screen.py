@@ -6,7 +6,7 @@ from tests.support.oracles import vectors
 from walstream.cli.tail.change import read
 from walstream.cli.tail.layout import plain
 from walstream.cli.tail.screen import lines
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 
 HEAD = "2026-11-21T06:28:02.019Z "
 AT = HEAD + "0/1B019A0 "
@@ -14,8 +14,8 @@ KEY = ' ["1"] '
 SIX = b'{"table_name":"t","col_names":["id","v"],"lsn":28318112,"seq_id":6,"op":'
 
 
-def change(value: bytes | None, key: bytes | None = b'["1"]') -> Record:
-    return Record("topic", 3, 42, key, value, [], 1795242482019)
+def change(value: bytes | None, key: bytes | None = b'["1"]') -> TopicRecord:
+    return TopicRecord("topic", 3, 42, key, value, [], 1795242482019)
 
 
 def shown(
@@ -152,7 +152,7 @@ def test_old_value_is_red_and_new_one_green() -> None:
 
 
 def test_record_without_time_or_key_is_shown() -> None:
-    record = Record("topic", 0, 7, None, None, [], None)
+    record = TopicRecord("topic", 0, 7, None, None, [], None)
     assert [plain(line) for line in lines(read(record), 80)] == [
         "(no time) topic[0]@7 tombstone"
     ]

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message
 
 from consumer.errors import HandlerFailed
-from consumer.group.assigned_partition import Lane, Pause, Place
+from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.group.buffer import Budget
 from consumer.group.thread_pool import Pool
 from tests.support.deadline import wait_until
@@ -49,8 +49,8 @@ def pool() -> Iterator[Pool]:
     pool.close()
 
 
-def lane_of(wake: Callable[[], None] = lambda: None) -> Lane:
-    return Lane(_PLACE, wake, Budget())
+def lane_of(wake: Callable[[], None] = lambda: None) -> AssignedPartition:
+    return AssignedPartition(_PLACE, wake, Budget())
 
 
 def one(offset: int = 1) -> list[Message]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError
 
-from consumer.group.broker_outage import Outage
+from consumer.group.broker_outage import OutageLog
 
 ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - librdkafka's own
 FAILS = "[thrd:h:9/bootstrap]: h:9/bootstrap: Connect failed: Connection refused"
@@ -18,7 +18,9 @@ class Watched:
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
         self.now = 1000.0
-        self.outage = Outage(logging.getLogger("consumer.librdkafka"), lambda: self.now)
+        self.outage = OutageLog(
+            logging.getLogger("consumer.librdkafka"), lambda: self.now
+        )
 
     def fails(self, times: int) -> None:
         for _ in range(times):

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Message
 
-from consumer.group.assigned_partition import Lane
+from consumer.group.assigned_partition import AssignedPartition
 from consumer.group.fetcher import Fetcher, left
 from consumer.group.settings import consumer_settings
 from tests.support.deadline import wait_until
@@ -49,7 +49,7 @@ def test_a_stop_may_come_while_partitions_are_assigned() -> None:
         else:
             stopped.append(None)
 
-    def make_work(_: Lane) -> Nothing:
+    def make_work(_: AssignedPartition) -> Nothing:
         thread = threading.Thread(target=stop)
         thread.start()
         thread.join(20)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from consumer.group.assigned_partition import Lane, Pause, Place
+from consumer.group.assigned_partition import AssignedPartition, Pause, Place
 from consumer.group.buffer import Budget, size
-from consumer.group.flow import Flow
+from consumer.group.flow import FetchBudget
 from consumer.group.thread_pool import Pool
 
 _MIB = 1 << 20
@@ -76,13 +76,17 @@ class Stage:
         self.lanes = {}
         for number in range(lanes):
             place = Place("t", number)
-            lane = self.lanes[place] = Lane(place, lambda: None, self.budget)
+            lane = self.lanes[place] = AssignedPartition(
+                place, lambda: None, self.budget
+            )
             lane.start(Idle(), self.pool)
-        self.flow = Flow(self.log, self.budget, self.lanes, woken, lambda: self.now)
+        self.flow = FetchBudget(
+            self.log, self.budget, self.lanes, woken, lambda: self.now
+        )
         self.turn = 0
         self.next = dict.fromkeys(range(lanes), 0)
 
-    def lane(self, number: int) -> Lane:
+    def lane(self, number: int) -> AssignedPartition:
         return self.lanes[Place("t", number)]
 
     def round(self, wanted: int = 1 << 30) -> None:

@@ -5,7 +5,7 @@ import pytest
 from psycopg import errors
 
 from consumer.handler import Fatal, Retry
-from consumer.mirror.errors import MirrorError, Patience, stop, translate, wait
+from consumer.mirror.errors import MirrorError, RetryPatience, stop, translate, wait
 from tests.support.loads.op import make
 from walstream.op import Kind
 
@@ -16,7 +16,7 @@ ELSEWHERE = make(Kind.INSERT, "public.t", new={"id": "2"}, partition=1)
 
 def test_patience_counts_from_each_ops_first_refusal() -> None:
     now = [0.0]
-    patience = Patience(10, clock=lambda: now[0])
+    patience = RetryPatience(10, clock=lambda: now[0])
     assert patience.lasts(OP)
     now[0] = 9
     assert patience.lasts(OP)
@@ -28,8 +28,8 @@ def test_patience_counts_from_each_ops_first_refusal() -> None:
 
 
 def test_waiting_ends_with_the_ops_table_and_position() -> None:
-    assert isinstance(wait(Patience(10), OP, "refused"), Retry)
-    ended = wait(Patience(0), OP, "refused", "cure it")
+    assert isinstance(wait(RetryPatience(10), OP, "refused"), Retry)
+    ended = wait(RetryPatience(0), OP, "refused", "cure it")
     assert isinstance(ended, Fatal)
     assert str(ended.cause) == "public.t at 0/1F, 3: refused, for 0 s\n  cure it"
 
@@ -53,7 +53,7 @@ def test_the_end_names_the_op() -> None:
 )
 def test_outages_and_deadlocks_are_the_consumers(kind: type[psycopg.Error]) -> None:
     error = kind("secret")
-    assert translate(error, Patience(10), OP) is error
+    assert translate(error, RetryPatience(10), OP) is error
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_outages_and_deadlocks_are_the_consumers(kind: type[psycopg.Error]) -> N
 def test_what_another_partition_may_cure_is_tried_again(
     kind: type[psycopg.Error],
 ) -> None:
-    assert isinstance(translate(kind("secret"), Patience(10), OP), Retry)
-    ended = translate(kind("secret"), Patience(0), OP)
+    assert isinstance(translate(kind("secret"), RetryPatience(10), OP), Retry)
+    ended = translate(kind("secret"), RetryPatience(0), OP)
     assert isinstance(ended, Fatal)
     assert kind.__name__ in str(ended.cause)
     assert "secret" not in str(ended.cause)
@@ -75,6 +75,6 @@ def test_what_another_partition_may_cure_is_tried_again(
     [errors.NotNullViolation, errors.InvalidTextRepresentation, errors.SyntaxError],
 )
 def test_what_nothing_cures_stops_at_once(kind: type[psycopg.Error]) -> None:
-    ended = translate(kind("secret"), Patience(10), OP)
+    ended = translate(kind("secret"), RetryPatience(10), OP)
     assert isinstance(ended, Fatal)
     assert "secret" not in str(ended.cause)

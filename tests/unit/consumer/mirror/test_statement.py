@@ -1,11 +1,11 @@
 """The mirror's SQL; that it does what it says: tests/integration/test_mirror_ops.py."""
 
 from consumer.mirror import statement
-from consumer.mirror.table_shape import Shape
+from consumer.mirror.table_shape import TargetTable
 from consumer.pg_catalog import IS
 
-KEYED = Shape("s", "t", ("id", "n", "note"), key=("id",))
-LOOSE = Shape("s", "t", ("a", "b"), key=(), indexed=frozenset({"a"}))
+KEYED = TargetTable("s", "t", ("id", "n", "note"), key=("id",))
+LOOSE = TargetTable("s", "t", ("a", "b"), key=(), indexed=frozenset({"a"}))
 
 
 def test_an_insert_gives_way_to_an_update_on_the_key() -> None:
@@ -24,7 +24,7 @@ def test_without_a_key_an_insert_is_plain() -> None:
 
 
 def test_an_always_identity_is_inserted_but_never_set() -> None:
-    shape = Shape("s", "t", ("id", "n"), key=("id",), always=frozenset({"n"}))
+    shape = TargetTable("s", "t", ("id", "n"), key=("id",), always=frozenset({"n"}))
     assert statement.upsert(shape, ("id", "n")).endswith("DO NOTHING")
 
 
@@ -44,7 +44,7 @@ def test_what_looks_alike_is_compared_by_text_and_found_by_an_index() -> None:
 
 
 def test_names_cannot_leave_their_quotes() -> None:
-    shape = Shape('s"', 't"; DROP', ('%s"',), key=('%s"',))
+    shape = TargetTable('s"', 't"; DROP', ('%s"',), key=('%s"',))
     assert statement.delete_by_key(shape) == (
         'DELETE FROM "s"""."t""; DROP" WHERE "%%s""" OPERATOR(pg_catalog.=) %s'
     )
@@ -52,7 +52,7 @@ def test_names_cannot_leave_their_quotes() -> None:
 
 def test_a_table_is_emptied_alone() -> None:
     assert statement.empty(KEYED) == 'TRUNCATE ONLY "s"."t"'
-    parts = Shape("s", "t", (), key=(), partitioned=True)
+    parts = TargetTable("s", "t", (), key=(), partitioned=True)
     assert statement.empty(parts) == 'TRUNCATE "s"."t"'
-    parent = Shape("s", "t", (), key=(), referenced=True)
+    parent = TargetTable("s", "t", (), key=(), referenced=True)
     assert statement.empty(parent) == 'DELETE FROM ONLY "s"."t"'

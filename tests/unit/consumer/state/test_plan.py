@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from consumer.group.assigned_partition import Place
 from consumer.state.partition_state import NEVER
-from consumer.state.plan import Plan, Planner
-from consumer.state.position import NOTHING, Chunk, Position
+from consumer.state.plan import BatchPlan, Planner
+from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk
 from tests.support.loads.op_record import ITEM, backfilled, insert, truncate
 from walstream.formats.op import OpEncoder
 from walstream.op import ReplicationOp
@@ -42,8 +42,8 @@ def messages(
 
 
 def planner(
-    position: Position = NOTHING,
-    chunks: dict[Chunk, int] | None = None,
+    position: AppliedPosition = NOTHING,
+    chunks: dict[SnapshotChunk, int] | None = None,
     alone: range = range(0),
 ) -> Planner:
     known = chunks or {}
@@ -52,7 +52,7 @@ def planner(
     )
 
 
-def seqs(plan: Plan) -> list[tuple[int, int]]:
+def seqs(plan: BatchPlan) -> list[tuple[int, int]]:
     return [(op.lsn, op.seq_id) for op in plan.ops]
 
 
@@ -158,7 +158,7 @@ def test_a_foreign_source_ends_a_batch_and_is_not_taken() -> None:
 
 def test_what_took_effect_is_skipped() -> None:
     read = messages([row(1), backfilled(5, 1, 3, ["1", "1"]), row(2)])
-    found = planner(Position(1, 0), {Chunk(5, 1): 3})
+    found = planner(AppliedPosition(1, 0), {SnapshotChunk(5, 1): 3})
     plan = found.plan(read, 0, 9)
     assert seqs(plan) == [(2, 0)]
     assert plan.skipped == 2

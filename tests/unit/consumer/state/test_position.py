@@ -3,7 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.state.position import NOTHING, Chunk, Position, place_in_snapshot
+from consumer.state.position import (
+    NOTHING,
+    AppliedPosition,
+    SnapshotChunk,
+    place_in_snapshot,
+)
 
 _NUMBERS = st.integers(0, 2**64 - 1)
 
@@ -12,7 +17,7 @@ _NUMBERS = st.integers(0, 2**64 - 1)
 def test_positions_are_ordered_by_lsn_then_number(
     lsn: int, seq_id: int, at_lsn: int, at_seq_id: int
 ) -> None:
-    passed = (lsn, seq_id) <= Position(at_lsn, at_seq_id)
+    passed = (lsn, seq_id) <= AppliedPosition(at_lsn, at_seq_id)
     assert passed == (lsn < at_lsn or (lsn == at_lsn and seq_id <= at_seq_id))
 
 
@@ -21,4 +26,4 @@ def test_every_op_comes_after_nothing() -> None:
 
 
 def test_a_snapshot_rows_number_is_a_chunk_and_an_index() -> None:
-    assert place_in_snapshot(28318000, 4294967303) == (Chunk(28318000, 1), 7)
+    assert place_in_snapshot(28318000, 4294967303) == (SnapshotChunk(28318000, 1), 7)

@@ -5,14 +5,14 @@ import weakref
 
 import pytest
 
-from consumer.group.assigned_partition import Lane, Place
+from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget
 from consumer.state.truncate_barrier import Crossings
 
 _THIS, _LATER = ("this",), ("later",)
 
 
-class Told(Lane):
+class Told(AssignedPartition):
     """A lane that notes that it was urged."""
 
     def __init__(self, number: int) -> None:

@@ -11,7 +11,7 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.records.encoding import SinkRules
-from walstream.records.router import Router, Rules, TopicMapping
+from walstream.records.router import Router, RoutingRules, TopicMapping
 
 TABLE = Table("public", "t", ("id", "v"), (0,))
 TRANSACTION = Transaction(8)
@@ -32,7 +32,7 @@ def rules(**given: Any) -> SinkRules:
 
 def sink(*, values: bool = False, says: bool = True, **given: Any) -> DrySink:
     only = {"t": TopicMapping("here")}
-    router = Router("app", Rules(only, "", ""))
+    router = Router("app", RoutingRules(only, "", ""))
     return DrySink(rules(**given), router, says=says, values=values)
 
 
@@ -116,7 +116,7 @@ def test_what_it_cannot_write_is_refused_as_everywhere() -> None:
     with pytest.raises(HistoryError, match="no whole old row"):
         sink(strict=True).send(op(absent=True), TRANSACTION)
     assert sink().knows(TABLE)
-    router = Router("app", Rules({}, "x" * 249 + "{table}", ""))
+    router = Router("app", RoutingRules({}, "x" * 249 + "{table}", ""))
     with pytest.raises(ConfigError, match="does not allow"):
         DrySink(rules(), router, says=True).knows(TABLE)
     assert sink().topics == {}

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.sinks.handling import Batching, HandledSink
-from walstream.records.handlers import HANDLERS, Out, Record
+from walstream.pipeline.sinks.handling import Batching, HandlerSink
+from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec
 from walstream.telemetry.tally import Tally
 
@@ -71,7 +71,7 @@ class Moody:
         if value == "config":
             raise ConfigError("no such thing")
         if value == "record":
-            yield Record(b"k", b"v")
+            yield ProducerRecord(b"k", b"v")
         elif value != "nothing":
             yield op
 
@@ -85,7 +85,7 @@ class Rig:
         self.target = Target()
         self.transaction = Transaction(8)
         chain = Chain([Spec("moody", ("*",), {})])
-        self.sink = HandledSink(self.target, chain, batching, clock=lambda: self.now)
+        self.sink = HandlerSink(self.target, chain, batching, clock=lambda: self.now)
 
     def send(self, *values: str) -> bool:
         return [
@@ -261,7 +261,7 @@ def test_the_rest_is_the_targets() -> None:
 def test_slow_handlers_leave_the_loop_its_turns_and_send_when_all_are_done() -> None:
     rig = Rig()
     slow = Slow(rig)
-    rig.sink = HandledSink(
+    rig.sink = HandlerSink(
         rig.target, cast("Chain", slow), Batching(), clock=lambda: rig.now
     )
     rig.send("a", "b", "c")

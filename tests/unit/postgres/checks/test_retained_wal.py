@@ -6,7 +6,7 @@ import pytest
 
 from walstream.finding import Severity
 from walstream.postgres.checks.retained_wal import of_another, of_danger, of_ours
-from walstream.postgres.slot_inventory import Reader, SlotFacts
+from walstream.postgres.slot_inventory import SlotFacts, SlotReader
 
 GIB = 1 << 30
 SLOT = SlotFacts(
@@ -27,7 +27,7 @@ SLOT = SlotFacts(
     failover=None,
     synced=None,
 )
-READ = replace(SLOT, reader=Reader(7, "walstream", "app", None))
+READ = replace(SLOT, reader=SlotReader(7, "walstream", "app", None))
 LOST = replace(SLOT, invalidation="wal_removed", held_bytes=0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from walstream.errors import ConfigError, Transient
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.records.handlers import HANDLERS, Out, Record
+from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec, Unhandled
 
 TABLE = Table("public", "t", ("id", "a", "b"), (0,))
@@ -36,7 +36,7 @@ class Doubling:
         if "bad" in (op.new or ()):
             raise ValueError("row of s3cret")
         yield op
-        yield Record(b"k", b"v")
+        yield ProducerRecord(b"k", b"v")
         yield op
 
 
@@ -69,7 +69,7 @@ def test_the_same_table_goes_on_as_the_same() -> None:
 def test_a_finished_record_passes_the_rest_by() -> None:
     chain = Chain([spec("double"), spec("double")])
     op = insert("1", "2", "3")
-    record = Record(b"k", b"v")
+    record = ProducerRecord(b"k", b"v")
     assert chain.handle(op) == [op, record, op, record, op, record, op]
 
 

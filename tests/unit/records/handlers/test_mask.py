@@ -7,7 +7,7 @@ import json
 import pytest
 
 from walstream.errors import ConfigError
-from walstream.formats.context import Context, Origin
+from walstream.formats.context import Context, SourceOrigin
 from walstream.formats.event import EventEncoder
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.records.handlers.mask import Mask
@@ -54,7 +54,7 @@ def test_a_masked_key_is_masked_in_the_records_key() -> None:
     (op,) = Mask(TABLE, settings("id", secret=SECRET)).handle(
         update(None, ["1", "m", "2"])
     )
-    form = KEY_FORMS["json"](op.table, op.table.key, Origin())
+    form = KEY_FORMS["json"](op.table, op.table.key, SourceOrigin())
     assert form.render(op) == f'["{hashed("1")}"]'.encode()
 
 

@@ -10,7 +10,7 @@ import pytest
 from walstream.config import Config
 from walstream.service.http.board import Board
 from walstream.status.report import worker_of
-from walstream.status.snapshot import Snapshot
+from walstream.status.snapshot import InstanceSnapshot
 from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.meter import Meter
 
@@ -97,7 +97,7 @@ def counted() -> ProcessCounts:
     return ProcessCounts(metrics=metrics, errors={"transient": 2}, deaths=1)
 
 
-def snapshot(report: dict[str, Any], **changed: Any) -> Snapshot:
+def snapshot(report: dict[str, Any], **changed: Any) -> InstanceSnapshot:
     fields: dict[str, Any] = {
         "at": time.time(),
         "made_at": time.monotonic(),
@@ -112,7 +112,7 @@ def snapshot(report: dict[str, Any], **changed: Any) -> Snapshot:
     }
     for name in ("sources", "away"):
         fields[name] = {one: worker_of(told) for one, told in fields[name].items()}
-    return Snapshot(**fields)
+    return InstanceSnapshot(**fields)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.unit.service.http.conftest import Change
 from walstream.config.model import Http
 from walstream.service.http import app, token_failures
-from walstream.service.http.guard import Rules
+from walstream.service.http.guard import GuardRules
 
 TOKEN = "a-secret-of-the-test"  # noqa: S105 - of the test
 
@@ -27,7 +27,7 @@ TOKEN = "a-secret-of-the-test"  # noqa: S105 - of the test
     ],
 )
 def test_addresses_and_names_of_ours_are_known(host: str) -> None:
-    assert Rules.of(Http(hosts=["ours.example"])).knows(host)
+    assert GuardRules.of(Http(hosts=["ours.example"])).knows(host)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_addresses_and_names_of_ours_are_known(host: str) -> None:
     ],
 )
 def test_any_other_is_not(host: str, board: Change) -> None:
-    assert not Rules.of(Http()).knows(host)
+    assert not GuardRules.of(Http()).knows(host)
     asked = TestClient(app.make(board(), str), base_url="http://127.0.0.1")
     assert asked.get("/status", headers={"host": host}).status_code == 400
 

@@ -350,7 +350,7 @@ def test_nothing_is_written_twice_for_one_report_but_time_goes_on() -> None:
     made = all_kinds({})
     truth = made.truth()
     assert truth is not None
-    written = exposition.Written(lambda: now[0])
+    written = exposition.CachedMetrics(lambda: now[0])
     first, _ = written.of(made.config, truth, "")
     assert written.of(made.config, truth, "")[0] is first
     openmetrics_text, kind = written.of(

@@ -3,46 +3,46 @@
 import pytest
 
 from walstream.errors import HistoryError, Repair
-from walstream.kafka.group import Stored
+from walstream.kafka.group import StoredOffset
 from walstream.kafka.offsets import Partition
 from walstream.kafka.topic_metadata import Described
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.assignment import Holdings, wait_for
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 
 A, B = Partition("t", 0), Partition("t", 1)
 TOPICS = {"t": Described(2, "id")}
 
 
-def record(place: Partition, offset: int) -> Record:
-    return Record(place.topic, place.number, offset, None, b"", (), None)
+def record(place: Partition, offset: int) -> TopicRecord:
+    return TopicRecord(place.topic, place.number, offset, None, b"", (), None)
 
 
 def holding() -> Holdings:
     made = Holdings(lambda topic: Repair(command=f"begin {topic}"))
-    written = Note("id", "7/db/0", ("public", "x")).written()
-    made.take({A: Stored(5, written), B: Stored(None)}, TOPICS)
+    written = OffsetMetadata("id", "7/db/0", ("public", "x")).written()
+    made.take({A: StoredOffset(5, written), B: StoredOffset(None)}, TOPICS)
     return made
 
 
 def test_what_is_known_comes_with_the_partition() -> None:
     made = holding()
-    assert made.offsets[A].note == Note("id", "7/db/0", ("public", "x"))
-    assert made.offsets[B].note == Note("id")
+    assert made.offsets[A].note == OffsetMetadata("id", "7/db/0", ("public", "x"))
+    assert made.offsets[B].note == OffsetMetadata("id")
 
 
 def test_another_topic_of_the_name_stops() -> None:
     made = holding()
     with pytest.raises(HistoryError, match="created again") as caught:
-        made.take({A: Stored(5, Note("old").written())}, TOPICS)
+        made.take({A: StoredOffset(5, OffsetMetadata("old").written())}, TOPICS)
     assert caught.value.repair.command == "begin t"
 
 
 def test_what_is_due_is_told_once_and_again_when_it_failed() -> None:
     made = holding()
     portion = made.portion(A, 5)
-    made.offsets[A].sent(portion, 5, Note("id", "s"))
-    due = {A: (6, Note("id", "s").written())}
+    made.offsets[A].sent(portion, 5, OffsetMetadata("id", "s"))
+    due = {A: (6, OffsetMetadata("id", "s").written())}
     assert made.due() == due
     assert made.due() == {}
     made.tell_again([A, Partition("gone", 0)])
@@ -54,7 +54,7 @@ def test_what_is_due_is_told_once_and_again_when_it_failed() -> None:
 def test_markers_behind_the_last_record_count_as_done() -> None:
     made = holding()
     made.pass_over({A: 7, Partition("gone", 0): 7})
-    note = Note("id", "7/db/0", ("public", "x")).written()
+    note = OffsetMetadata("id", "7/db/0", ("public", "x")).written()
     assert made.due() == {A: (7, note)}
     made.add([record(A, 8)])
     made.pass_over({A: 9})
@@ -85,7 +85,7 @@ def test_the_lag_counts_what_is_known() -> None:
     made = holding()
     assert made.lag({}) is None
     assert made.lag({A: 9, B: 4, Partition("gone", 0): 7}) == 4
-    made.offsets[A].sent(made.portion(A, 5), 5, Note("id"))
+    made.offsets[A].sent(made.portion(A, 5), 5, OffsetMetadata("id"))
     made.due()
     assert made.lag({A: 9}) == 3
 

@@ -4,7 +4,7 @@ import pytest
 import structlog
 
 from walstream.errors import WalstreamError
-from walstream.kafka.topic_reader import Record
+from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.envelope import READERS, Named, say, source_in, timestamp
 
 DAY_MS = 86_400_000
@@ -64,8 +64,8 @@ def test_a_time_passes_on_unless_kafka_would_delete_or_refuse_the_record() -> No
     assert timestamp(None, NOW, DAY_MS) == 0
 
 
-def record(value: bytes | None) -> Record:
-    return Record("up", 2, 7, b"secret", value, (), None)
+def record(value: bytes | None) -> TopicRecord:
+    return TopicRecord("up", 2, 7, b"secret", value, (), None)
 
 
 def test_a_record_is_named_and_no_value() -> None:

@@ -4,19 +4,19 @@ from collections import deque
 
 import pytest
 
-from walstream.sources.kafka.lease import Leash, Window
+from walstream.sources.kafka.lease import PartitionLease, RateWindow
 
 
 @pytest.mark.parametrize("session_ms", [6000, 10_000, 45_000])
 def test_records_are_given_up_before_the_session_ends(session_ms: int) -> None:
-    leash = Leash(session_ms)
+    leash = PartitionLease(session_ms)
     timeout_ms = leash.properties({})["message.timeout.ms"]
     assert 0 < timeout_ms < session_ms
     assert leash.frozen_after_ms < session_ms
 
 
 def test_an_operators_time_out_rules_and_linger_fits_into_ours() -> None:
-    leash = Leash(10_000)
+    leash = PartitionLease(10_000)
     assert leash.properties({"delivery.timeout.ms": "30000"}) == {}
     assert leash.properties({"linger.ms": "20000"})["message.timeout.ms"] > 20_000
 
@@ -27,7 +27,7 @@ def longest_wait(rates: list[int], size: int) -> float:
     Gives the longest time that a record was under way.
     """
     step = 0.005
-    window = Window(Leash(10_000).give_up_s)
+    window = RateWindow(PartitionLease(10_000).give_up_s)
     under_way: deque[float] = deque()  # when each was put
     now, delivered, taken, longest = 0.0, 0, 0.0, 0.0
     for rate in rates:
@@ -54,13 +54,13 @@ def longest_wait(rates: list[int], size: int) -> float:
 @pytest.mark.parametrize("size", [100, 10_000, 500_000])
 @pytest.mark.parametrize("rate", [300_000, 3_000_000, 30_000_000])
 def test_a_slow_broker_gets_no_more_than_it_takes_in_time(rate: int, size: int) -> None:
-    give_up_s = Leash(10_000).give_up_s
+    give_up_s = PartitionLease(10_000).give_up_s
     assert longest_wait([rate] * 12, size) < give_up_s
 
 
 def test_a_fast_broker_is_never_held_up() -> None:
     """What is taken at once widens the window, far beyond where it begins."""
-    window = Window(7.5)
+    window = RateWindow(7.5)
     delivered, now, first = 0, 0.0, window.quota(0.0, 0, 0)
     for _ in range(400):
         quota = window.quota(now, delivered, 0)

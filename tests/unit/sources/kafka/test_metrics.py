@@ -5,7 +5,7 @@ import structlog
 from walstream.errors import Transient
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.sources.figures import RelayFigures
-from walstream.sources.kafka.lease import Leash
+from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.kafka.metrics import (
     Figures,
     Lasting,
@@ -81,7 +81,7 @@ def test_records_are_counted_by_table_and_only_those_of_this_process() -> None:
 
 
 def test_limits_grow_both_ways() -> None:
-    lasting = Lasting(Leash(10_000))
+    lasting = Lasting(PartitionLease(10_000))
     lasting.see(DEFAULT_LIMIT + 1)
     lasting.see(10)
     lasting.see(20)
@@ -89,7 +89,7 @@ def test_limits_grow_both_ways() -> None:
 
 
 def test_what_was_dropped_before_counts() -> None:
-    lasting = Lasting(Leash(10_000), 5)
+    lasting = Lasting(PartitionLease(10_000), 5)
     assert lasting.drop("a")
     assert not lasting.drop("a")
     assert lasting.drop("b")

@@ -1,17 +1,17 @@
 """Offsets, by example; tests/property has every interleaving."""
 
 from walstream.sources.kafka.offset_ledger import Offsets
-from walstream.sources.kafka.offset_metadata import Note
+from walstream.sources.kafka.offset_metadata import OffsetMetadata
 
 
 def test_the_front_decides() -> None:
     offsets = Offsets()
     first = offsets.begin(10)
     first.undelivered += 1
-    offsets.sent(first, 10, Note("t", "a"))
+    offsets.sent(first, 10, OffsetMetadata("t", "a"))
     second = offsets.begin(11)
     second.undelivered += 1
-    offsets.sent(second, 11, Note("t", "b"))
+    offsets.sent(second, 11, OffsetMetadata("t", "b"))
     second.undelivered -= 1
     assert not offsets.advance()
     assert offsets.undelivered == 1
@@ -36,7 +36,7 @@ def test_what_never_comes_as_a_record_is_passed_over() -> None:
     assert offsets.due == 12
     portion = offsets.begin(12)
     portion.undelivered += 1
-    offsets.sent(portion, 12, Note("t"))
+    offsets.sent(portion, 12, OffsetMetadata("t"))
     offsets.pass_over(14)
     assert offsets.advance() == 12
     portion.undelivered -= 1
@@ -48,8 +48,8 @@ def test_what_never_comes_as_a_record_is_passed_over() -> None:
 def test_what_is_read_still_counts_as_far_as_it_was_sent() -> None:
     offsets = Offsets()
     portion = offsets.begin(5)
-    offsets.sent(portion, 7, Note("t"))
+    offsets.sent(portion, 7, OffsetMetadata("t"))
     assert offsets.advance() == 8
     portion.undelivered += 1
-    offsets.sent(portion, 8, Note("t"))
+    offsets.sent(portion, 8, OffsetMetadata("t"))
     assert offsets.advance() == 8

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, Note, read
+from walstream.sources.kafka.offset_metadata import NOTHING_NOTED, OffsetMetadata, read
 
 _TEXTS = st.text(max_size=60)
 
@@ -13,14 +13,14 @@ _TEXTS = st.text(max_size=60)
 def test_a_note_comes_back(
     topic: str, source: str, table: tuple[str, str] | None
 ) -> None:
-    note = Note(topic, source, table)
+    note = OffsetMetadata(topic, source, table)
     assert read(note.written()) == note
 
 
 def test_a_name_that_no_server_gives_is_left_out() -> None:
-    written = Note("id", "s", ("public", "x" * 5000)).written()
+    written = OffsetMetadata("id", "s", ("public", "x" * 5000)).written()
     assert len(written) < 4096
-    assert read(written) == Note("id")
+    assert read(written) == OffsetMetadata("id")
 
 
 @pytest.mark.parametrize(

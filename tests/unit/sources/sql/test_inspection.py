@@ -4,15 +4,15 @@ import subprocess
 import sys
 
 from walstream.errors import ConfigError, Transient
-from walstream.sources.sql.inspection import Sight, TableSight
+from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
 
 
 def test_the_databases_own_problem_comes_before_those_of_its_tables() -> None:
     away, missing = Transient("away"), ConfigError("no such table")
-    tables = {"t": TableSight(), "u": TableSight(problem=missing)}
-    assert Sight(tables, away).obstacle is away
-    assert Sight(tables).obstacle is missing
-    assert Sight({"t": TableSight()}).obstacle is None
+    tables = {"t": TableInspection(), "u": TableInspection(problem=missing)}
+    assert DatabaseInspection(tables, away).obstacle is away
+    assert DatabaseInspection(tables).obstacle is missing
+    assert DatabaseInspection({"t": TableInspection()}).obstacle is None
 
 
 def test_a_command_that_asks_no_database_loads_no_sqlalchemy() -> None:

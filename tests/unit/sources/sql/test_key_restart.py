@@ -5,7 +5,7 @@ import pytest
 from walstream.errors import Transient
 from walstream.sources.sql.key_restart import (
     Behind,
-    Keys,
+    KeyExtent,
     are_restarted,
     beginning,
     error,
@@ -30,7 +30,7 @@ from walstream.sources.sql.key_restart import (
 def test_the_engines_next_key_decides_else_the_greatest_one(
     newest: int | None, following: int | None, restarted: bool
 ) -> None:
-    assert are_restarted(20, Keys(None, newest, following)) == restarted
+    assert are_restarted(20, KeyExtent(None, newest, following)) == restarted
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_sequence_that_only_has_other_settings_is_the_same(
 
 
 def test_the_command_reads_all_that_is_there() -> None:
-    found = error("a b", 20, Keys(1, 3, 4))
+    found = error("a b", 20, KeyExtent(1, 3, 4))
     assert found.repair.command == (
         "walstream positions rewind {source} --table 'a b' --to 0"
     )
@@ -61,14 +61,14 @@ def test_the_command_reads_all_that_is_there() -> None:
 
 
 def test_a_table_of_negative_keys_is_read_from_below_its_first() -> None:
-    assert beginning(Keys(-7, 3, None)) == -8
-    assert beginning(Keys(None, None, 1)) == 0
+    assert beginning(KeyExtent(-7, 3, None)) == -8
+    assert beginning(KeyExtent(None, None, 1)) == 0
 
 
 def test_keys_that_have_grown_past_the_position_are_said_to_be_of_another_table() -> (
     None
 ):
-    found = error("t", 20, Keys(1, 300, None))
+    found = error("t", 20, KeyExtent(1, 300, None))
     assert "was made anew" in str(found)
     assert "or to 20" in found.hint
 

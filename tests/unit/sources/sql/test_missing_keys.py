@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from tests.unit.sources.sql.test_poller import Table
 from walstream.sources.sql.intervals import Interval
 from walstream.sources.sql.missing_keys import Holes
-from walstream.sources.sql.progress import Bounds, Horizon, Progress
+from walstream.sources.sql.progress import GapBounds, Horizon, TableProgress
 from walstream.testing import MemoryPositions
 
 HOUR_S = 3600.0
@@ -22,8 +22,8 @@ class Scene:
         self.table.now = lambda: self.table.at  # type: ignore[method-assign]
         if not self.marks:
             self.table.mark = lambda: None  # type: ignore[assignment,method-assign,return-value]
-        bounds = Bounds(HOUR_S, 4)
-        self.progress = Progress(MemoryPositions(), "t", bounds, self.table.now)
+        bounds = GapBounds(HOUR_S, 4)
+        self.progress = TableProgress(MemoryPositions(), "t", bounds, self.table.now)
         self.progress.key = 0
         self.holes = Holes(self.progress, self.table.connect)
 

@@ -10,8 +10,8 @@ from walstream.errors import RecordRefused, Transient
 from walstream.sources.sql import poller as pollers
 from walstream.sources.sql.intervals import missing
 from walstream.sources.sql.key_restart import KeysRestarted
-from walstream.sources.sql.poller import Poller, Rules
-from walstream.sources.sql.progress import Bounds, Progress
+from walstream.sources.sql.poller import Poller, PollingRules
+from walstream.sources.sql.progress import GapBounds, TableProgress
 from walstream.sources.sql.task import Ahead, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
@@ -128,13 +128,15 @@ def positions() -> MemoryPositions:
 def made(
     table: Table,
     positions: MemoryPositions,
-    rules: Rules | None = None,
+    rules: PollingRules | None = None,
     *,
     timeout_s: float = 100 * HOUR_S,
     most: int = 1000,
 ) -> Poller:
-    rules = rules or Rules("t")
-    progress = Progress(positions, rules.table, Bounds(timeout_s, most), table.now)
+    rules = rules or PollingRules("t")
+    progress = TableProgress(
+        positions, rules.table, GapBounds(timeout_s, most), table.now
+    )
     return Poller(rules, progress, table.connect, table.run)
 
 
@@ -145,7 +147,7 @@ def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
     sizes = []
     for _ in range(4):
         before = len(table.sent)
-        made(table, positions, Rules("t", limit=3)).poll()
+        made(table, positions, PollingRules("t", limit=3)).poll()
         sizes.append(len(table.sent) - before)
     assert sizes == [3, 3, 1, 0]
     assert table.sent == [1, 2, 3, 4, 5, 6, 7]
@@ -163,7 +165,7 @@ def test_rows_that_come_in_between_do_not_count_beyond_the_limit(
         return found
 
     table.ahead = and_then_one_commits  # type: ignore[method-assign]
-    poller = made(table, positions, Rules("t", limit=2))
+    poller = made(table, positions, PollingRules("t", limit=2))
     poller.poll()
     assert len(table.sent) == 2
 
@@ -225,13 +227,13 @@ def test_what_is_there_already_is_passed_over_where_that_is_asked_for(
     positions: MemoryPositions,
 ) -> None:
     table = Table({1, 2, 5})
-    poller = made(table, positions, Rules("t", start="end"))
+    poller = made(table, positions, PollingRules("t", start="end"))
     poller.poll()
     assert table.sent == []
     table.keys |= {4, 6}  # 4: of a transaction that ran
     poller.poll()
     assert sorted(table.sent) == [4, 6]
-    after = made(table, MemoryPositions(), Rules("t", start=5))
+    after = made(table, MemoryPositions(), PollingRules("t", start=5))
     after.poll()
     assert table.sent[2:] == [6]
 
@@ -309,7 +311,7 @@ def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
         return run(parts, done)
 
     table.run = watched  # type: ignore[method-assign]
-    poller = made(table, positions, Rules("t", parallelism=2))
+    poller = made(table, positions, PollingRules("t", parallelism=2))
     poller.poll()
     assert len(table.ranges) == 8
     # the last was done first: nothing may move before the first is
@@ -347,7 +349,7 @@ def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
     monkeypatch.setattr(pollers, "FEW_ROWS", 10)
     monkeypatch.setattr(pollers, "RANGE_ROWS", 5)
     table = Table(set(range(1, 1001)))
-    made(table, positions, Rules("t", parallelism=2)).poll()
+    made(table, positions, PollingRules("t", parallelism=2)).poll()
     assert sorted(table.sent) == list(range(1, 1001))
     spans = [part.span for part in table.ranges]
     assert all(isinstance(one, Ahead) and one.high - one.low <= 10 for one in spans)
@@ -356,7 +358,7 @@ def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
 def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
     positions: MemoryPositions,
 ) -> None:
-    poller = made(Table({1, 2, 5}), positions, Rules("t", start="end"))
+    poller = made(Table({1, 2, 5}), positions, PollingRules("t", start="end"))
     poller.poll()
     assert poller.told.missing_keys == 2  # 3 and 4
 
@@ -384,7 +386,7 @@ def test_keys_that_start_anew_keep_the_table_waiting_until_it_is_rewound(
         with pytest.raises(KeysRestarted, match="greatest key is 2, and its position"):
             poller.poll()
     assert table.sent == [1, 2, 3]
-    progress = Progress(positions, "t", Bounds(HOUR_S, 9))
+    progress = TableProgress(positions, "t", GapBounds(HOUR_S, 9))
     progress.rewind(0)
     made(table, positions).poll()
     assert table.sent == [1, 2, 3, 1, 2]
@@ -395,7 +397,7 @@ def test_a_table_that_may_be_read_anew_is_read_from_its_first_key(
     limit: int, positions: MemoryPositions
 ) -> None:
     table = Table({1, 5, 9})
-    rules = Rules("t", limit=limit, rereads=True)
+    rules = PollingRules("t", limit=limit, rereads=True)
     poller = made(table, positions, rules)
     for _ in range(2):
         poller.poll()
@@ -417,7 +419,7 @@ def test_keys_that_grow_past_the_position_while_the_table_waits_are_not_forgotte
         table.keys = set(range(1, newest + 1))
         with pytest.raises(KeysRestarted):  # also after a restart of walstream
             made(table, positions).poll()
-    reread = Rules("t", rereads=True)
+    reread = PollingRules("t", rereads=True)
     made(table, positions, reread).poll()
     assert table.sent == [1, 2, 3, *range(1, 10)]
 
@@ -428,7 +430,7 @@ def test_a_replica_that_is_behind_is_waited_for(
     positions: MemoryPositions,
 ) -> None:
     table = Table({1, 2, 3}, next=3)
-    poller = made(table, positions, Rules("t", rereads=rereads))
+    poller = made(table, positions, PollingRules("t", rereads=rereads))
     poller.poll()
     table.replica, table.keys = True, {1, 2}
     for _ in range(2):
@@ -469,7 +471,9 @@ def test_keys_that_grew_past_the_position_are_known_by_their_sequence(
     with pytest.raises(KeysRestarted, match="made anew"):
         made(table, positions).poll()
     assert table.sent == [1, 2, 3, 4]
-    Progress(positions, "t", Bounds(HOUR_S, 9)).rewind(4)  # they go on, it is said
+    TableProgress(positions, "t", GapBounds(HOUR_S, 9)).rewind(
+        4
+    )  # they go on, it is said
     made(table, positions).poll()
     made(table, positions).poll()
     assert table.sent == [1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -9,20 +9,20 @@ from walstream.config import PolledTable
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.sources.report import TableReport
 from walstream.sources.sql.progress import (
-    Bounds,
+    GapBounds,
     Horizon,
-    Progress,
+    TableProgress,
     Trouble,
     bounds_of,
     document_name,
 )
 from walstream.testing import MemoryPositions
 
-BOUNDS = Bounds(3600.0, 2)
+BOUNDS = GapBounds(3600.0, 2)
 
 
-def progress(positions: MemoryPositions) -> Progress:
-    return Progress(positions, "t", BOUNDS, lambda: 50.0)
+def progress(positions: MemoryPositions) -> TableProgress:
+    return TableProgress(positions, "t", BOUNDS, lambda: 50.0)
 
 
 def test_nothing_is_known_of_a_table_before_its_first_poll() -> None:
@@ -76,7 +76,7 @@ def test_the_bounds_are_those_of_the_configuration() -> None:
     rules = PolledTable.model_validate(
         {"primary_key": "id", "gap_timeout": "1min", "max_gaps": 7}
     )
-    assert bounds_of(rules) == Bounds(60.0, 7)
+    assert bounds_of(rules) == GapBounds(60.0, 7)
 
 
 def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:

@@ -15,7 +15,13 @@ from walstream.config import Config
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.kafka.bulk_producer_pool import Senders
 from walstream.pipeline.shutdown import Stop, Waker
-from walstream.sources.sql.range_runner import Caution, Ends, Here, Line, Runner
+from walstream.sources.sql.range_runner import (
+    Caution,
+    Ends,
+    Here,
+    IdleConnections,
+    Runner,
+)
 from walstream.sources.sql.task import Ahead, Range
 from walstream.spark.driver import transport
 from walstream.spark.driver.messages import Failed, Finished, Message
@@ -78,14 +84,14 @@ def stop() -> Stop:
 
 
 @pytest.fixture
-def line(played: Played) -> Iterator[Line]:
-    line = Line(str(played.folder))
+def line(played: Played) -> Iterator[IdleConnections]:
+    line = IdleConnections(str(played.folder))
     yield line
     line.close()
 
 
 @contextmanager
-def running(line: Line, stop: Stop) -> Iterator[Runner]:
+def running(line: IdleConnections, stop: Stop) -> Iterator[Runner]:
     run = Runner(line, lambda _: Nothing(), Ends(stop))  # type: ignore[arg-type,return-value]
     try:
         yield run
@@ -93,7 +99,9 @@ def running(line: Line, stop: Stop) -> Iterator[Runner]:
         run.leave()
 
 
-def test_outcomes_are_told_as_they_come(played: Played, line: Line, stop: Stop) -> None:
+def test_outcomes_are_told_as_they_come(
+    played: Played, line: IdleConnections, stop: Stop
+) -> None:
     told: list[ChunkDone] = []
     with running(line, stop) as run:
         for _ in range(2):
@@ -114,7 +122,7 @@ def test_a_failure_is_raised_and_what_spark_gave_up_is_tried_again(
     error: WalstreamError,
     kind: type[WalstreamError],
     played: Played,
-    line: Line,
+    line: IdleConnections,
     stop: Stop,
 ) -> None:
     played.says.put([Failed(error)])
@@ -127,7 +135,7 @@ def test_a_failure_is_raised_and_what_spark_gave_up_is_tried_again(
 
 
 def test_spark_stays_for_the_next_session(
-    played: Played, line: Line, stop: Stop
+    played: Played, line: IdleConnections, stop: Stop
 ) -> None:
     for _ in range(2):
         with running(line, stop) as run:
@@ -137,7 +145,7 @@ def test_spark_stays_for_the_next_session(
 
 
 def test_a_spark_that_ended_meanwhile_is_not_asked(
-    played: Played, line: Line, stop: Stop
+    played: Played, line: IdleConnections, stop: Stop
 ) -> None:
     for connections in (1, 2):
         with running(line, stop) as run:
@@ -148,7 +156,7 @@ def test_a_spark_that_ended_meanwhile_is_not_asked(
 
 
 def test_what_still_runs_is_ended_and_not_heard_of_again(
-    played: Played, line: Line, stop: Stop
+    played: Played, line: IdleConnections, stop: Stop
 ) -> None:
     def cannot_be_stored(_done: ChunkDone) -> None:
         played.says.put([])  # so that it hears that it is left
@@ -161,7 +169,7 @@ def test_what_still_runs_is_ended_and_not_heard_of_again(
 
 
 def test_a_stop_lets_nothing_begin_and_its_deadline_cuts_short(
-    played: Played, line: Line, stop: Stop
+    played: Played, line: IdleConnections, stop: Stop
 ) -> None:
     told: list[ChunkDone] = []
 
@@ -202,14 +210,14 @@ class Task:
 FEW = Range(2, "t", Ahead(0, 9), 9)
 
 
-def here(line: Line, stop: Stop, task: Task, folder: Path) -> Runner:
+def here(line: IdleConnections, stop: Stop, task: Task, folder: Path) -> Runner:
     config: Config = None  # type: ignore[assignment]  # nobody looks at it
     with_it = Here(config, Senders(), Caution(folder, "t"))
     return Runner(line, lambda _: task, Ends(stop), with_it)  # type: ignore[arg-type,return-value]
 
 
 def test_a_few_rows_are_read_here_and_many_by_spark(
-    played: Played, line: Line, stop: Stop, tmp_path: Path
+    played: Played, line: IdleConnections, stop: Stop, tmp_path: Path
 ) -> None:
     told: list[ChunkDone] = []
     task = Task()
@@ -220,7 +228,7 @@ def test_a_few_rows_are_read_here_and_many_by_spark(
 
 
 def test_rows_that_ended_the_process_that_read_them_are_left_to_spark(
-    played: Played, line: Line, stop: Stop, tmp_path: Path
+    played: Played, line: IdleConnections, stop: Stop, tmp_path: Path
 ) -> None:
     Caution(tmp_path, "t").__enter__()  # and the process is gone
     assert not Caution(tmp_path, "u").left
@@ -240,7 +248,7 @@ def test_rows_that_ended_the_process_that_read_them_are_left_to_spark(
 
 
 def test_a_stops_deadline_cuts_short_what_is_read_here(
-    line: Line, stop: Stop, tmp_path: Path
+    line: IdleConnections, stop: Stop, tmp_path: Path
 ) -> None:
     told: list[ChunkDone] = []
     run = here(line, stop, Task(stop), tmp_path)
@@ -250,7 +258,7 @@ def test_a_stops_deadline_cuts_short_what_is_read_here(
 
 
 def test_a_session_that_is_over_begins_nothing_and_cuts_nothing(
-    played: Played, line: Line, stop: Stop
+    played: Played, line: IdleConnections, stop: Stop
 ) -> None:
     ends = Ends(stop)
     told: list[ChunkDone] = []

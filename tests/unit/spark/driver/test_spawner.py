@@ -18,7 +18,7 @@ from walstream.config import Config
 from walstream.errors import ConfigError, Transient
 from walstream.spark.driver.client import Driver
 from walstream.spark.driver.messages import Failed
-from walstream.spark.driver.spawner import Keeper
+from walstream.spark.driver.spawner import DriverSpawner
 
 LONG_S = 60.0
 NOBODY = 65534
@@ -30,7 +30,7 @@ def selector() -> Iterator[selectors.BaseSelector]:
         yield selector
 
 
-def turn(keeper: Keeper, selector: selectors.BaseSelector) -> None:
+def turn(keeper: DriverSpawner, selector: selectors.BaseSelector) -> None:
     keeper.tick()
     for key, _ in selector.select(0.05):
         key.data()
@@ -45,7 +45,7 @@ def config(folder: Path) -> Config:
 def test_a_driver_starts_when_it_is_wanted_and_its_refusal_is_heard(
     selector: selectors.BaseSelector, tmp_path: Path
 ) -> None:
-    keeper = Keeper(config(tmp_path), selector)
+    keeper = DriverSpawner(config(tmp_path), selector)
     keeper.open()
     try:
         turn(keeper, selector)
@@ -87,7 +87,7 @@ def connect_as_nobody(name: str) -> None:
 def test_another_user_starts_nothing(selector: selectors.BaseSelector) -> None:
     with tempfile.TemporaryDirectory() as made:
         Path(made).chmod(0o755)
-        keeper = Keeper(config(Path(made)), selector)
+        keeper = DriverSpawner(config(Path(made)), selector)
         keeper.open()
         turn(keeper, selector)
         try:
@@ -106,7 +106,7 @@ def test_where_no_socket_can_be_made_it_is_tried_again(
     selector: selectors.BaseSelector, tmp_path: Path
 ) -> None:
     folder = tmp_path / "state"
-    keeper = Keeper(config(folder), selector)
+    keeper = DriverSpawner(config(folder), selector)
     with capture_logs() as log:
         keeper.open()
     try:

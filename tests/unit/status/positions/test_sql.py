@@ -13,7 +13,7 @@ from tests.support.programs.sqlite_source import (
 )
 from walstream.config import Config
 from walstream.state.lock import FolderLock
-from walstream.status.positions.model import Outcome, PolledStanding
+from walstream.status.positions.model import PolledStanding, StartOutcome
 from walstream.status.positions.sql import standing
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (3), (7);"
@@ -26,7 +26,7 @@ def look(config: Config) -> PolledStanding:
 def test_before_the_first_poll_there_is_only_the_table(tmp_path: Path) -> None:
     execute(file_of(tmp_path), TABLE)
     found = look(configured(tmp_path, {"t": {"start": "end"}}))
-    assert found.verdict.outcome is Outcome.POLL
+    assert found.verdict.outcome is StartOutcome.POLL
     assert "each table from its start" in found.verdict.text
     (table,) = found.tables
     assert (table.state.position, table.start) == (None, "end")
@@ -53,7 +53,7 @@ def test_who_polls_it_now_is_named(tmp_path: Path) -> None:
     lock.acquire()
     found = look(config)
     lock.release()
-    assert found.verdict.outcome is Outcome.POLLING
+    assert found.verdict.outcome is StartOutcome.POLLING
     assert found.verdict.text.startswith("process ")
 
 
@@ -61,7 +61,7 @@ def test_what_run_would_stop_with_is_the_verdict(tmp_path: Path) -> None:
     config = configured(tmp_path, {"t": {}})
     keep(state_of(config), "t", key=7)
     found = look(config)
-    assert found.verdict.outcome is Outcome.STOP
+    assert found.verdict.outcome is StartOutcome.STOP
     assert found.verdict.problem is not None
     assert "no SQLite file" in found.verdict.problem.what
     assert found.tables[0].state.position == 7

@@ -12,10 +12,10 @@ from walstream.lsn import Lsn
 from walstream.pipeline.ports import Position
 from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
-from walstream.postgres.slot_inventory import Reader
-from walstream.postgres.start_table import Stored
-from walstream.status.positions.model import Outcome, ServerFacts, StateFacts
-from walstream.status.positions.verdict import Seen, remarks, verdict
+from walstream.postgres.slot_inventory import SlotReader
+from walstream.postgres.start_table import StoredState
+from walstream.status.positions.model import ServerFacts, StartOutcome, StateFacts
+from walstream.status.positions.verdict import StartFacts, remarks, verdict
 
 SERVER = Server(
     system_identifier=7,
@@ -34,50 +34,52 @@ SOURCE = PostgresSource(kind="postgres", dsn="dbname=shop", slot="s", sinks=["ka
 
 
 def seen(
-    stored: Stored, slot: Slot | None = SLOT, server: Server | None = SERVER
-) -> Seen:
-    return Seen("app", SOURCE, stored, slot=slot, server=server)
+    stored: StoredState, slot: Slot | None = SLOT, server: Server | None = SERVER
+) -> StartFacts:
+    return StartFacts("app", SOURCE, stored, slot=slot, server=server)
 
 
 @pytest.mark.parametrize(
     ("stored", "slot", "outcome", "lsn"),
     [
-        (Stored(), None, Outcome.CREATE, None),
-        (Stored(intent=True), SLOT, Outcome.ADOPT, 100),
-        (Stored(POSITION), SLOT, Outcome.STREAM, 500),
-        (Stored(), SLOT, Outcome.STOP, None),
-        (Stored(POSITION), None, Outcome.STOP, None),
-        (Stored(replace(POSITION, resume=99)), SLOT, Outcome.STOP, None),
-        (Stored(replace(POSITION, resume=1001)), SLOT, Outcome.STOP, None),
-        (Stored(POSITION), replace(SLOT, active_pid=4), Outcome.WAIT, None),
+        (StoredState(), None, StartOutcome.CREATE, None),
+        (StoredState(intent=True), SLOT, StartOutcome.ADOPT, 100),
+        (StoredState(POSITION), SLOT, StartOutcome.STREAM, 500),
+        (StoredState(), SLOT, StartOutcome.STOP, None),
+        (StoredState(POSITION), None, StartOutcome.STOP, None),
+        (StoredState(replace(POSITION, resume=99)), SLOT, StartOutcome.STOP, None),
+        (StoredState(replace(POSITION, resume=1001)), SLOT, StartOutcome.STOP, None),
+        (StoredState(POSITION), replace(SLOT, active_pid=4), StartOutcome.WAIT, None),
     ],
 )
 def test_every_row_has_its_verdict(
-    stored: Stored, slot: Slot | None, outcome: Outcome, lsn: int | None
+    stored: StoredState, slot: Slot | None, outcome: StartOutcome, lsn: int | None
 ) -> None:
     found = verdict(seen(stored, slot), str)
     assert (found.outcome, found.lsn) == (outcome, lsn)
-    stops = outcome in {Outcome.STOP, Outcome.WAIT}
+    stops = outcome in {StartOutcome.STOP, StartOutcome.WAIT}
     assert (found.problem is not None) == stops
 
 
 def test_a_stop_comes_with_the_command_for_this_very_source() -> None:
-    found = verdict(seen(Stored(POSITION), None), str)
+    found = verdict(seen(StoredState(POSITION), None), str)
     assert found.text == "run would stop with exit code 3"
     assert found.problem is not None
     assert found.problem.repair.command == "walstream positions reset app"
 
 
 def test_a_slot_that_ours_reads_is_being_streamed() -> None:
-    ours = replace(seen(Stored(POSITION), replace(SLOT, active_pid=4)), process=123)
+    ours = replace(
+        seen(StoredState(POSITION), replace(SLOT, active_pid=4)), process=123
+    )
     found = verdict(ours, str)
-    assert (found.outcome, found.lsn) == (Outcome.STREAMING, 500)
+    assert (found.outcome, found.lsn) == (StartOutcome.STREAMING, 500)
     assert "process 123" in found.text
 
 
 def test_a_slot_that_others_read_names_them() -> None:
-    theirs = seen(Stored(POSITION), replace(SLOT, active_pid=4))
-    theirs.reader = Reader(4, "psql", "me", None)
+    theirs = seen(StoredState(POSITION), replace(SLOT, active_pid=4))
+    theirs.reader = SlotReader(4, "psql", "me", None)
     found = verdict(theirs, str)
     assert found.problem is not None
     assert "pid 4 (psql)" in found.problem.what
@@ -89,15 +91,15 @@ def test_a_slot_that_others_read_names_them() -> None:
 @pytest.mark.parametrize(
     ("problem", "outcome"),
     [
-        (Transient("away"), Outcome.WAIT),
-        (PermissionLacking("no"), Outcome.STOP),
-        (StateDamaged("torn"), Outcome.STOP),
+        (Transient("away"), StartOutcome.WAIT),
+        (PermissionLacking("no"), StartOutcome.STOP),
+        (StateDamaged("torn"), StartOutcome.STOP),
     ],
 )
 def test_what_could_not_be_looked_at_is_the_verdict(
-    problem: Transient | PermissionLacking | StateDamaged, outcome: Outcome
+    problem: Transient | PermissionLacking | StateDamaged, outcome: StartOutcome
 ) -> None:
-    blind = replace(seen(Stored()), problem=problem)
+    blind = replace(seen(StoredState()), problem=problem)
     found = verdict(blind, str)
     assert found.outcome is outcome
     assert found.problem is not None
@@ -105,14 +107,16 @@ def test_what_could_not_be_looked_at_is_the_verdict(
 
 
 def test_a_server_that_run_refuses_is_refused_here() -> None:
-    without = seen(Stored(POSITION), server=replace(SERVER, wal_level="replica"))
+    without = seen(StoredState(POSITION), server=replace(SERVER, wal_level="replica"))
     found = verdict(without, str)
     assert found.text == "run would stop with exit code 2"
-    assert verdict(seen(Stored(), server=None), str).outcome is Outcome.WAIT
+    assert verdict(seen(StoredState(), server=None), str).outcome is StartOutcome.WAIT
 
 
 def test_secrets_are_taken_out_of_what_servers_say() -> None:
-    blind = replace(seen(Stored()), problem=Transient("pw hunter2", hint="hunter2"))
+    blind = replace(
+        seen(StoredState()), problem=Transient("pw hunter2", hint="hunter2")
+    )
     found = verdict(blind, lambda text: text.replace("hunter2", "***"))
     assert found.problem is not None
     assert (found.problem.what, found.problem.why) == ("pw ***", "***")

@@ -36,7 +36,7 @@ class Doubtful(Unreadable):
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class ChunkRelation:
     """What a chunk is read from, and the table that its rows go out as.
 
     These differ for a partition whose root is published.
@@ -55,7 +55,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class PageRange:
     """Rows by their place in the table: from page `low`, to before `high`."""
 
     low: int
@@ -66,7 +66,7 @@ class Pages:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyRange:
     """Rows by key: from `low`, to before `high`; None: without a bound."""
 
     columns: tuple[str, ...]
@@ -79,7 +79,7 @@ class Keys:
         return f"key range {self.number} of {self.of}"  # its bounds are rows' values
 
 
-Span = Pages | Keys | None
+Span = PageRange | KeyRange | None
 """None: all rows, in one query."""
 
 
@@ -88,7 +88,7 @@ class Chunk:
     """What one task reads."""
 
     number: int
-    relation: Relation
+    relation: ChunkRelation
     span: Span
     size: int = 0  # bytes, about: what progress counts
     sent_as: int = 0  # its rows' number, where an earlier attempt took the chunk's own
@@ -133,8 +133,8 @@ def statement(chunk: Chunk) -> sql.Composed:
     return sql.SQL("COPY ({}) TO STDOUT").format(query)
 
 
-def _within(span: Pages | Keys) -> sql.Composable:
-    if isinstance(span, Pages):
+def _within(span: PageRange | KeyRange) -> sql.Composable:
+    if isinstance(span, PageRange):
         bounds = [("ctid >= {}::tid", f"({span.low},0)")]
         if span.high is not None:
             bounds.append(("ctid < {}::tid", f"({span.high},0)"))
@@ -155,7 +155,7 @@ def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
 
 
 def _order(span: Span) -> sql.Composable:
-    if not isinstance(span, Keys):
+    if not isinstance(span, KeyRange):
         return sql.SQL("")
     names: Sequence[sql.Composable] = [sql.Identifier(name) for name in span.columns]
     return sql.SQL(" ORDER BY ") + sql.SQL(", ").join(names)

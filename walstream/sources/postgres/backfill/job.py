@@ -40,7 +40,7 @@ Empty = Callable[[Table, int, int], None]
 """Have a table's readers empty it: (table, lsn, chunk number); delivered."""
 
 
-class Outcome(Protocol):
+class JobListener(Protocol):
     """Who is told how it goes."""
 
     def done(self, table: str, rows: int) -> None:
@@ -57,7 +57,7 @@ class Outcome(Protocol):
 
 
 @dataclass(slots=True)
-class Progress:
+class JobProgress:
     """How far a job is."""
 
     chunks: int
@@ -91,7 +91,7 @@ class Job:
     """One snapshot's chunks."""
 
     def __init__(
-        self, order: SnapshotOrder, outcome: Outcome, driver: str, empty: Empty
+        self, order: SnapshotOrder, outcome: JobListener, driver: str, empty: Empty
     ) -> None:
         """`driver` is the address of who runs Spark."""
         self._order = order
@@ -102,7 +102,7 @@ class Job:
         self._left = {chunk.number: chunk for chunk in order.chunks}
         self._of = Counter(map(_table, order.chunks))  # chunks left, by table
         self._rows: Counter[str] = Counter()
-        self.progress = Progress(
+        self.progress = JobProgress(
             chunks=len(order.chunks),
             size=sum(chunk.size for chunk in order.chunks),
             began=time.monotonic(),
@@ -276,7 +276,7 @@ def _table(chunk: Chunk) -> str:
     return chunk.relation.table.full_name
 
 
-def _said(progress: Progress) -> dict[str, object]:
+def _said(progress: JobProgress) -> dict[str, object]:
     figures = progress.report()
     left_s = figures.left_s
     return {

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from walstream.errors import ConfigError
 from walstream.sources.postgres.backfill.publication_filter import Connection
-from walstream.sources.postgres.backfill.table import Readable
+from walstream.sources.postgres.backfill.table import ReadableRelation
 
 # The index whose columns identify a row in the stream, in the order it is searched by.
 _KEY: Final = """
@@ -132,7 +132,7 @@ def _places(name: str) -> tuple[list[str], list[str]]:
 
 
 def statement(
-    keyed: Keyed, part: Readable, after: tuple[str, ...] | None, most: int
+    keyed: Keyed, part: ReadableRelation, after: tuple[str, ...] | None, most: int
 ) -> sql.Composed:
     """Write the COPY of some rows behind a key; of a root, with its leaves."""
     relation = part.relation

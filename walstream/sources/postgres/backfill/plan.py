@@ -11,13 +11,13 @@ from typing import Final
 from psycopg import sql
 
 from walstream.errors import WalstreamError
-from walstream.sources.postgres.backfill.chunk import Chunk, Keys, Pages, Span
+from walstream.sources.postgres.backfill.chunk import Chunk, KeyRange, PageRange, Span
 from walstream.sources.postgres.backfill.publication_filter import (
     Connection,
+    KeyedTable,
     Through,
-    Wanted,
 )
-from walstream.sources.postgres.backfill.table import Readable, look_at_each
+from walstream.sources.postgres.backfill.table import ReadableRelation, look_at_each
 
 CHUNK_BYTES: Final = 16 << 20
 CHUNK_ROWS: Final = 100_000  # where the bytes do not decide
@@ -25,7 +25,7 @@ _MOST_CHUNKS: Final = 4096  # of one relation: each is remembered until the end
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BackfillPlan:
     """What will be read, and what cannot be."""
 
     chunks: list[Chunk]
@@ -34,19 +34,19 @@ class Plan:
 
 def plan(
     connection: Connection,
-    tables: Iterable[Wanted],
+    tables: Iterable[KeyedTable],
     *,
     through: Through | None = None,
     first: int = 1,
     chunk_bytes: int = CHUNK_BYTES,
-) -> Plan:
+) -> BackfillPlan:
     """Cut the tables into chunks, numbered from `first` on.
 
     Under the snapshot that they will be read under, or before it: the last chunk of a
     relation is open-ended. Tables are looked at some at a time, as they are taken;
     `through` is what the publications of all let through.
     """
-    found: list[tuple[Wanted, list[Readable]]] = []
+    found: list[tuple[KeyedTable, list[ReadableRelation]]] = []
     refused: dict[str, WalstreamError] = {}
     for wanted, parts in look_at_each(connection, tables, through):
         if isinstance(parts, WalstreamError):
@@ -60,21 +60,23 @@ def plan(
         for part in sorted(parts, key=lambda part: -part.size)
         for span in _spans(connection, wanted, part, chunk_bytes)
     )
-    return Plan(list(_numbered(spans, first)), refused)
+    return BackfillPlan(list(_numbered(spans, first)), refused)
 
 
-def _numbered(spans: Iterable[tuple[Readable, Span]], first: int) -> Iterator[Chunk]:
+def _numbered(
+    spans: Iterable[tuple[ReadableRelation, Span]], first: int
+) -> Iterator[Chunk]:
     for number, (part, span) in enumerate(spans, first):
         size = part.size
-        if isinstance(span, Pages):
+        if isinstance(span, PageRange):
             size = by_pages_size(part.size, part.pages, span)
-        elif isinstance(span, Keys):
+        elif isinstance(span, KeyRange):
             size //= span.of
         yield Chunk(number, part.relation, span, size)
 
 
 def _spans(
-    connection: Connection, wanted: Wanted, part: Readable, chunk_bytes: int
+    connection: Connection, wanted: KeyedTable, part: ReadableRelation, chunk_bytes: int
 ) -> Sequence[Span]:
     if part.by_place and not wanted.by_key:
         return by_pages(part.pages, part.size, chunk_bytes)
@@ -94,30 +96,35 @@ SELECT EXISTS (SELECT FROM pg_index i CROSS JOIN unnest(i.indclass) AS class
 """
 
 
-def _is_foreign(connection: Connection, part: Readable) -> bool:
+def _is_foreign(connection: Connection, part: ReadableRelation) -> bool:
     """Tell whether comparing its key wants operators that are not PostgreSQL's own."""
     return connection.execute(_FOREIGN, (part.relation.oid,)).fetchone() == (True,)
 
 
-def by_pages(pages: int, size: int, chunk_bytes: int) -> list[Pages]:
+def by_pages(pages: int, size: int, chunk_bytes: int) -> list[PageRange]:
     """Cut a table into ranges of pages, of about so many bytes with their TOAST."""
     wanted = min(max(1, size // max(chunk_bytes, 1)), _MOST_CHUNKS, max(pages, 1))
     step = -(-max(pages, 1) // wanted)
     lows = list(range(0, max(pages, 1), step))
-    return [*(Pages(low, high) for low, high in pairwise(lows)), Pages(lows[-1], None)]
+    return [
+        *(PageRange(low, high) for low, high in pairwise(lows)),
+        PageRange(lows[-1], None),
+    ]
 
 
-def by_pages_size(size: int, pages: int, span: Pages) -> int:
+def by_pages_size(size: int, pages: int, span: PageRange) -> int:
     """Give the bytes of a range, about."""
     high = max(pages, span.low) if span.high is None else span.high
     return size * (high - span.low) // max(pages, 1)
 
 
-def by_keys(columns: tuple[str, ...], bounds: Sequence[tuple[str, ...]]) -> list[Keys]:
+def by_keys(
+    columns: tuple[str, ...], bounds: Sequence[tuple[str, ...]]
+) -> list[KeyRange]:
     """Cut a table at these keys, in their order."""
     edges = [None, *bounds, None]
     return [
-        Keys(columns, low, high, number, len(edges) - 1)
+        KeyRange(columns, low, high, number, len(edges) - 1)
         for number, (low, high) in enumerate(pairwise(edges), 1)
     ]
 
@@ -130,7 +137,7 @@ _EVERY: Final = (
 
 
 def _bounds(
-    connection: Connection, wanted: Wanted, part: Readable
+    connection: Connection, wanted: KeyedTable, part: ReadableRelation
 ) -> list[tuple[str, ...]]:
     """Find every so many rows' key, as PostgreSQL prints it."""
     relation = part.relation

@@ -68,7 +68,7 @@ def published(connection: Connection, publications: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class KeyedTable:
     """A table to read, as its stream is keyed."""
 
     schema: str
@@ -96,7 +96,7 @@ def let_through(connection: Connection, publications: Iterable[str]) -> Through:
     return _by_table(connection.execute(_PUBLISHED, (list(publications),)).fetchall())
 
 
-def let_through_of(connection: Connection, wanted: Sequence[Wanted]) -> Through:
+def let_through_of(connection: Connection, wanted: Sequence[KeyedTable]) -> Through:
     """Ask for these tables alone, each by all publications of any."""
     names = dict.fromkeys(name for one in wanted for name in one.publications)
     if not names:
@@ -117,7 +117,7 @@ def _by_table(rows: Iterable[tuple[Any, ...]]) -> Through:
 
 
 def what_is_let_through(
-    wanted: Wanted, through: Through
+    wanted: KeyedTable, through: Through
 ) -> tuple[Sequence[str] | None, str]:
     """Give the columns that are let through, and the rows, as SQL."""
     if not wanted.publications:

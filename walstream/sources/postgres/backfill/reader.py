@@ -17,7 +17,7 @@ from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
     Doubtful,
-    Pages,
+    PageRange,
     SnapshotGone,
     TableRewritten,
     statement,
@@ -58,14 +58,14 @@ _NAMED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class SnapshotDatabase:
     """Where a snapshot is read; picklable."""
 
     dsn: str = field(repr=False)
 
 
 @contextmanager
-def under_snapshot(database: Database, snapshot: str) -> Iterator[Connection]:
+def under_snapshot(database: SnapshotDatabase, snapshot: str) -> Iterator[Connection]:
     """Open a connection that sees the snapshot, for as long as it takes."""
     connection = connect(database.dsn)
     try:
@@ -99,7 +99,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
 
     Raises TableRewritten where what was read may be too little.
     """
-    if isinstance(chunk.span, Pages):
+    if isinstance(chunk.span, PageRange):
         for scan in _OTHER_SCANS:
             connection.execute(f"SET LOCAL enable_{scan} = off".encode())
     query = statement(chunk).as_bytes(connection)

@@ -22,7 +22,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BackfillRecord:
     """The tables that are not finished, and how far the others are."""
 
     lsn: Lsn  # of the rows under the last snapshot

@@ -25,18 +25,18 @@ from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
 from walstream.sources.postgres.backfill.plan import plan
 from walstream.sources.postgres.backfill.publication_filter import (
+    KeyedTable,
     NoSuchTable,
-    Wanted,
     let_through,
 )
-from walstream.sources.postgres.backfill.reader import Database, under_snapshot
-from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase, under_snapshot
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.backfill.status import asking_again
 from walstream.sources.postgres.backfill.stored_record import Book
 from walstream.sources.postgres.backfill.task_factory import (
-    Snapshot,
     SnapshotOrder,
+    TaskSnapshot,
     wanted,
 )
 from walstream.spark.leash import await_orphans
@@ -47,7 +47,7 @@ _LOOK_EVERY_S: Final = 5.0
 _log = structlog.get_logger()
 
 
-class Backfill:
+class SnapshotBackfill:
     """Brings what is left of a source's backfill to its end."""
 
     def __init__(self, site: Site) -> None:
@@ -87,7 +87,7 @@ class Backfill:
         return self._wanted - known.keys() - set(others)
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> BackfillRecord | None:
         return self._book.record
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
@@ -100,7 +100,9 @@ class Backfill:
         tables = tuple(tables)
         # what is streamed from here on is in each later snapshot, too
         begun = dict.fromkeys(tables) if lsn else {}
-        return self._book.begin(Record(lsn, tables, elsewhere=before, begun=begun))
+        return self._book.begin(
+            BackfillRecord(lsn, tables, elsewhere=before, begun=begun)
+        )
 
     def want_again(self) -> None:
         """Want the tables once more that were given up."""
@@ -200,7 +202,7 @@ class Backfill:
         site = self._site
         order = SnapshotOrder(
             source=site.name,
-            snapshot=Snapshot(holder.name, holder.point - 1, around.header),
+            snapshot=TaskSnapshot(holder.name, holder.point - 1, around.header),
             topics=around.topics,
             chunks=chunks,
             lock=str(site.lock),
@@ -208,13 +210,13 @@ class Backfill:
         return Job(order, self, site.driver, around.empty)
 
     def _plan(
-        self, holder: Holder, around: Surroundings, wishes: Mapping[str, Wanted]
+        self, holder: Holder, around: Surroundings, wishes: Mapping[str, KeyedTable]
     ) -> list[Chunk]:
         """Cut what is left into chunks; leave out what cannot be read any more."""
         record = self.record
         if record is None:
             return []
-        database = Database(self._site.source.dsn)
+        database = SnapshotDatabase(self._site.source.dsn)
         with under_snapshot(database, holder.name) as connection:
             planned = plan(
                 connection,
@@ -235,19 +237,21 @@ class Backfill:
                 self.given_up(name, text)
         return planned.chunks
 
-    def _wishes(self, record: Record, around: Surroundings) -> dict[str, Wanted]:
+    def _wishes(
+        self, record: BackfillRecord, around: Surroundings
+    ) -> dict[str, KeyedTable]:
         """Say what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
         return {name: _wish(name, around) for name in record.tables if name in there}
 
-    def _unless_stopped(self, wishes: Iterable[Wanted]) -> Iterator[Wanted]:
+    def _unless_stopped(self, wishes: Iterable[KeyedTable]) -> Iterator[KeyedTable]:
         for wish in wishes:
             if self._site.stop.requested:
                 raise Transient("stopped while the backfill was being planned")
             yield wish
 
     def _empty(
-        self, record: Record, chunks: Sequence[Chunk], around: Surroundings
+        self, record: BackfillRecord, chunks: Sequence[Chunk], around: Surroundings
     ) -> None:
         """Have readers empty what is replaced; leave out what has no rows to read."""
         tables = {one.relation.table.full_name: one.relation.table for one in chunks}
@@ -296,11 +300,11 @@ class Backfill:
             site.gauge.see(slots.health(connection, site.source.slot))
 
 
-def _wish(name: str, around: Surroundings) -> Wanted:
+def _wish(name: str, around: Surroundings) -> KeyedTable:
     if name in around.facts:
         return wanted(around.facts[name], around.publications)
     schema, _, bare = name.partition(".")
-    return Wanted(schema, bare)
+    return KeyedTable(schema, bare)
 
 
 def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:
@@ -310,7 +314,7 @@ def hold(site: Site, *, tell: Callable[[str], None]) -> Holder:
     _log.debug("a temporary slot is created", **{SLOT: name})
     created = slots.create(
         source.dsn,
-        slots.Wish(name, temporary=True),
-        slots.Patience(site.stop.event, tell),
+        slots.SlotSpec(name, temporary=True),
+        slots.WaitPolicy(site.stop.event, tell),
     )
     return Holder.of_new_slot(source.dsn, created)

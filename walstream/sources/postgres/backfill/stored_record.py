@@ -8,35 +8,35 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from walstream.pipeline.ports import Positions
-from walstream.sources.postgres.backfill.record import DOCUMENT, Key, Record
+from walstream.sources.postgres.backfill.record import DOCUMENT, BackfillRecord, Key
 
 _UNDER: Final = f"{DOCUMENT}/"
 
 
-class Tree(Protocol):
+class BackfillDocuments(Protocol):
     """Documents by name."""
 
     def tree(self, name: str) -> dict[str, Any]:
         """Read a document and all that are below it, as of one moment."""
 
 
-def read(positions: Tree) -> Record | None:
+def read(positions: BackfillDocuments) -> BackfillRecord | None:
     """Read what is kept; None: there never was a backfill."""
     return record_of(positions.tree(DOCUMENT))
 
 
-def record_of(documents: Mapping[str, Any]) -> Record | None:
+def record_of(documents: Mapping[str, Any]) -> BackfillRecord | None:
     """Put a record together, among whatever other documents; an older form, too."""
     head = documents.get(DOCUMENT)
     if head is None or "tables" in head:  # all in one, by an older walstream
-        return Record.of(head)
+        return BackfillRecord.of(head)
     parts = {
         name.removeprefix(_UNDER): part
         for name, part in documents.items()
         if name.startswith(_UNDER)
     }
     parts = dict(sorted(parts.items(), key=lambda item: item[1]["place"]))
-    return Record.of(
+    return BackfillRecord.of(
         {
             **head,
             "tables": [name for name, part in parts.items() if part["left"]],
@@ -50,7 +50,7 @@ def record_of(documents: Mapping[str, Any]) -> Record | None:
     )
 
 
-def documents_of(record: Record) -> dict[str, Any]:
+def documents_of(record: BackfillRecord) -> dict[str, Any]:
     """Take a record apart."""
     left, replaced, others = map(set, (record.tables, record.replace, record.others))
     names = dict.fromkeys([*record.tables, *record.failed, *record.begun])
@@ -71,7 +71,7 @@ def documents_of(record: Record) -> dict[str, Any]:
     }
 
 
-def _head(record: Record) -> dict[str, Any]:
+def _head(record: BackfillRecord) -> dict[str, Any]:
     elsewhere = record.elsewhere
     return {
         "lsn": record.lsn,
@@ -98,7 +98,7 @@ class Book:
         self._failed: dict[str, str] = {}
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> BackfillRecord | None:
         """Give it as it is now; None: there never was a backfill."""
         if self._record is not None and (self._done or self._failed):
             self._record = self._record.without_all(
@@ -107,14 +107,14 @@ class Book:
             self._rows, self._done, self._failed = 0, set(), {}
         return self._record
 
-    def begin(self, record: Record) -> dict[str, Any]:
+    def begin(self, record: BackfillRecord) -> dict[str, Any]:
         """Have another record; give what the caller has to write."""
         self._rows, self._done, self._failed = 0, set(), {}
         self._record, self._stored = record, False
         documents = documents_of(record)
         return {**dict.fromkeys(self._kept.keys() - documents.keys()), **documents}
 
-    def store(self, record: Record) -> None:
+    def store(self, record: BackfillRecord) -> None:
         """Have another record, and write what is another in it."""
         changed = {
             name: document

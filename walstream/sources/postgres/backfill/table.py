@@ -13,12 +13,12 @@ from psycopg import sql
 from walstream.errors import PermissionLacking, Repair, WalstreamError
 from walstream.formats.column_type import written_as
 from walstream.op import Table
-from walstream.sources.postgres.backfill.chunk import Relation
+from walstream.sources.postgres.backfill.chunk import ChunkRelation
 from walstream.sources.postgres.backfill.publication_filter import (
     Connection,
+    KeyedTable,
     NoSuchTable,
     Through,
-    Wanted,
     let_through_of,
     what_is_let_through,
 )
@@ -86,10 +86,10 @@ def relations(connection: Connection) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
+class ReadableRelation:
     """A relation with rows, and how large it is."""
 
-    relation: Relation
+    relation: ChunkRelation
     by_place: bool  # can ranges of ctid be scanned?
     pages: int
     size: int  # bytes, with TOAST
@@ -114,8 +114,8 @@ _Found = tuple[int, Sequence[Any]]  # oid, columns
 
 
 def look(
-    connection: Connection, wanted: Wanted, through: Through | None = None
-) -> list[Readable]:
+    connection: Connection, wanted: KeyedTable, through: Through | None = None
+) -> list[ReadableRelation]:
     """Find the relations that hold a table's rows; raise what keeps them from us."""
     (found,) = look_at_all(connection, [wanted], through)
     if isinstance(found, WalstreamError):
@@ -124,8 +124,8 @@ def look(
 
 
 def look_at_each(
-    connection: Connection, wanted: Iterable[Wanted], through: Through | None = None
-) -> Iterator[tuple[Wanted, list[Readable] | WalstreamError]]:
+    connection: Connection, wanted: Iterable[KeyedTable], through: Through | None = None
+) -> Iterator[tuple[KeyedTable, list[ReadableRelation] | WalstreamError]]:
     """Find those of ever so many tables, as they are taken, some at a time."""
     left = iter(wanted)
     while some := list(islice(left, _AT_ONCE)):
@@ -133,8 +133,8 @@ def look_at_each(
 
 
 def look_at_all(
-    connection: Connection, wanted: Sequence[Wanted], through: Through | None = None
-) -> list[list[Readable] | WalstreamError]:
+    connection: Connection, wanted: Sequence[KeyedTable], through: Through | None = None
+) -> list[list[ReadableRelation] | WalstreamError]:
     """Find those of many tables, each with its relations or what keeps them from us.
 
     The queries are as many as for one.
@@ -149,7 +149,7 @@ def look_at_all(
     leaves: dict[int, list[_Leaf]] = {oid: [] for _, _, oid, _ in rows}
     for root, *leaf in connection.execute(_LEAVES, (list(leaves),)).fetchall():
         leaves[root].append(_Leaf(*leaf))
-    parts: list[list[Readable] | WalstreamError] = []
+    parts: list[list[ReadableRelation] | WalstreamError] = []
     for one in wanted:
         try:
             oid, columns = _there(one, there)
@@ -171,7 +171,7 @@ def look_at_all(
     return [_granted(found, denied) for found in parts]
 
 
-def _there(wanted: Wanted, there: Mapping[tuple[str, str], _Found]) -> _Found:
+def _there(wanted: KeyedTable, there: Mapping[tuple[str, str], _Found]) -> _Found:
     found = there.get((wanted.schema, wanted.name))
     if found is None:
         raise NoSuchTable(f"there is no table {wanted.full_name!r}")
@@ -179,7 +179,7 @@ def _there(wanted: Wanted, there: Mapping[tuple[str, str], _Found]) -> _Found:
 
 
 def _sent(
-    wanted: Wanted, columns: Sequence[Any], through: Through, *, generated: bool
+    wanted: KeyedTable, columns: Sequence[Any], through: Through, *, generated: bool
 ) -> tuple[Table, str]:
     """Say which columns of a table go out, and of which rows."""
     names, row_filter = what_is_let_through(wanted, through)
@@ -198,13 +198,15 @@ def _sent(
     return table, row_filter
 
 
-def _readable(leaf: _Leaf, table: Table, row_filter: str) -> Readable:
-    relation = Relation(leaf.schema, leaf.name, leaf.oid, table, row_filter, leaf.alone)
-    return Readable(relation, bool(leaf.heap), leaf.pages, leaf.size)
+def _readable(leaf: _Leaf, table: Table, row_filter: str) -> ReadableRelation:
+    relation = ChunkRelation(
+        leaf.schema, leaf.name, leaf.oid, table, row_filter, leaf.alone
+    )
+    return ReadableRelation(relation, bool(leaf.heap), leaf.pages, leaf.size)
 
 
 def _denied(
-    connection: Connection, parts: Sequence[tuple[Readable, _Leaf]]
+    connection: Connection, parts: Sequence[tuple[ReadableRelation, _Leaf]]
 ) -> dict[int, PermissionLacking]:
     """Find what may not be read, by oid."""
     doubtful = [part.relation for part, leaf in parts if not leaf.granted]
@@ -234,15 +236,16 @@ def _denied(
 
 
 def _granted(
-    found: list[Readable] | WalstreamError, denied: Mapping[int, PermissionLacking]
-) -> list[Readable] | WalstreamError:
+    found: list[ReadableRelation] | WalstreamError,
+    denied: Mapping[int, PermissionLacking],
+) -> list[ReadableRelation] | WalstreamError:
     if isinstance(found, WalstreamError):
         return found
     refused = (denied.get(part.relation.oid) for part in found)
     return next(filter(None, refused), found)
 
 
-def _grant(relation: Relation, role: str) -> str:
+def _grant(relation: ChunkRelation, role: str) -> str:
     return (
         sql.SQL("GRANT SELECT ON {} TO {};")
         .format(

@@ -17,8 +17,12 @@ from typing import Final, Self
 from walstream.errors import Transient, WalstreamError
 from walstream.lsn import Lsn
 from walstream.sources.postgres.backfill.chunk import Chunk, Void
-from walstream.sources.postgres.backfill.reader import Database, blocks, under_snapshot
-from walstream.sources.postgres.backfill.task_sink import Outlet, Target
+from walstream.sources.postgres.backfill.reader import (
+    SnapshotDatabase,
+    blocks,
+    under_snapshot,
+)
+from walstream.sources.postgres.backfill.task_sink import TaskSink, TaskTarget
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import (
     ChunkDone,
@@ -37,10 +41,10 @@ Outcome = ChunkDone | ChunkPostponed | ChunkRefused
 class ChunkTask:
     """Reads chunks of one snapshot for all sinks of a source."""
 
-    database: Database
+    database: SnapshotDatabase
     snapshot: str
     lsn: Lsn  # of the snapshot's rows: the consistent point, or high watermark, less 1
-    targets: tuple[Target, ...]
+    targets: tuple[TaskTarget, ...]
     leash: Leash | None = None  # where tasks run on the driver's machine
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -81,12 +85,12 @@ class ChunkTask:
 
     def _read(self, chunk: Chunk) -> ChunkDone:
         check = self.leash.check if self.leash is not None else _nothing
-        outlets: list[Outlet] = []
+        outlets: list[TaskSink] = []
         try:
             # before the snapshot is imported: whoever fences these transactions after
             # that snapshot went knows that nothing of it is sent any more
             for target in self.targets:
-                outlets.append(Outlet(target, chunk, self.lsn, check))  # noqa: PERF401 - those that were made are closed
+                outlets.append(TaskSink(target, chunk, self.lsn, check))  # noqa: PERF401 - those that were made are closed
             count = 0
             for block in self._blocks(chunk):
                 check()

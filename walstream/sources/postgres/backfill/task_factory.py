@@ -7,7 +7,7 @@ of values, encoder, router, partitioner and producer properties.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walstream.config import Config, KafkaSink
+from walstream.config import Config, KafkaSinkConfig
 from walstream.config.sink import RoutedSink
 from walstream.kafka.bulk_producer import BULK, Outgoing
 from walstream.kafka.fencing import TRANSACTION
@@ -18,16 +18,16 @@ from walstream.lsn import Lsn
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.handlers import handler_specs
 from walstream.sources.postgres.backfill.chunk import Chunk
-from walstream.sources.postgres.backfill.publication_filter import Wanted
-from walstream.sources.postgres.backfill.reader import Database
+from walstream.sources.postgres.backfill.publication_filter import KeyedTable
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase
 from walstream.sources.postgres.backfill.task import ChunkTask
-from walstream.sources.postgres.backfill.task_sink import Target, TopicShape
+from walstream.sources.postgres.backfill.task_sink import TaskTarget, TopicShape
 from walstream.sources.routers import Routers
 from walstream.spark.leash import Leash
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TaskSnapshot:
     """What tasks read, and what they write on its rows."""
 
     name: str  # as exported
@@ -47,9 +47,9 @@ def transactions(slot: str, sink: str, source_header: bytes) -> str:
 
 def wanted(
     table: TableFacts, publications: Sequence[str], *, by_key: bool = False
-) -> Wanted:
+) -> KeyedTable:
     """Say what is read of a table, keyed as its stream is."""
-    return Wanted(
+    return KeyedTable(
         table.schema,
         table.name,
         table.primary_key if table.full else table.identity,
@@ -62,7 +62,7 @@ def wanted(
 def chunk_task(
     config: Config,
     source: str,
-    snapshot: Snapshot,
+    snapshot: TaskSnapshot,
     topics: Mapping[str, Mapping[str, Topic]],
     leash: Leash | None = None,
 ) -> ChunkTask:
@@ -77,14 +77,14 @@ def chunk_task(
     origin = snapshot.source_header.decode().rpartition("/")[0]
     targets = []
     for name, dry in routers.routed.items():
-        if name in topics and not isinstance(dry, KafkaSink):
+        if name in topics and not isinstance(dry, KafkaSinkConfig):
             targets.append(_dry(routers, name, origin, dry))
     for name, sink in routers.configs.items():
         if name not in topics:
             continue  # it was given up
         limits = [topic.limit for topic in topics[name].values()] or [DEFAULT_LIMIT]
         targets.append(
-            Target(
+            TaskTarget(
                 Outgoing(
                     name,
                     producer_properties(
@@ -115,7 +115,7 @@ def chunk_task(
             )
         )
     return ChunkTask(
-        Database(found.dsn),
+        SnapshotDatabase(found.dsn),
         snapshot.name,
         snapshot.lsn,
         tuple(targets),
@@ -124,9 +124,9 @@ def chunk_task(
     )
 
 
-def _dry(routers: Routers, name: str, origin: str, sink: RoutedSink) -> Target:
+def _dry(routers: Routers, name: str, origin: str, sink: RoutedSink) -> TaskTarget:
     """Make the target of a sink that sends nothing."""
-    return Target(
+    return TaskTarget(
         Outgoing(name, {}),
         format=sink.format,
         partitioner="murmur2",
@@ -143,7 +143,7 @@ class SnapshotOrder:
     """One snapshot's chunks, and what their tasks are made of."""
 
     source: str
-    snapshot: Snapshot
+    snapshot: TaskSnapshot
     topics: Mapping[str, Mapping[str, Topic]]  # as found, by sink
     chunks: Sequence[Chunk]
     lock: str

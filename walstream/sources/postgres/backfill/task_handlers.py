@@ -12,7 +12,7 @@ from walstream.formats.context import Context
 from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
-from walstream.records.handlers import Out, Record
+from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.records.router import Route, Router
 from walstream.row import Row
@@ -60,7 +60,7 @@ class HandledRows:
             if outs is not None and not outs:
                 self.tally.skipped[op.table.full_name] += 1
             for out in outs or ():
-                if isinstance(out, Record):
+                if isinstance(out, ProducerRecord):
                     made.values.append(out.value)
                     made.keys.append(out.key)
                 else:

@@ -42,7 +42,7 @@ _NO_TOPIC: Final = TopicShape(1, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TaskTarget:
     """One sink, as a task needs it; picklable."""
 
     outgoing: Outgoing
@@ -65,11 +65,11 @@ class Target:
         return replace(self, router=router, topics=topics)
 
 
-class Outlet:
+class TaskSink:
     """The records of one chunk for one sink."""
 
     def __init__(
-        self, target: Target, chunk: Chunk, lsn: Lsn, check: Callable[[], None]
+        self, target: TaskTarget, chunk: Chunk, lsn: Lsn, check: Callable[[], None]
     ) -> None:
         """Fence an older attempt where transactions are used; `check` may end it."""
         table = chunk.relation.table

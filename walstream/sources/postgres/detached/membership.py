@@ -26,7 +26,7 @@ from walstream.sources.postgres.detached.record import (
     BACK,
     COPYING,
     DROPPED,
-    Note,
+    DetachedSink,
     document,
     join_document,
     joins,
@@ -48,7 +48,7 @@ class _Leaving:
     """A sink whose copy is being made."""
 
     sink: Sink
-    note: Note
+    note: DetachedSink
     work: Future[None]
     again_at: float = 0.0
     said: str = ""
@@ -71,7 +71,7 @@ class Members:
         self._wake = wake
         self._given_up = given_up
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="members")
-        self._notes: dict[str, Note] = {}
+        self._notes: dict[str, DetachedSink] = {}
         self._leaving: dict[str, _Leaving] = {}
         self._near: Future[str | None] | None = None
         self._next_look = 0.0
@@ -105,7 +105,9 @@ class Members:
             )
         return set(self._notes)
 
-    def _settle(self, sink: str, note: Note, *, wanted: bool) -> Note | None:
+    def _settle(
+        self, sink: str, note: DetachedSink, *, wanted: bool
+    ) -> DetachedSink | None:
         """Tidy up after a sink; give what is still so, None: it is in the stream."""
         if note.phase == AWAY and not wanted:
             _log.error(
@@ -166,7 +168,9 @@ class Members:
         """Close a sink that was sent its last; have somebody go on from `resume`."""
         drops = sink.name in self._given_up
         slot = self._home.copy_of(sink.name)
-        note = Note(DROPPED if drops else COPYING, slot, time.time(), why, resume)
+        note = DetachedSink(
+            DROPPED if drops else COPYING, slot, time.time(), why, resume
+        )
         said = {SINK: sink.name, ERROR: why, LSN: show(resume)}
         if drops:
             _log.error(
@@ -222,14 +226,14 @@ class Members:
             name = leaving.sink.name
             leaving.work = self._do(self._copy, name, leaving.note)
 
-    def _release(self, sink: Sink, note: Note) -> None:
+    def _release(self, sink: Sink, note: DetachedSink) -> None:
         # what is in flight may arrive later than what the other one sends
         sink.close()
         if (tidying := self._tidying.get(sink.name)) is not None:
             tidying.result()  # of its last return: the names are the same
         self._copy(sink.name, note)
 
-    def _copy(self, sink: str, note: Note) -> None:
+    def _copy(self, sink: str, note: DetachedSink) -> None:
         if note.phase != DROPPED and note_of(self._positions, sink) is None:
             slot_copy.check_free(self._home, note.slot)
         self._positions.write(document(sink, note))

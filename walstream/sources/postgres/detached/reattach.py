@@ -11,7 +11,7 @@ from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn
 from walstream.sources.postgres.detached.record import (
     BACK,
-    Note,
+    DetachedSink,
     document,
     ended_of,
     folder_of,
@@ -43,7 +43,7 @@ class Return:
     """One try. The thread that does it and the loop decide together if it comes."""
 
     sink: str
-    note: Note
+    note: DetachedSink
     place: Lsn  # from where on the source's stream has everything for it
     work: "Future[Lsn] | None" = None
     _guard: threading.Lock = field(default_factory=threading.Lock)

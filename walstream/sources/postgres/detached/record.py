@@ -19,7 +19,7 @@ _JOIN: Final = "join/"
 _ENDED: Final = "ended"
 
 
-class Documents(Protocol):
+class DetachedDocuments(Protocol):
     """What is read of the state."""
 
     def read(self, name: str) -> Any | None: ...
@@ -28,7 +28,7 @@ class Documents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class DetachedSink:
     """How it is with one sink."""
 
     phase: str
@@ -38,22 +38,22 @@ class Note:
     resume: Lsn  # from where somebody else goes on, or nobody
 
 
-def notes_of(positions: Documents) -> dict[str, Note]:
+def notes_of(positions: DetachedDocuments) -> dict[str, DetachedSink]:
     """Read all of a source's, by sink."""
     found = {}
     for name in positions.names(_NOTE):
         if (document := positions.read(name)) is not None:
-            found[name.removeprefix(_NOTE)] = Note(**document)
+            found[name.removeprefix(_NOTE)] = DetachedSink(**document)
     return found
 
 
-def note_of(positions: Documents, sink: str) -> Note | None:
+def note_of(positions: DetachedDocuments, sink: str) -> DetachedSink | None:
     """Read a sink's; None: it is in the stream."""
     document = positions.read(_NOTE + sink)
-    return None if document is None else Note(**document)
+    return None if document is None else DetachedSink(**document)
 
 
-def document(sink: str, note: Note | None) -> dict[str, Any]:
+def document(sink: str, note: DetachedSink | None) -> dict[str, Any]:
     """Write it down; None forgets it."""
     return {_NOTE + sink: None if note is None else asdict(note)}
 
@@ -63,12 +63,12 @@ def join_document(sink: str, place: Lsn | None) -> Mapping[str, Any]:
     return {_JOIN + sink: None if place is None else {"at": place}}
 
 
-def joins(positions: Documents) -> list[str]:
+def joins(positions: DetachedDocuments) -> list[str]:
     """Name the sinks that were on their way back."""
     return [name.removeprefix(_JOIN) for name in positions.names(_JOIN)]
 
 
-def join_of(positions: Documents, sink: str) -> Lsn | None:
+def join_of(positions: DetachedDocuments, sink: str) -> Lsn | None:
     """Read up to where the other worker streams."""
     found: Mapping[str, Lsn] | None = positions.read(_JOIN + sink)
     return None if found is None else found["at"]
@@ -79,7 +79,7 @@ def ended_document(place: Lsn | None) -> Mapping[str, Any]:
     return {_ENDED: None if place is None else {"at": place}}
 
 
-def ended_of(positions: Documents) -> Lsn | None:
+def ended_of(positions: DetachedDocuments) -> Lsn | None:
     """Read where a sink's own worker ended; None: it did not, or goes on."""
     found: Mapping[str, Lsn] | None = positions.read(_ENDED)
     return None if found is None else found["at"]

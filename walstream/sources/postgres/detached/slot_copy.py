@@ -13,7 +13,7 @@ from walstream.errors import Transient
 from walstream.kafka import topic_record
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
-from walstream.sources.postgres.detached.record import Note, folder_of
+from walstream.sources.postgres.detached.record import DetachedSink, folder_of
 from walstream.state.lock import FolderLock
 from walstream.state.store import LmdbPositions, discard
 
@@ -52,7 +52,7 @@ def check_free(home: Home, slot: str) -> None:
             )
 
 
-def make(home: Home, positions: LmdbPositions, sink: str, note: Note) -> None:
+def make(home: Home, positions: LmdbPositions, sink: str, note: DetachedSink) -> None:
     """Copy the slot; keep for the sink what the source knows, and its own resume.
 
     What an attempt before left is dropped. The copy begins where the source's slot is

@@ -49,7 +49,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class KeyChunk:
     """Some rows after a key."""
 
     table: Table

@@ -20,7 +20,7 @@ MOST_OF_ALL: Final = 1_000_000
 _LOOK_EVERY_S: Final = 0.2
 
 
-class Server(Protocol):
+class TransactionQueries(Protocol):
     """What is asked of it; each call may block."""
 
     @property
@@ -35,7 +35,7 @@ class Past:
 
     def __init__(
         self,
-        server: Server,
+        server: TransactionQueries,
         submit: Submit,
         most: int = MOST,
         most_of_all: int = MOST_OF_ALL,

@@ -18,12 +18,15 @@ from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.copy_text import rows
 from walstream.sources.postgres.backfill.key_order import Keyed, find, statement
-from walstream.sources.postgres.backfill.publication_filter import Connection, Wanted
-from walstream.sources.postgres.backfill.reader import Database, copied, settle
-from walstream.sources.postgres.backfill.table import Readable, look
+from walstream.sources.postgres.backfill.publication_filter import (
+    Connection,
+    KeyedTable,
+)
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase, copied, settle
+from walstream.sources.postgres.backfill.table import ReadableRelation, look
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
     Key,
+    KeyChunk,
     Visibility,
 )
 
@@ -50,7 +53,7 @@ class KeysetReader:
     """Reads what the publications of one stream let through."""
 
     def __init__(
-        self, database: Database, publications: Callable[[], Sequence[str]]
+        self, database: SnapshotDatabase, publications: Callable[[], Sequence[str]]
     ) -> None:
         self._database = database
         self._publications = publications
@@ -100,7 +103,7 @@ class KeysetReader:
 
     def read(
         self, name: str, after: Key | None, key: Sequence[str], most: int
-    ) -> Chunk:
+    ) -> KeyChunk:
         """Read rows behind a key, and have the stream come by soon.
 
         From the first row on where `key` is no longer what the rows are ordered by.
@@ -128,7 +131,7 @@ class KeysetReader:
         after: Key | None,
         key: tuple[str, ...],
         most: int,
-    ) -> tuple[Chunk, tuple[list[int], list[int]]]:
+    ) -> tuple[KeyChunk, tuple[list[int], list[int]]]:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         settle(connection)
         connection.execute(
@@ -159,13 +162,15 @@ class KeysetReader:
         last = last and len(read) < most
         now = int((time.time() - EPOCH_S) * 1_000_000)
         ordered = keyed.order if parts else ()
-        return Chunk(table, read, order, seen, high, last, size, now, ordered), files
+        return KeyChunk(table, read, order, seen, high, last, size, now, ordered), files
 
-    def _find(self, connection: Connection, name: str) -> tuple[Keyed, list[Readable]]:
+    def _find(
+        self, connection: Connection, name: str
+    ) -> tuple[Keyed, list[ReadableRelation]]:
         """Find a table, its key and what holds its rows; raise what keeps them."""
         keyed = find(connection, name)
         publications = tuple(self._publications())
-        wanted = Wanted(keyed.schema, keyed.name, keyed.key, publications)
+        wanted = KeyedTable(keyed.schema, keyed.name, keyed.key, publications)
         parts = look(connection, wanted)
         if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):
             raise ConfigError(
@@ -181,7 +186,7 @@ def _look_around(connection: Connection) -> tuple[Visibility, Lsn]:
     return Visibility.of(row[0]), parse(row[1])
 
 
-def _table(keyed: Keyed, parts: Sequence[Readable]) -> Table:
+def _table(keyed: Keyed, parts: Sequence[ReadableRelation]) -> Table:
     if parts:
         return parts[0].relation.table
     return Table(keyed.schema, keyed.name, ())  # a partition root without partitions

@@ -26,7 +26,7 @@ _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TableRequest:
     """A table that is to be read, and how far that is."""
 
     replace: bool = False  # a Truncate comes first
@@ -40,7 +40,7 @@ class Wish:
     place: int = field(default=0, compare=False)  # in the order asked
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> "Wish":
+    def of(cls, fields: dict[str, Any]) -> "TableRequest":
         after = fields["after"]
         return cls(
             **{
@@ -53,49 +53,49 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class TableRequests:
     """What is kept of all tables."""
 
-    tables: Mapping[str, Wish]  # in the order asked
+    tables: Mapping[str, TableRequest]  # in the order asked
     next_chunk: int = FIRST_CHUNK
     next_serial: int = 1
 
 
-class Tree(Protocol):
+class IncrementalDocuments(Protocol):
     """Documents by name."""
 
     def tree(self, name: str) -> dict[str, Any]:
         """Read a document and all that are below it, as of one moment."""
 
 
-def read(positions: Tree) -> Wishes | None:
+def read(positions: IncrementalDocuments) -> TableRequests | None:
     """Read what is kept; None: nothing was ever asked for."""
     return wishes_of(positions.tree(DOCUMENT))
 
 
-def wishes_of(documents: Mapping[str, Any]) -> Wishes | None:
+def wishes_of(documents: Mapping[str, Any]) -> TableRequests | None:
     """Find it among whatever other documents; an older form, too."""
     head = documents.get(DOCUMENT)
     if head is None:
         return None
     if "tables" in head:  # all in one, by an older walstream
         wishes = {
-            name: replace(Wish.of(fields), place=place)
+            name: replace(TableRequest.of(fields), place=place)
             for place, (name, fields) in enumerate(head["tables"].items())
         }
     else:
         wishes = {
-            name.removeprefix(_UNDER): Wish.of(fields)
+            name.removeprefix(_UNDER): TableRequest.of(fields)
             for name, fields in documents.items()
             if name.startswith(_UNDER)
         }
     tables = dict(sorted(wishes.items(), key=lambda item: item[1].place))
-    return Wishes(
+    return TableRequests(
         tables, head.get("next_chunk", FIRST_CHUNK), head.get("next_serial", 1)
     )
 
 
-def _parts(wishes: Mapping[str, Wish], names: Iterable[str]) -> dict[str, Any]:
+def _parts(wishes: Mapping[str, TableRequest], names: Iterable[str]) -> dict[str, Any]:
     return {
         _UNDER + name: asdict(wishes[name]) if name in wishes else None
         for name in names
@@ -112,13 +112,13 @@ class Told(Protocol):
     def remark(self) -> str: ...
 
 
-class Progress:
+class IncrementalProgress:
     """The wishes of one source; from any thread."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
         self._guard = threading.Lock()
-        found = read(positions) or Wishes({})
+        found = read(positions) or TableRequests({})
         self._next_chunk = found.next_chunk
         self._serial = found.next_serial
         self._wishes = dict(found.tables)
@@ -147,7 +147,7 @@ class Progress:
                 if known is None or more or known.error or anew:
                     replaces = replace or (known is not None and known.replace)
                     place = known.place if known is not None else self._place
-                    self._wishes[name] = Wish(
+                    self._wishes[name] = TableRequest(
                         replaces, serial=self._serial, place=place
                     )
                     self._serial += 1
@@ -155,17 +155,19 @@ class Progress:
                     asked.append(name)
             self._write(*asked)
 
-    def wishes(self) -> dict[str, Wish]:
+    def wishes(self) -> dict[str, TableRequest]:
         """Give all, in the order asked."""
         with self._guard:
             return dict(self._wishes)
 
-    def first(self, wanted: Callable[[str, Wish], bool]) -> tuple[str, Wish] | None:
+    def first(
+        self, wanted: Callable[[str, TableRequest], bool]
+    ) -> tuple[str, TableRequest] | None:
         """Give the first in that order of which this is true."""
         with self._guard:
             return next((one for one in self._wishes.items() if wanted(*one)), None)
 
-    def holds(self, name: str, wish: Wish) -> bool:
+    def holds(self, name: str, wish: TableRequest) -> bool:
         """Tell whether it is still wished as it was."""
         known = self._wishes.get(name)
         return known is not None and known.serial == wish.serial
@@ -178,7 +180,7 @@ class Progress:
             self._write()
         return range(first, first + _BLOCK)
 
-    def advance(self, name: str, wish: Wish) -> None:
+    def advance(self, name: str, wish: TableRequest) -> None:
         """Keep how far a table is; nothing of a former wish.
 
         Why one did not go on is forgotten when it is being read again.
@@ -190,14 +192,14 @@ class Progress:
                 self._wishes[name] = replace(wish, error=error)
                 self._write(name)
 
-    def fail(self, name: str, wish: Wish, error: str) -> None:
+    def fail(self, name: str, wish: TableRequest, error: str) -> None:
         """Keep why a table does not go on, beside how far it is."""
         with self._guard:
             if self.holds(name, wish) and self._wishes[name].error != error:
                 self._wishes[name] = replace(self._wishes[name], error=error)
                 self._write(name)
 
-    def finish(self, name: str, wish: Wish) -> None:
+    def finish(self, name: str, wish: TableRequest) -> None:
         """Forget a table: all its rows are delivered."""
         with self._guard:
             if self.holds(name, wish):
@@ -226,7 +228,7 @@ class Progress:
 
 
 def shown(
-    wishes: Mapping[str, Wish], reading: str = ""
+    wishes: Mapping[str, TableRequest], reading: str = ""
 ) -> dict[str, IncrementalReport]:
     """Return how tables are that are wished."""
     return {
@@ -235,12 +237,12 @@ def shown(
     }
 
 
-def _state(wish: Wish, is_read: bool) -> str:  # noqa: FBT001
+def _state(wish: TableRequest, is_read: bool) -> str:  # noqa: FBT001
     if wish.error:
         return "error"
     return "reading" if is_read else "waiting"
 
 
-def stored(wishes: Wishes | None) -> dict[str, IncrementalReport]:
+def stored(wishes: TableRequests | None) -> dict[str, IncrementalReport]:
     """Return how tables are by what is kept alone, when nothing runs."""
     return shown(wishes.tables if wishes else {})

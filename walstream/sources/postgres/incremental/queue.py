@@ -18,8 +18,16 @@ from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Shares
-from walstream.sources.postgres.incremental.progress import Progress, Wish
-from walstream.sources.postgres.incremental.table_run import LIMITS, Limits, Reader, Run
+from walstream.sources.postgres.incremental.progress import (
+    IncrementalProgress,
+    TableRequest,
+)
+from walstream.sources.postgres.incremental.table_run import (
+    LIMITS,
+    ChunkLimits,
+    ChunkReader,
+    Run,
+)
 from walstream.sources.postgres.incremental.threads import Submit
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 
@@ -28,7 +36,7 @@ _ASK_EVERY_S: Final = 1.0
 _log = structlog.get_logger()
 
 
-class Threads(Protocol):
+class BackgroundThreads(Protocol):
     """What runs beside the loop: readers, and one that writes."""
 
     @property
@@ -44,7 +52,7 @@ class _Sent:
 
     transaction: Shares
     name: str
-    wish: Wish
+    wish: TableRequest
 
     @property
     def delivered(self) -> bool:
@@ -63,18 +71,18 @@ class _Failure:
     lasting: Backoff = field(default_factory=lambda: Backoff(60.0, 600.0))
 
 
-class Backfill:
+class IncrementalBackfill:
     """The tables of one stream; called by its loop alone."""
 
     def __init__(  # noqa: PLR0913 - what a stream has, and what a test sets
         self,
-        reader: Reader,
-        progress: Progress,
-        threads: Threads,
+        reader: ChunkReader,
+        progress: IncrementalProgress,
+        threads: BackgroundThreads,
         ask: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
         *,
-        limits: Limits = LIMITS,
+        limits: ChunkLimits = LIMITS,
     ) -> None:
         """`ask` has the server say soon how far the stream is."""
         self._reader = reader
@@ -141,7 +149,7 @@ class Backfill:
         if now < self._look_at and asked == self._asked:
             return
 
-        def due(name: str, wish: Wish) -> bool:
+        def due(name: str, wish: TableRequest) -> bool:
             failure = self._failures.get(name)
             return (
                 failure is None

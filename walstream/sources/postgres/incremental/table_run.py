@@ -22,8 +22,8 @@ from walstream.lsn import Lsn, show
 from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
 from walstream.row import UNCHANGED
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
     Key,
+    KeyChunk,
     Visibility,
 )
 from walstream.sources.postgres.incremental.earlier_transactions import (
@@ -31,7 +31,7 @@ from walstream.sources.postgres.incremental.earlier_transactions import (
     MOST_OF_ALL,
     Past,
 )
-from walstream.sources.postgres.incremental.progress import Wish
+from walstream.sources.postgres.incremental.progress import TableRequest
 from walstream.sources.postgres.incremental.threads import Submit
 from walstream.sources.postgres.incremental.window import (
     MOST_ENTRIES,
@@ -47,7 +47,7 @@ _MOST_TABLES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChunkLimits:
     """What may be held of a table, for each chunk under way."""
 
     entries: int = MOST_ENTRIES  # rows
@@ -56,19 +56,19 @@ class Limits:
     most_passed: int = MOST_OF_ALL
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = ChunkLimits()
 
 
 @dataclass(slots=True)
 class _Asked:
     """A chunk that is being read."""
 
-    chunk: Future[Chunk]
+    chunk: Future[KeyChunk]
     window: Window  # what is said from its asking on
     before: frozenset[int]  # transactions that spoke of the table before that
 
 
-class Reader(Protocol):
+class ChunkReader(Protocol):
     """What is asked of the database, over short sessions; each call may block."""
 
     def mark(self) -> int:
@@ -88,7 +88,7 @@ class Reader(Protocol):
 
     def read(
         self, name: str, after: Key | None, key: Sequence[str], most: int
-    ) -> Chunk:
+    ) -> KeyChunk:
         """Read rows behind a key, and have the stream come by soon.
 
         `key` names the columns of `after`, and what orders them: where that is another
@@ -102,10 +102,10 @@ class Run:
     def __init__(
         self,
         name: str,
-        wish: Wish,
-        reader: Reader,
+        wish: TableRequest,
+        reader: ChunkReader,
         submit: Submit,
-        limits: Limits = LIMITS,
+        limits: ChunkLimits = LIMITS,
     ) -> None:
         self.name = name
         self.wish = replace(wish, error="")  # as it is when all that was sent is there
@@ -122,7 +122,7 @@ class Run:
         self._high: Lsn = 0  # of the Truncate, or of a chunk that has another key
         self._disagreed = False  # had the last chunk another key?
         self._asked: _Asked | None = None
-        self._chunk: Chunk | None = None
+        self._chunk: KeyChunk | None = None
         self._window = Window()  # of the chunk
         self._taken = 0  # rows of the chunk
         self._number: int | None = None  # of the chunk
@@ -263,7 +263,7 @@ class Run:
             self._read(chunk.end(len(chunk.rows)), chunk.names)  # one ahead
         return True
 
-    def _agree(self, chunk: Chunk) -> bool:
+    def _agree(self, chunk: KeyChunk) -> bool:
         """See that stream and chunk name rows by the same columns.
 
         Else the stream is behind a change of the key: until it has come by what the
@@ -296,7 +296,7 @@ class Run:
             self._past.before(),
         )
 
-    def _as_before(self, chunk: Chunk) -> Chunk:
+    def _as_before(self, chunk: KeyChunk) -> KeyChunk:
         """Keep the table's object while it is the same: sinks know it."""
         known, new = self._table, chunk.table
         if known is None or (known.columns, known.key, known.type_oids) != (
@@ -308,7 +308,7 @@ class Run:
             return chunk
         return replace(chunk, table=known)
 
-    def _let_in(self, chunk: Chunk, place: Lsn, number: int) -> list[ReplicationOp]:
+    def _let_in(self, chunk: KeyChunk, place: Lsn, number: int) -> list[ReplicationOp]:
         ops: list[ReplicationOp] = []
         if not self._agree(chunk) or place < chunk.high:
             return ops

@@ -17,8 +17,8 @@ from typing import Final
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import UNCHANGED, NotSent, Row, Value
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
     Key,
+    KeyChunk,
     Visibility,
 )
 
@@ -78,7 +78,7 @@ class Window:
             self.full = True
             self._give_up()
 
-    def focus(self, chunk: Chunk) -> None:
+    def focus(self, chunk: KeyChunk) -> None:
         """Hear which rows are read: of others, and of what that saw, nothing is kept.
 
         What is dropped here is owed to the next chunk by its transaction alone.
@@ -139,14 +139,14 @@ class Window:
         entry.xid, entry.partial, entry.table = op.xid, new, op.table
         self._size += _size(new)
 
-    def agrees(self, chunk: Chunk) -> bool:
+    def agrees(self, chunk: KeyChunk) -> bool:
         """Tell whether the stream names rows by the columns that the chunk has."""
         table = chunk.table
         names = tuple(table.columns[index] for index in table.key)
         return self._key in {None, names}
 
     def rows(
-        self, chunk: Chunk, first: int, most: int
+        self, chunk: KeyChunk, first: int, most: int
     ) -> Iterator[tuple[int, Table, Row]]:
         """Give what readers need of these rows of a chunk, filled where need be.
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Inspector, text, types
 from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
 
 from walstream.errors import ConfigError
-from walstream.sources.sql.database.shape import Shape, Type, Wish
+from walstream.sources.sql.database.shape import SqlTableShape, TableSpec, Type
 
 _WHERE: Final = "_where"  # how dialects call the condition of a partial index
 # its type, if it alone is the primary key
@@ -25,7 +25,7 @@ _KEY_IN_SQLITE: Final = text(
 def check_key(
     connection: Connection,
     inspector: Inspector,
-    wish: Wish,
+    wish: TableSpec,
     found: tuple[str, str],
     reflected: ReflectedColumn | None,
 ) -> None:
@@ -115,19 +115,21 @@ def _name(kind: Type) -> str:
 _INT: Final = {int}
 
 
-def whole(value: Any, shape: Shape) -> int | None:
+def whole(value: Any, shape: SqlTableShape) -> int | None:
     """Give the key as an int; None stays None."""
     return None if value is None else wholes([value], shape)[0]
 
 
-def wholes(values: Sequence[Any], shape: Shape) -> list[int]:
+def wholes(values: Sequence[Any], shape: SqlTableShape) -> list[int]:
     """Give keys as ints; ConfigError where one is null, a fraction or a text."""
     if set(map(type, values)) <= _INT:
         return list(values)
     return [_whole(value, shape) for value in values]
 
 
-def ascending(values: Iterable[Any], after: int | None, shape: Shape) -> list[int]:
+def ascending(
+    values: Iterable[Any], after: int | None, shape: SqlTableShape
+) -> list[int]:
     """Likewise; ConfigError unless each is greater than the one before it."""
     keys = wholes(list(values), shape)
     if after is not None and keys and keys[0] <= after:
@@ -137,7 +139,7 @@ def ascending(values: Iterable[Any], after: int | None, shape: Shape) -> list[in
     return keys
 
 
-def _whole(value: Any, shape: Shape) -> int:
+def _whole(value: Any, shape: SqlTableShape) -> int:
     if type(value) is int:
         return value
     if isinstance(value, Decimal) and value.is_finite() and value == int(value):
@@ -148,7 +150,7 @@ def _whole(value: Any, shape: Shape) -> int:
     )
 
 
-def _key_not_unique(shape: Shape) -> ConfigError:
+def _key_not_unique(shape: SqlTableShape) -> ConfigError:
     return ConfigError(
         f"table {shape.name}: the key {shape.key.name} is not unique",
         hint="delete or correct such rows, or name another column as primary_key",

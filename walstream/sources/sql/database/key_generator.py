@@ -15,7 +15,7 @@ from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
 from walstream.sources.sql.database.sequence import DRAWN, asked
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 
 _POSTGRES: Final = text(f"""
 {DRAWN}
@@ -47,7 +47,7 @@ SELECT seq + 1 FROM sqlite_sequence WHERE name = :name
 """)
 
 
-def next_key(connection: Connection, shape: Shape) -> int | None:
+def next_key(connection: Connection, shape: SqlTableShape) -> int | None:
     """Give the least key that the engine gives next; None: it is not known."""
     ask = _NEXT.get(connection.dialect.name)
     if ask is None:
@@ -64,7 +64,7 @@ def is_replica(connection: Connection) -> bool:
         return bool(connection.execute(asked).scalar())
 
 
-def origin(connection: Connection, shape: Shape) -> str:
+def origin(connection: Connection, shape: SqlTableShape) -> str:
     """Name the sequence that gives the keys: itself, its file, its settings.
 
     "" where there is none, or several, or the engine has no such thing.
@@ -79,14 +79,14 @@ def origin(connection: Connection, shape: Shape) -> str:
 
 
 def _sequences(
-    connection: Connection, shape: Shape
+    connection: Connection, shape: SqlTableShape
 ) -> list[tuple[str, str, int, str, bool]]:
     with connection.begin():
         rows = connection.execute(_POSTGRES, asked(shape)).all()
     return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
 
-def _of_postgres(connection: Connection, shape: Shape) -> int | None:
+def _of_postgres(connection: Connection, shape: SqlTableShape) -> int | None:
     sequences = _sequences(connection, shape)
     if len(sequences) != 1 or not sequences[0][4]:
         return None
@@ -97,7 +97,7 @@ def _of_postgres(connection: Connection, shape: Shape) -> int | None:
     return int(last) + int(is_called)
 
 
-def _of_mysql(connection: Connection, shape: Shape) -> int | None:
+def _of_mysql(connection: Connection, shape: SqlTableShape) -> int | None:
     if not getattr(connection.dialect, "is_mariadb", False):
         try:  # MySQL 8 would show what it was a day ago
             with connection.begin():
@@ -110,7 +110,7 @@ def _of_mysql(connection: Connection, shape: Shape) -> int | None:
     return None if found is None else int(found)
 
 
-def _of_sqlite(connection: Connection, shape: Shape) -> int | None:
+def _of_sqlite(connection: Connection, shape: SqlTableShape) -> int | None:
     with connection.begin():
         if not connection.execute(_SQLITE_COUNTS).scalar():
             return None
@@ -118,7 +118,7 @@ def _of_sqlite(connection: Connection, shape: Shape) -> int | None:
     return None if found is None else int(found)
 
 
-_NEXT: Final[Mapping[str, Callable[[Connection, Shape], int | None]]] = {
+_NEXT: Final[Mapping[str, Callable[[Connection, SqlTableShape], int | None]]] = {
     "postgresql": _of_postgres,
     "mysql": _of_mysql,
     "mariadb": _of_mysql,

@@ -19,7 +19,7 @@ from walstream.sources.sql.database.open_transactions import (
     is_nameless,
     open_transactions,
 )
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Mark:
 class Marks:
     """The looks at one table; `lacking` and `repair` say why one saw nothing."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: SqlTableShape) -> None:
         self.lacking = ""
         self.repair = NO_REPAIR
         self._shape = shape

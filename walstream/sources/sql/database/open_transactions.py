@@ -24,7 +24,7 @@ from walstream.errors import NO_REPAIR, PermissionLacking, Repair
 from walstream.sources.sql.database.errors import translate
 from walstream.sources.sql.database.grant import account
 from walstream.sources.sql.database.sequence import DRAWN, asked
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 
 # InnoDB draws a number just before its transaction can be seen
 _INNODB_SLACK_US: Final = 2_000_000
@@ -52,7 +52,7 @@ class Lacking:
     repair: Repair = NO_REPAIR
 
 
-def open_transactions(connection: Connection, shape: Shape) -> Open | Lacking:
+def open_transactions(connection: Connection, shape: SqlTableShape) -> Open | Lacking:
     """List them, as they are now."""
     ask = _ENGINES.get(connection.dialect.name)
     if ask is None:
@@ -85,7 +85,7 @@ SELECT pg_is_in_recovery(),
 """)  # noqa: S608 - two constants
 
 
-def _ask_postgres(connection: Connection, shape: Shape) -> Open | Lacking:
+def _ask_postgres(connection: Connection, shape: SqlTableShape) -> Open | Lacking:
     row = connection.execute(_POSTGRES, asked(shape)).one()
     standby, subscribed, sequences, plain, names = row
     if standby:
@@ -132,7 +132,7 @@ _MYSQL_IDENTITY: Final = text("SELECT @@hostname, @@port, @@server_id")
 _MYSQL_USER: Final = text("SELECT CURRENT_USER()")
 
 
-def _ask_mysql(connection: Connection, shape: Shape) -> Open | Lacking:
+def _ask_mysql(connection: Connection, shape: SqlTableShape) -> Open | Lacking:
     if lacking := _mysql_lacks(connection, shape):
         return Lacking(lacking)
     try:
@@ -206,7 +206,7 @@ def _innodb_transactions(connection: Connection) -> Open:
     return Open(frozenset(names), _INNODB_SLACK_US, fresh)
 
 
-def _mysql_lacks(connection: Connection, shape: Shape) -> str:
+def _mysql_lacks(connection: Connection, shape: SqlTableShape) -> str:
     engine, extra = connection.execute(_MYSQL_TABLE, asked(shape)).one()
     if engine != "InnoDB":
         return f"{engine} does not tell which transactions are open"
@@ -220,7 +220,7 @@ def _mysql_lacks(connection: Connection, shape: Shape) -> str:
     return ""
 
 
-_ENGINES: Final[Mapping[str, Callable[[Connection, Shape], Open | Lacking]]] = {
+_ENGINES: Final[Mapping[str, Callable[[Connection, SqlTableShape], Open | Lacking]]] = {
     "postgresql": _ask_postgres,
     "mysql": _ask_mysql,
     "mariadb": _ask_mysql,

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
 from walstream.sources.sql.database import psycopg_text
-from walstream.sources.sql.database.shape import Shape, Type
+from walstream.sources.sql.database.shape import SqlTableShape, Type
 from walstream.sources.sql.database.values import comes_as_text
 
 _ERRORS: Final = "backslashreplace"
@@ -92,10 +92,10 @@ Row = tuple[Any, ...]
 Block = list[Row]
 
 
-class Pages:
+class PageReader:
     """Reads one table's pages, in the order of its key."""
 
-    def __init__(self, connection: Connection, shape: Shape) -> None:
+    def __init__(self, connection: Connection, shape: SqlTableShape) -> None:
         self.key = shape.key_place
         self._connection = connection
         self._table = shape.clause()

@@ -26,8 +26,8 @@ from walstream.sources.sql.database.key import (
     whole,
     wholes,
 )
-from walstream.sources.sql.database.page import Block, Pages
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.page import Block, PageReader
+from walstream.sources.sql.database.shape import SqlTableShape
 
 _RANGES: Final = 100  # that one statement asks for
 _PICKED: Final = 500  # keys, likewise
@@ -37,7 +37,7 @@ _HIGHEST_UNSIGNED: Final = (1 << 64) - 1
 _UNSIGNED: Final = frozenset({"mysql", "mariadb"})  # which have greater ones
 
 
-def newest(connection: Connection, shape: Shape) -> int | None:
+def newest(connection: Connection, shape: SqlTableShape) -> int | None:
     """Give the highest key; None: the table is empty.
 
     As all that gives one key: ConfigError if it is beyond those that can be polled.
@@ -45,13 +45,13 @@ def newest(connection: Connection, shape: Shape) -> int | None:
     return _one(connection, shape, select(func.max(_key(shape))))
 
 
-def oldest(connection: Connection, shape: Shape) -> int | None:
+def oldest(connection: Connection, shape: SqlTableShape) -> int | None:
     """Give the lowest key; None: the table is empty."""
     return _one(connection, shape, select(func.min(_key(shape))))
 
 
 def ahead(
-    connection: Connection, shape: Shape, after: int | None, limit: int
+    connection: Connection, shape: SqlTableShape, after: int | None, limit: int
 ) -> int | None:
     """Give the key of the last of the next `limit` rows; None: there are none."""
     key = _key(shape)
@@ -61,7 +61,7 @@ def ahead(
 
 
 def cuts(
-    connection: Connection, shape: Shape, low: int | None, high: int, parts: int
+    connection: Connection, shape: SqlTableShape, low: int | None, high: int, parts: int
 ) -> list[int]:
     """Cut the keys after `low`, up to `high`, into so many ranges, or fewer.
 
@@ -79,13 +79,13 @@ def cuts(
 
 def rows(
     connection: Connection,
-    shape: Shape,
+    shape: SqlTableShape,
     low: int | None,
     high: int,
     limit: int | None = None,
 ) -> Iterator[Block]:
     """Read the rows after `low`, up to `high`, as they are when their page is read."""
-    pages = Pages(connection, shape)
+    pages = PageReader(connection, shape)
     while limit is None or limit > 0:
         within = _between(connection, shape, low, high)
         block, ended = pages.read(within, limit)
@@ -98,7 +98,10 @@ def rows(
 
 
 def present(
-    connection: Connection, shape: Shape, ranges: Iterable[tuple[int, int]], most: int
+    connection: Connection,
+    shape: SqlTableShape,
+    ranges: Iterable[tuple[int, int]],
+    most: int,
 ) -> list[int]:
     """Give the first keys, up to `most`, that are there in these ranges.
 
@@ -121,10 +124,10 @@ def present(
 
 
 def picked(
-    connection: Connection, shape: Shape, keys: Iterable[int]
+    connection: Connection, shape: SqlTableShape, keys: Iterable[int]
 ) -> Iterator[Block]:
     """Read the rows of exactly these keys, in their order, as far as they are there."""
-    pages = Pages(connection, shape)
+    pages = PageReader(connection, shape)
     waiting = sorted(set(keys))
     while waiting:
         some = waiting[:_PICKED]
@@ -138,12 +141,12 @@ def picked(
         waiting = [one for one in waiting if one > last]
 
 
-def _key(shape: Shape) -> ColumnElement[Any]:
+def _key(shape: SqlTableShape) -> ColumnElement[Any]:
     return shape.clause().c[shape.key.name]
 
 
 def _between(
-    connection: Connection, shape: Shape, low: int | None, high: int | None
+    connection: Connection, shape: SqlTableShape, low: int | None, high: int | None
 ) -> Sequence[ColumnElement[bool]]:
     key = _key(shape)
     above = [] if low is None else [key > _bound(connection, low)]
@@ -157,7 +160,9 @@ def _bound(connection: Connection, key: int) -> ColumnElement[int]:
     return literal(key, BigInteger)
 
 
-def _one(connection: Connection, shape: Shape, statement: Select[Any]) -> int | None:
+def _one(
+    connection: Connection, shape: SqlTableShape, statement: Select[Any]
+) -> int | None:
     with connection.begin():
         key = whole(connection.execute(statement).scalar(), shape)
     unsigned = connection.dialect.name in _UNSIGNED

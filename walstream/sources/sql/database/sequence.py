@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 
 DRAWN: Final = """
 WITH RECURSIVE family (oid) AS (
@@ -25,6 +25,6 @@ WITH RECURSIVE family (oid) AS (
 sequences that the key's default or identity names. It asks for `asked`."""
 
 
-def asked(shape: Shape) -> dict[str, str]:
+def asked(shape: SqlTableShape) -> dict[str, str]:
     """Give the parameters of what asks for a table's key, by any engine."""
     return {"schema": shape.schema, "name": shape.table, "key": shape.key.name}

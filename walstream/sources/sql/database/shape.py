@@ -11,7 +11,7 @@ Type = TypeEngine[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TableSpec:
     """What the configuration says of a table."""
 
     name: str  # "table" or "schema.table"
@@ -20,21 +20,21 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SqlColumn:
     name: str
     kind: str  # its type as SQLAlchemy calls it: "BIGINT"
     type: Type = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SqlTableShape:
     """What there is of the table."""
 
     name: str  # as configured
     schema: str  # "": the one that the session is in
     table: str
-    key: Column
-    columns: tuple[Column, ...]  # as selected; the key is one of them
+    key: SqlColumn
+    columns: tuple[SqlColumn, ...]  # as selected; the key is one of them
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -30,13 +30,18 @@ from walstream.sources.sql.database import search_path
 from walstream.sources.sql.database.errors import hides_rows, translate
 from walstream.sources.sql.database.grant import bypass, grant
 from walstream.sources.sql.database.key import check_key, unescaped
-from walstream.sources.sql.database.shape import Column, Shape, Type, Wish
+from walstream.sources.sql.database.shape import (
+    SqlColumn,
+    SqlTableShape,
+    TableSpec,
+    Type,
+)
 
 _NEAR: Final = 3  # names offered in the place of a wrong one
 _UNKNOWN: Final = "UNKNOWN"
 
 
-def look(connection: Connection, wish: Wish) -> Shape:
+def look(connection: Connection, wish: TableSpec) -> SqlTableShape:
     """Find the table; refuse what cannot be polled.
 
     Without `fields` it is what SELECT * gives. A key not among them comes first.
@@ -55,10 +60,12 @@ def look(connection: Connection, wish: Wish) -> Shape:
         raise _refused(connection, error, wish, (schema, name)) from None
     columns = {one: _column(one, reflected.get(one)) for one in wanted}
     values = tuple(columns.values())
-    return Shape(wish.name, schema, name, columns[wish.primary_key], values)
+    return SqlTableShape(wish.name, schema, name, columns[wish.primary_key], values)
 
 
-def _find(connection: Connection, inspector: Inspector, wish: Wish) -> tuple[str, str]:
+def _find(
+    connection: Connection, inspector: Inspector, wish: TableSpec
+) -> tuple[str, str]:
     """Find which part of the name is the schema: a table's name may have a dot, too."""
     refused: tuple[DBAPIError, tuple[str, str]] | None = None
     for schema, name in _readings(wish.name):
@@ -87,7 +94,7 @@ def _readings(name: str) -> Iterator[tuple[str, str]]:
     yield "", name
 
 
-def _tables(connection: Connection, inspector: Inspector, wish: Wish) -> list[str]:
+def _tables(connection: Connection, inspector: Inspector, wish: TableSpec) -> list[str]:
     """List the names that might have been meant, spelt as they would be configured."""
     own: list[str] | list[None] = search_path.schemas(connection) or [None]
     found = [name for one in own for name in inspector.get_table_names(one)]
@@ -98,7 +105,7 @@ def _tables(connection: Connection, inspector: Inspector, wish: Wish) -> list[st
 
 
 def _reflected(
-    inspector: Inspector, wish: Wish, schema: str, name: str
+    inspector: Inspector, wish: TableSpec, schema: str, name: str
 ) -> dict[str, ReflectedColumn]:
     try:
         columns = inspector.get_columns(name, schema or None)
@@ -109,7 +116,7 @@ def _reflected(
 
 def _wanted(
     connection: Connection,
-    wish: Wish,
+    wish: TableSpec,
     found: tuple[str, str],
     reflected: Iterable[str],
 ) -> list[str]:
@@ -134,7 +141,7 @@ def _wanted(
     return names
 
 
-def _must_exist(names: Sequence[str], there: Sequence[str], wish: Wish) -> None:
+def _must_exist(names: Sequence[str], there: Sequence[str], wish: TableSpec) -> None:
     for name in names:
         if name not in there:
             raise ConfigError(
@@ -145,10 +152,10 @@ def _must_exist(names: Sequence[str], there: Sequence[str], wish: Wish) -> None:
         raise ConfigError(f"table {wish.name}: a field is named twice")
 
 
-def _column(name: str, reflected: ReflectedColumn | None) -> Column:
+def _column(name: str, reflected: ReflectedColumn | None) -> SqlColumn:
     kind: Type = reflected["type"] if reflected is not None else NullType()
     unknown = isinstance(kind, NullType)
-    return Column(name, _UNKNOWN if unknown else type(kind).__name__, kind)
+    return SqlColumn(name, _UNKNOWN if unknown else type(kind).__name__, kind)
 
 
 def _near(name: str, there: Sequence[str]) -> str:
@@ -159,7 +166,7 @@ def _near(name: str, there: Sequence[str]) -> str:
 
 
 def _refused(
-    connection: Connection, error: DBAPIError, wish: Wish, found: tuple[str, str]
+    connection: Connection, error: DBAPIError, wish: TableSpec, found: tuple[str, str]
 ) -> WalstreamError:
     refusal = translate(error, f"table {wish.name}")
     if not isinstance(refusal, PermissionLacking):

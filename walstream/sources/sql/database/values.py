@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.mysql import BIT, SET
 from sqlalchemy.engine import Dialect
 
-from walstream.sources.sql.database.shape import Shape, Type
+from walstream.sources.sql.database.shape import SqlTableShape, Type
 
 Converter = Callable[[Any], Any]  # of a value that is not None; never raises
 Row = tuple[Any, ...]
@@ -35,10 +35,10 @@ _LOSING_DATES: Final = frozenset({"mysqldb", "mysqlconnector", "mariadbconnector
 _NUMBERS_AND_TEXTS: Final = (types.Numeric, types.Integer, types.String, types.Enum)
 
 
-class Values:
+class ValueConverters:
     """The converters of a shape's columns."""
 
-    def __init__(self, shape: Shape, dialect: Dialect) -> None:
+    def __init__(self, shape: SqlTableShape, dialect: Dialect) -> None:
         found = (converter(one.type, dialect) for one in shape.columns)
         self.needed = {place: one for place, one in enumerate(found) if one is not None}
 

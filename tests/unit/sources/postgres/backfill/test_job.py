@@ -10,18 +10,24 @@ from walstream.op import Table
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.sources.postgres.backfill import job as jobs
-from walstream.sources.postgres.backfill.chunk import Chunk, Keys, Pages, Relation, Span
-from walstream.sources.postgres.backfill.job import Job, Progress
+from walstream.sources.postgres.backfill.chunk import (
+    Chunk,
+    ChunkRelation,
+    KeyRange,
+    PageRange,
+    Span,
+)
+from walstream.sources.postgres.backfill.job import Job, JobProgress
 from walstream.sources.postgres.backfill.task_factory import (
-    Snapshot,
     SnapshotOrder,
+    TaskSnapshot,
 )
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
 
 
 def test_time_left_follows_from_what_is_done() -> None:
-    progress = Progress(chunks=4, size=1000, began=time.monotonic() - 10)
+    progress = JobProgress(chunks=4, size=1000, began=time.monotonic() - 10)
     progress.chunks_done, progress.size_done, progress.rows = 1, 250, 500
     told = progress.report()
     assert told.share == 0.25
@@ -30,7 +36,7 @@ def test_time_left_follows_from_what_is_done() -> None:
 
 
 def test_without_a_figure_nothing_is_promised() -> None:
-    told = Progress(chunks=1, size=0, began=time.monotonic()).report()
+    told = JobProgress(chunks=1, size=0, began=time.monotonic()).report()
     assert told.share == 0
     assert told.left_s is None
 
@@ -80,10 +86,10 @@ class Heard:
 
 def chunk(number: int, name: str, span: Span = None, *keys: int) -> Chunk:
     table = Table("public", name, ("id",), keys)
-    return Chunk(number, Relation("public", name, number, table), span)
+    return Chunk(number, ChunkRelation("public", name, number, table), span)
 
 
-ORDERED = Keys(("id",), None, None)
+ORDERED = KeyRange(("id",), None, None)
 
 
 def ran(
@@ -92,7 +98,7 @@ def ran(
     """Run the chunks; give what was said, and what was emptied by which number."""
     monkeypatch.setattr(jobs, "Driver", driver)
     monkeypatch.setattr(Backoff, "next", lambda _: 0.0)
-    order = SnapshotOrder("app", Snapshot("1-1", 99, b""), {}, chunks, "")
+    order = SnapshotOrder("app", TaskSnapshot("1-1", 99, b""), {}, chunks, "")
     heard, emptied = Heard(), list[tuple[str, int]]()
 
     def empty(table: Table, lsn: int, number: int) -> None:
@@ -128,7 +134,7 @@ def test_what_is_put_back_is_told_while_nothing_gets_through(
     monkeypatch.setattr(jobs, "Driver", driver)
     monkeypatch.setattr(Backoff, "next", lambda _: 0.0)
     chunks = [chunk(1, "a", ORDERED, 0)]
-    order = SnapshotOrder("app", Snapshot("1-1", 99, b""), {}, chunks, "")
+    order = SnapshotOrder("app", TaskSnapshot("1-1", 99, b""), {}, chunks, "")
     job = Job(order, Heard(), "", lambda *_: None)
     driver.answers[1] = [Failed(ChunkFailed("Spark: is broken"))]
     with pytest.raises(ChunkFailed):
@@ -172,7 +178,11 @@ def test_a_root_without_a_key_begins_anew_with_its_foreign_leaves(
         [put_back(2)],
         [ChunkDone(2, 6, 9)],
     )
-    one, heap, other = chunk(1, "root"), chunk(2, "root", Pages(0, 9)), chunk(3, "root")
+    one, heap, other = (
+        chunk(1, "root"),
+        chunk(2, "root", PageRange(0, 9)),
+        chunk(3, "root"),
+    )
     keyed = chunk(4, "view", None, 0)
     heard, emptied, job = ran(monkeypatch, driver, one, heap, other, keyed)
     orders = [[one.number for one in order] for order in driver.orders]

@@ -1,12 +1,14 @@
 """The SQL that reads behind a key: operators are named with their schemas."""
 
 from walstream.op import Table
-from walstream.sources.postgres.backfill.chunk import Relation
+from walstream.sources.postgres.backfill.chunk import ChunkRelation
 from walstream.sources.postgres.backfill.key_order import Keyed, Operators, statement
-from walstream.sources.postgres.backfill.table import Readable
+from walstream.sources.postgres.backfill.table import ReadableRelation
 
 TABLE = Table("public", "t", ("a", "b", "v"), (0, 1))
-PART = Readable(Relation("public", "t", 1, TABLE, "", alone=True), True, 1, 1)
+PART = ReadableRelation(
+    ChunkRelation("public", "t", 1, TABLE, "", alone=True), True, 1, 1
+)
 OURS = Operators(*(f"OPERATOR(pg_catalog.{sign})" for sign in ("<", "=", ">=", ">")))
 THEIRS = Operators("", *(f"OPERATOR(apart.{sign})" for sign in ("=", ">=", ">")))
 

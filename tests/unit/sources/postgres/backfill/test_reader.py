@@ -6,14 +6,14 @@ import pytest
 from walstream.op import Table
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
+    ChunkRelation,
     Doubtful,
-    Relation,
     TableRewritten,
 )
 from walstream.sources.postgres.backfill.reader import _judged
 from walstream.spark.outcome import Unreadable
 
-CHUNK = Chunk(7, Relation("public", "t", 1, Table("public", "t", ("id",))), None)
+CHUNK = Chunk(7, ChunkRelation("public", "t", 1, Table("public", "t", ("id",))), None)
 
 
 def of(state: str | None) -> psycopg.Error:

@@ -3,19 +3,19 @@
 import json
 from dataclasses import replace
 
-from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 
-THREE = Record(99, ("public.a", "public.b", "public.c"))
+THREE = BackfillRecord(99, ("public.a", "public.b", "public.c"))
 KEYS = dict.fromkeys(THREE.tables, ("id",))
 
 
 def test_nothing_kept_is_no_backfill() -> None:
-    assert Record.of(None) is None
+    assert BackfillRecord.of(None) is None
 
 
 def test_what_is_written_is_read() -> None:
     record = THREE.wanting(["public.d"], anew=True).without("public.a", failed="it is")
-    assert Record.of(json.loads(json.dumps(record.document))) == Record(
+    assert BackfillRecord.of(json.loads(json.dumps(record.document))) == BackfillRecord(
         99,
         ("public.b", "public.c", "public.d"),
         ("public.d",),
@@ -32,7 +32,7 @@ def test_a_finished_table_is_not_read_again() -> None:
 
 def test_a_table_that_is_captured_no_more_is_left_out() -> None:
     there = {"public.c": ("id",), "public.z": ("id",)}
-    assert THREE.under(120, there) == Record(120, ("public.c",))
+    assert THREE.under(120, there) == BackfillRecord(120, ("public.c",))
 
 
 def test_a_table_that_is_wanted_again_has_not_failed() -> None:
@@ -54,14 +54,14 @@ def test_what_ran_elsewhere_is_known_until_it_is_fenced() -> None:
     record = replace(THREE, elsewhere=Elsewhere("7 2026-01-01", 12))
     for table in THREE.tables:
         record = record.without(table, rows=1)
-    read = Record.of(json.loads(json.dumps(record.document)))
+    read = BackfillRecord.of(json.loads(json.dumps(record.document)))
     assert read == record
     assert record.elsewhere == Elsewhere("7 2026-01-01", 12)
 
 
-def reread(record: Record) -> Record:
+def reread(record: BackfillRecord) -> BackfillRecord:
     """Write it and read it, as a start does that follows a crash."""
-    read = Record.of(json.loads(json.dumps(record.document)))
+    read = BackfillRecord.of(json.loads(json.dumps(record.document)))
     assert read == record
     return record
 
@@ -100,7 +100,7 @@ def test_a_table_that_was_given_up_amid_its_rows_is_emptied_when_it_is_asked_for
 def test_what_an_older_walstream_wrote_is_read() -> None:
     document = THREE.document
     del document["begun"]
-    record = Record.of(document)
+    record = BackfillRecord.of(document)
     assert record is not None
     assert record.tables == THREE.tables
     # it kept nothing of what it had sent
@@ -111,6 +111,6 @@ def test_what_was_streamed_before_a_later_snapshot_is_emptied_where_it_has_no_ke
     None
 ):
     keys = {**KEYS, "public.b": ()}
-    record = reread(Record(99, THREE.tables, begun=dict.fromkeys(THREE.tables)))
+    record = reread(BackfillRecord(99, THREE.tables, begun=dict.fromkeys(THREE.tables)))
     assert record.under(99, keys).replace == ()  # the slot's own: nothing was streamed
     assert record.under(120, keys).replace == ("public.b",)

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from walstream.sources.postgres.backfill.record import Elsewhere, Record
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 from walstream.sources.postgres.backfill.stored_record import Book, read
-from walstream.sources.postgres.incremental.progress import Progress
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.testing import MemoryPositions
 
-RECORD = Record(
+RECORD = BackfillRecord(
     99,
     ("public.c", "public.a", "public.b"),
     replace=("public.a",),
@@ -75,9 +75,9 @@ def test_a_backfill_that_begins_leaves_nothing_of_the_former_one(
 ) -> None:
     book = Book(positions)
     book.store(RECORD)
-    positions.write(book.begin(Record(120, ("public.a",))))
+    positions.write(book.begin(BackfillRecord(120, ("public.a",))))
     book.done("public.a", 2)
-    assert read(positions) == book.record == Record(120, (), rows=2)
+    assert read(positions) == book.record == BackfillRecord(120, (), rows=2)
 
 
 def test_what_is_written_grows_with_the_tables_alone() -> None:
@@ -85,9 +85,9 @@ def test_what_is_written_grows_with_the_tables_alone() -> None:
         positions = Counted()
         book = Book(positions)
         names = tuple(f"public.t{number:05}" for number in range(count))
-        book.store(Record(99, names))
+        book.store(BackfillRecord(99, names))
         keys = dict.fromkeys(names, ("id",))
-        book.store(Record(99, names).under(120, keys).beginning(keys))
+        book.store(BackfillRecord(99, names).under(120, keys).beginning(keys))
         for name in names:
             book.done(name, 10)
         return positions
@@ -98,7 +98,7 @@ def test_what_is_written_grows_with_the_tables_alone() -> None:
 def test_what_is_written_beside_a_stream_grows_with_the_tables_alone() -> None:
     def backfilled(count: int) -> Counted:
         positions = Counted()
-        progress = Progress(positions)
+        progress = IncrementalProgress(positions)
         progress.ask(f"public.t{number:05}" for number in range(count))
         for name, wish in progress.wishes().items():
             far = replace(wish, after=("1",), key=("id",), rows=10)

@@ -15,13 +15,13 @@ from walstream.sources.postgres.backfill import reader
 from walstream.sources.postgres.backfill import task as tasks
 from walstream.sources.postgres.backfill.chunk import (
     Chunk,
+    ChunkRelation,
     Doubtful,
-    Relation,
     SnapshotGone,
 )
-from walstream.sources.postgres.backfill.reader import Database
+from walstream.sources.postgres.backfill.reader import SnapshotDatabase
 from walstream.sources.postgres.backfill.task import ChunkTask
-from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
+from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk_task
 from walstream.spark.outcome import (
     ChunkFailed,
     ChunkPostponed,
@@ -29,7 +29,7 @@ from walstream.spark.outcome import (
     Unreadable,
 )
 
-CHUNK = Chunk(7, Relation("public", "t", 1, Table("public", "t", ("id",))), None)
+CHUNK = Chunk(7, ChunkRelation("public", "t", 1, Table("public", "t", ("id",))), None)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[WalstreamError], Any]:
 
         monkeypatch.setattr(reader, "connect", connect)
         secret = frozenset({"s3cret"})
-        return ChunkTask(Database(""), "1-1", 1, (), secrets=secret)(CHUNK)
+        return ChunkTask(SnapshotDatabase(""), "1-1", 1, (), secrets=secret)(CHUNK)
 
     return do
 
@@ -102,14 +102,16 @@ def test_a_task_carries_its_own_tables_topics_alone() -> None:
     def task(tables: int) -> ChunkTask:
         names = ["large", *(f"public.t{number}" for number in range(tables))]
         found = {name: Topic(name, "id", 3, 1000) for name in names}
-        return chunk_task(config, "app", Snapshot("1-1", 1, b"1/x/0"), {"k": found})
+        return chunk_task(config, "app", TaskSnapshot("1-1", 1, b"1/x/0"), {"k": found})
 
-    one = Chunk(1, Relation("public", "t1", 1, Table("public", "t1", ("id",))), None)
+    one = Chunk(
+        1, ChunkRelation("public", "t1", 1, Table("public", "t1", ("id",))), None
+    )
     whole = task(10_000)
     for number in range(100):  # asked for others before
         name = f"t{number}"
         table = Table("public", name, ("id",))
-        whole.of(Chunk(1, Relation("public", name, 1, table), None))
+        whole.of(Chunk(1, ChunkRelation("public", name, 1, table), None))
     narrow = whole.of(one)
     assert set(narrow.targets[0].topics) == {"large", "public.t1"}
     carried = narrow.targets[0]

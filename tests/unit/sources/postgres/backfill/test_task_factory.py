@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger
 
 from walstream.config import load
 from walstream.kafka.topic import Topic
-from walstream.sources.postgres.backfill.task_factory import Snapshot, chunk_task
-from walstream.sources.sql.database.shape import Column, Shape
+from walstream.sources.postgres.backfill.task_factory import TaskSnapshot, chunk_task
+from walstream.sources.sql.database.shape import SqlColumn, SqlTableShape
 from walstream.sources.sql.task_factory import PollOrder
 
 CONFIGURATION = """
@@ -68,7 +68,7 @@ def test_a_task_carries_the_secrets_of_its_own_source_and_sinks_alone(
     file.write_text(CONFIGURATION, "utf-8")
     config = load(file, {"OTHER": "cAnArY-other", "ONE": "cAnArY-one"})
     assert len(config.secrets.values) > 8
-    snapshot = Snapshot("1-1", 1, b"7/app/1")
+    snapshot = TaskSnapshot("1-1", 1, b"7/app/1")
 
     task = chunk_task(config, "app", snapshot, {"one": TOPICS, "two": TOPICS})
     assert canaries(task) == {"dsn", "sslpassword", "one", "two"}
@@ -79,7 +79,7 @@ def test_a_task_carries_the_secrets_of_its_own_source_and_sinks_alone(
     task = chunk_task(config, "other", snapshot, {"two": TOPICS})
     assert canaries(task) == {"other", "two"}
 
-    key = Column("id", "BIGINT", BigInteger())
-    shape = Shape("t", "", "t", key, (key,))
+    key = SqlColumn("id", "BIGINT", BigInteger())
+    shape = SqlTableShape("t", "", "t", key, (key,))
     order = PollOrder("legacy", "t", shape, {"rows": TOPICS["t"]}, [], "/nowhere", 1)
     assert canaries(order.task(config, None)) == {"url", "rows"}

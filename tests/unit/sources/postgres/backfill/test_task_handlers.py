@@ -11,9 +11,9 @@ from walstream.formats import encoder_of
 from walstream.formats.context import Context
 from walstream.formats.op import decode
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.records.handlers import HANDLERS, Out, Record
+from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec
-from walstream.records.router import Router, Rules
+from walstream.records.router import Router, RoutingRules
 from walstream.sources.postgres.backfill.task_handlers import HandledRows
 
 TABLE = Table("public", "t", ("id", "v"), (0,))
@@ -35,7 +35,7 @@ class Odd:
         if value == "bad":
             raise ValueError("s3cret")
         if value == "record":
-            yield Record(b"k", str(number).encode())
+            yield ProducerRecord(b"k", str(number).encode())
         if value == "elsewhere":
             other = Table("public", "u", ("id", "v"), (0,))
             yield ReplicationOp(Kind.INSERT, other, 8, 0, new=op.new)
@@ -47,7 +47,7 @@ def rows(checks: list[None] | None = None) -> HandledRows:
     told = [] if checks is None else checks
     return HandledRows(
         Chain([Spec("odd", ("*",), {})]),
-        Router("app", Rules({}, "{schema}.{table}", "")),
+        Router("app", RoutingRules({}, "{schema}.{table}", "")),
         encoder_of("op"),
         Context(),
         lambda: told.append(None),

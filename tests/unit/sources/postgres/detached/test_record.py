@@ -4,7 +4,7 @@ from pathlib import Path
 
 from walstream.sources.postgres.detached.record import (
     AWAY,
-    Note,
+    DetachedSink,
     document,
     folder_of,
     join_document,
@@ -15,7 +15,7 @@ from walstream.sources.postgres.detached.record import (
 )
 from walstream.testing import MemoryPositions
 
-NOTE = Note(AWAY, "s_one", 12.5, "it failed", 100)
+NOTE = DetachedSink(AWAY, "s_one", 12.5, "it failed", 100)
 
 
 def test_a_note_is_read_as_it_was_written_until_it_is_forgotten() -> None:

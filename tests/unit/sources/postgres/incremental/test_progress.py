@@ -6,8 +6,8 @@ import pytest
 
 from walstream.sources.postgres.incremental.progress import (
     FIRST_CHUNK,
-    Progress,
-    Wish,
+    IncrementalProgress,
+    TableRequest,
     read,
     stored,
 )
@@ -23,28 +23,28 @@ def positions() -> MemoryPositions:
 def test_a_restart_finds_what_was_asked_and_how_far_it_is(
     positions: MemoryPositions,
 ) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.a", "s.b"], replace=True)
     wish = progress.wishes()["s.a"]
     far = replace(wish, truncated=True, after=("1", "x"), key=("id", "k"), rows=5)
     progress.advance("s.a", far)
-    again = Progress(positions)
+    again = IncrementalProgress(positions)
     assert list(again.wishes()) == ["s.a", "s.b"]
     assert again.wishes()["s.a"] == far
     again.finish("s.a", far)
-    assert list(Progress(positions).wishes()) == ["s.b"]
+    assert list(IncrementalProgress(positions).wishes()) == ["s.b"]
 
 
 def test_no_chunks_number_comes_twice(positions: MemoryPositions) -> None:
-    first = Progress(positions).numbers()
+    first = IncrementalProgress(positions).numbers()
     assert first[0] == FIRST_CHUNK
-    assert Progress(positions).numbers()[0] == first[-1] + 1
+    assert IncrementalProgress(positions).numbers()[0] == first[-1] + 1
 
 
 def test_a_table_that_is_being_read_goes_on_when_asked_again(
     positions: MemoryPositions,
 ) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
     far = replace(progress.wishes()["s.a"], after=("1",))
     progress.advance("s.a", far)
@@ -56,7 +56,7 @@ def test_a_table_that_is_being_read_goes_on_when_asked_again(
 def test_what_was_done_for_a_former_wish_counts_no_more(
     positions: MemoryPositions, error: str
 ) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
     former = progress.wishes()["s.a"]
     if error:
@@ -67,13 +67,13 @@ def test_what_was_done_for_a_former_wish_counts_no_more(
     progress.advance("s.a", replace(former, after=("9",)))
     progress.fail("s.a", former, "late")
     progress.finish("s.a", former)
-    assert progress.wishes()["s.a"] == now == Wish(not error, serial=now.serial)
+    assert progress.wishes()["s.a"] == now == TableRequest(not error, serial=now.serial)
 
 
 def test_an_error_is_forgotten_when_the_table_goes_on(
     positions: MemoryPositions,
 ) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
     wish = progress.wishes()["s.a"]
     progress.fail("s.a", wish, "no right")
@@ -85,7 +85,7 @@ def test_an_error_is_forgotten_when_the_table_goes_on(
 
 
 def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.a", "s.b", "s.c", "s.d"])
     wishes = progress.wishes()
     progress.finish("s.a", replace(wishes["s.a"], rows=3))
@@ -107,12 +107,15 @@ def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
 def test_the_first_that_is_meant_is_found_in_the_order_asked(
     positions: MemoryPositions,
 ) -> None:
-    progress = Progress(positions)
+    progress = IncrementalProgress(positions)
     progress.ask(["s.c", "s.b", "s.a"])
     progress.finish("s.c", progress.wishes()["s.c"])
     progress.fail("s.b", progress.wishes()["s.b"], "no right")
     progress.ask(["s.d", "s.b"])
-    for found in (progress, Progress(positions)):  # a restart finds the same order
+    for found in (
+        progress,
+        IncrementalProgress(positions),
+    ):  # a restart finds the same order
         assert list(found.wishes()) == ["s.b", "s.a", "s.d"]
         first = found.first(lambda name, _: name < "s.b")
         assert first is not None

@@ -16,9 +16,9 @@ from walstream.errors import (
 )
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Shares, Transaction
-from walstream.sources.postgres.incremental.chunk import Chunk
-from walstream.sources.postgres.incremental.progress import Progress
-from walstream.sources.postgres.incremental.queue import Backfill
+from walstream.sources.postgres.incremental.chunk import KeyChunk
+from walstream.sources.postgres.incremental.progress import IncrementalProgress
+from walstream.sources.postgres.incremental.queue import IncrementalBackfill
 from walstream.sources.report import IncrementalReport
 from walstream.testing import MemoryPositions
 
@@ -34,11 +34,11 @@ class Beside:
         self.reader = Rows()
         self.failing: Exception | None = None
         self.unusable: Exception | None = None  # the topic
-        self.progress = Progress(MemoryPositions())
+        self.progress = IncrementalProgress(MemoryPositions())
         self.now = 0.0
         self.asked = 0
         self.sent: list[Transaction] = []
-        self.backfill = Backfill(
+        self.backfill = IncrementalBackfill(
             self, self.progress, AtOnce(), self._ask, lambda: self.now
         )
         self.mark, self.seen = self.reader.mark, self.reader.seen
@@ -50,7 +50,7 @@ class Beside:
     def blockers(self) -> str:
         return "pid 7"
 
-    def read(self, *arguments: Any) -> Chunk:
+    def read(self, *arguments: Any) -> KeyChunk:
         if self.failing is not None:
             raise self.failing
         return self.reader.read(*arguments)

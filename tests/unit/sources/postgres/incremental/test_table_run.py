@@ -9,12 +9,12 @@ import pytest
 from walstream.errors import Transient
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
     Key,
+    KeyChunk,
     Visibility,
 )
-from walstream.sources.postgres.incremental.progress import Wish
-from walstream.sources.postgres.incremental.table_run import MOST_ROWS, Limits, Run
+from walstream.sources.postgres.incremental.progress import TableRequest
+from walstream.sources.postgres.incremental.table_run import MOST_ROWS, ChunkLimits, Run
 
 PLACE = 1000
 
@@ -60,12 +60,12 @@ class Rows:
         del name
         return table(), PLACE
 
-    def read(self, name: str, after: Key | None, key: object, most: int) -> Chunk:
+    def read(self, name: str, after: Key | None, key: object, most: int) -> KeyChunk:
         del name, key
         self.asked.append((after, most))
         first = int(after[0]) + 1 if after else 0
         ids = range(first, min(first + most, self.count))
-        return Chunk(
+        return KeyChunk(
             table(*self.columns),
             [[str(number), "v"] for number in ids],
             (0,),
@@ -96,7 +96,7 @@ def deleted(key: str) -> ReplicationOp:
 
 def test_rows_come_in_numbered_below_the_place_where_they_do() -> None:
     reader = Rows()
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     assert drive(run, place=PLACE - 1) == []
     assert run.high == PLACE
     ops = drive(run, place=PLACE + 7)
@@ -110,7 +110,7 @@ def test_rows_come_in_numbered_below_the_place_where_they_do() -> None:
 
 def test_it_goes_on_behind_what_was_delivered_before() -> None:
     reader = Rows()
-    wish = Wish(after=("0",), key=("id",), rows=1)
+    wish = TableRequest(after=("0",), key=("id",), rows=1)
     run = Run("public.t", wish, reader, at_once)
     assert [(op.new or ())[0] for op in drive(run)] == ["1", "2"]
     assert run.wish.rows == 3
@@ -119,7 +119,7 @@ def test_it_goes_on_behind_what_was_delivered_before() -> None:
 def test_nothing_is_read_while_an_older_transaction_runs() -> None:
     reader = Rows()
     reader.oldest = [39, 39, 40]
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     waited = []
     for _ in range(4):
         run.rows(PLACE, lambda: 5, known)
@@ -129,7 +129,7 @@ def test_nothing_is_read_while_an_older_transaction_runs() -> None:
 
 def test_a_void_watch_begins_anew_behind_the_last_row_and_waits_no_more() -> None:
     reader = Rows(1200)
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     assert len(drive(run, turns=1)) == 500
     other = Table("public", "t", ("id", "v"), key=(1,))
     run.note(deleted("1"))
@@ -155,7 +155,9 @@ def submitting(held: list[Callable[[], None]]) -> Callable[..., Future[Any]]:
 
 def test_more_than_may_be_held_has_less_read_and_is_told() -> None:
     reader, held = Rows(), list[Callable[[], None]]()
-    run = Run("public.t", Wish(), reader, submitting(held), Limits(entries=2))
+    run = Run(
+        "public.t", TableRequest(), reader, submitting(held), ChunkLimits(entries=2)
+    )
     assert drive(run) == []
     for key in "abc":
         run.note(deleted(key))
@@ -178,7 +180,7 @@ def test_a_busy_table_fills_nothing_while_it_waits_and_while_the_stream_is_behin
 ):
     reader = Rows()
     reader.oldest = [39, 39, 39, 40]
-    run = Run("public.t", Wish(), reader, at_once, Limits(entries=2))
+    run = Run("public.t", TableRequest(), reader, at_once, ChunkLimits(entries=2))
     for turn in range(100):
         for key in "abcde":
             run.note(deleted(f"{turn}{key}"))
@@ -191,7 +193,7 @@ def test_a_busy_table_fills_nothing_while_it_waits_and_while_the_stream_is_behin
 
 def test_what_was_said_before_a_chunk_has_to_be_seen_by_it() -> None:
     reader = Rows()
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     run.note(deleted("1"))  # in the stream, and not seen by others yet
     assert drive(run) == []
     assert len(reader.asked) > 1
@@ -209,7 +211,7 @@ def written(key: str, other: str) -> ReplicationOp:
 
 def test_a_chunk_under_another_key_is_read_again_when_the_stream_has_that_key() -> None:
     reader = Rows()
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     for place in (PLACE - 20, PLACE - 10):
         assert drive(run, place=place) == []
         run.note(written("1", "9"))  # no word of row 1 of the chunk
@@ -220,7 +222,7 @@ def test_a_chunk_under_another_key_is_read_again_when_the_stream_has_that_key() 
 
 
 def test_a_key_that_stays_another_one_is_left_for_a_while() -> None:
-    run = Run("public.t", Wish(), Rows(), at_once)
+    run = Run("public.t", TableRequest(), Rows(), at_once)
     assert drive(run, place=PLACE - 1) == []
     run.note(written("1", "9"))
     assert drive(run, place=PLACE - 1) == []
@@ -231,7 +233,7 @@ def test_a_key_that_stays_another_one_is_left_for_a_while() -> None:
 
 
 def test_a_truncate_in_the_stream_ends_it() -> None:
-    run = Run("public.t", Wish(), Rows(1200), at_once)
+    run = Run("public.t", TableRequest(), Rows(1200), at_once)
     drive(run, turns=1)
     truncate = ReplicationOp(Kind.TRUNCATE, table(), 1, 0)
     truncate.xid = 60
@@ -241,7 +243,7 @@ def test_a_truncate_in_the_stream_ends_it() -> None:
 
 
 def test_ops_of_other_tables_say_nothing() -> None:
-    run = Run("public.t", Wish(), Rows(1200), at_once)
+    run = Run("public.t", TableRequest(), Rows(1200), at_once)
     drive(run, turns=1)
     run.note(ReplicationOp(Kind.TRUNCATE, Table("s", "t", ("id",)), 1, 0))
     assert len(drive(run)) == 700
@@ -249,7 +251,7 @@ def test_ops_of_other_tables_say_nothing() -> None:
 
 def test_a_replaced_table_is_truncated_first_and_watched_from_there() -> None:
     reader = Rows()
-    run = Run("public.t", Wish(replace=True), reader, at_once)
+    run = Run("public.t", TableRequest(replace=True), reader, at_once)
     assert drive(run, place=PLACE - 1) == []
     (truncate,) = run.rows(PLACE, lambda: 4, known)
     assert (truncate.kind, truncate.snapshot) == (Kind.TRUNCATE, True)
@@ -260,7 +262,7 @@ def test_a_replaced_table_is_truncated_first_and_watched_from_there() -> None:
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_nothing_comes_in_before_the_sinks_know_where_it_goes(replace: bool) -> None:
-    run = Run("public.t", Wish(replace=replace), Rows(), at_once)
+    run = Run("public.t", TableRequest(replace=replace), Rows(), at_once)
     numbers: list[int] = []
 
     def number() -> int:
@@ -279,14 +281,14 @@ def test_nothing_comes_in_before_the_sinks_know_where_it_goes(replace: bool) -> 
 def test_chunks_have_as_many_rows_as_their_size_allows() -> None:
     small, large = Rows(20_000, size=10), Rows(1500, size=1 << 20)
     for reader in (small, large):
-        drive(Run("public.t", Wish(), reader, at_once), turns=60)
+        drive(Run("public.t", TableRequest(), reader, at_once), turns=60)
     assert [most for _, most in small.asked] == [500, *[MOST_ROWS] * 4]
     assert [most for _, most in large.asked][:3] == [500, 4, 4]
 
 
 def test_sinks_see_one_table_while_it_is_the_same() -> None:
     reader = Rows(1200)
-    run = Run("public.t", Wish(), reader, at_once)
+    run = Run("public.t", TableRequest(), reader, at_once)
     ops = drive(run)
     assert len({id(op.table) for op in ops}) == 1
     assert len(ops) == 1200

@@ -7,7 +7,7 @@ import pytest
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.row import OMITTED, UNCHANGED, Row
 from walstream.sources.postgres.incremental.chunk import (
-    Chunk,
+    KeyChunk,
     Visibility,
 )
 from walstream.sources.postgres.incremental.window import Window
@@ -28,7 +28,7 @@ def op(
 
 
 def needed(window: Window, *rows: list[str | None], xmax: int = 7) -> list[Row]:
-    chunk = Chunk(TABLE, list(rows), (0,), Visibility(xmax), 0, last=True)
+    chunk = KeyChunk(TABLE, list(rows), (0,), Visibility(xmax), 0, last=True)
     return [row for _, _, row in window.rows(chunk, 0, len(rows))]
 
 
@@ -84,13 +84,13 @@ def test_a_row_is_filled_by_the_names_of_its_columns() -> None:
     altered = Table("public", "t", ("id", "big", "more"), key=(0,))
     window.note(op(Kind.UPDATE, ["1", "2", UNCHANGED]))
     window.note(op(Kind.UPDATE, ["1", UNCHANGED, "m"], table=altered))
-    chunk = Chunk(TABLE, [["1", "1", "a"]], (0,), Visibility(7), 0, last=True)
+    chunk = KeyChunk(TABLE, [["1", "1", "a"]], (0,), Visibility(7), 0, last=True)
     assert list(window.rows(chunk, 0, 1)) == [(0, altered, ["1", "a", "m"])]
 
 
 def test_only_what_a_chunk_has_and_did_not_see_is_kept() -> None:
     window = Window()
-    chunk = Chunk(
+    chunk = KeyChunk(
         TABLE, [["1", "9", "z"], ["2", "1", "a"]], (0,), Visibility(8), 0, True
     )
     window.note(op(Kind.UPDATE, ["1", "2", UNCHANGED], xid=7))
@@ -123,7 +123,7 @@ def test_too_many_rows_or_too_large_ones_void_it() -> None:
 def test_another_key_voids_it_and_disagrees_with_the_chunk() -> None:
     window = Window()
     other = Table("public", "t", TABLE.columns, key=(1,))
-    chunk = Chunk(other, [], (1,), Visibility(7), 0, last=True)
+    chunk = KeyChunk(other, [], (1,), Visibility(7), 0, last=True)
     assert window.agrees(chunk)
     window.note(op(Kind.INSERT, ["1", "2", "b"]))
     assert not window.agrees(chunk)

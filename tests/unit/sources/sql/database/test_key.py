@@ -9,7 +9,7 @@ from sqlalchemy.types import BigInteger
 from tests.support.servers.sqlite import Lite
 from walstream.errors import ConfigError
 from walstream.sources.sql.database.key import ascending, is_whole, whole, wholes
-from walstream.sources.sql.database.shape import Column, Shape
+from walstream.sources.sql.database.shape import SqlColumn, SqlTableShape
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_domain_is_judged_by_the_type_under_it() -> None:
     assert not is_whole(types.NullType())
 
 
-ID = Column("id", "BIGINT", BigInteger())
-SHAPE = Shape("shop.orders", "shop", "orders", ID, (ID,))
+ID = SqlColumn("id", "BIGINT", BigInteger())
+SHAPE = SqlTableShape("shop.orders", "shop", "orders", ID, (ID,))
 
 
 def test_whole_numbers_are_taken_as_ints() -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tests.support.servers.sqlite import Lite
 from walstream.sources.sql.database.page import (
-    Pages,
+    PageReader,
     is_narrow,
     is_undecodable,
     text,
@@ -59,7 +59,7 @@ def test_page_that_is_full_to_the_last_row_is_not_the_last(lite: Lite) -> None:
     lite.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     lite.fill("t", ((key,) for key in range(4)))
     with lite.session() as connection:
-        pages = Pages(connection, lite.look("t"))
+        pages = PageReader(connection, lite.look("t"))
         assert pages.read([], 4) == ([(0,), (1,), (2,), (3,)], False)
         assert pages.read([], 5) == ([(0,), (1,), (2,), (3,)], True)
 

@@ -18,7 +18,7 @@ from walstream.sources.sql.database.query import (
     present,
     rows,
 )
-from walstream.sources.sql.database.shape import Shape
+from walstream.sources.sql.database.shape import SqlTableShape
 
 FAR = 1 << 80  # beyond what SQLite can hold
 
@@ -149,14 +149,16 @@ def test_cut_ranges_together_are_the_whole(seven: Lite) -> None:
 
 
 @pytest.fixture
-def junk(lite: Lite) -> tuple[Lite, Shape]:
+def junk(lite: Lite) -> tuple[Lite, SqlTableShape]:
     """SQLite keeps anything in a column of any type."""
     lite.execute("CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY)")
     lite.fill("t", iter([(1,), (2.5,), (3,)]))
     return lite, lite.look("t")
 
 
-def test_key_that_is_a_fraction_or_a_text_is_refused(junk: tuple[Lite, Shape]) -> None:
+def test_key_that_is_a_fraction_or_a_text_is_refused(
+    junk: tuple[Lite, SqlTableShape],
+) -> None:
     lite, shape = junk
     with lite.session() as connection:
         with pytest.raises(ConfigError, match="holds what is no integer"):

@@ -5,17 +5,17 @@ import pickle
 from sqlalchemy import select
 from sqlalchemy.types import BigInteger, NullType
 
-from walstream.sources.sql.database.shape import Column, Shape
+from walstream.sources.sql.database.shape import SqlColumn, SqlTableShape
 
-ID = Column('I"d', "BIGINT", BigInteger())
-OTHER = Column("order", "UNKNOWN", NullType())
-SHAPE = Shape("S.t", "S", "t; DROP", ID, (OTHER, ID))
+ID = SqlColumn('I"d', "BIGINT", BigInteger())
+OTHER = SqlColumn("order", "UNKNOWN", NullType())
+SHAPE = SqlTableShape("S.t", "S", "t; DROP", ID, (OTHER, ID))
 
 
 def test_shape_travels_and_is_compared_by_names_and_types() -> None:
     assert pickle.loads(pickle.dumps(SHAPE)) == SHAPE  # noqa: S301 - our own
-    another = Column('I"d', "INTEGER", BigInteger())
-    assert Shape("S.t", "S", "t; DROP", another, (OTHER, another)) != SHAPE
+    another = SqlColumn('I"d', "INTEGER", BigInteger())
+    assert SqlTableShape("S.t", "S", "t; DROP", another, (OTHER, another)) != SHAPE
 
 
 def test_key_is_found_among_the_columns() -> None:

@@ -11,7 +11,11 @@ from sqlalchemy.engine import Dialect
 
 from tests.support.servers.sqlite import Lite
 from walstream.sources.sql.database.query import rows
-from walstream.sources.sql.database.values import Values, comes_as_text, converter
+from walstream.sources.sql.database.values import (
+    ValueConverters,
+    comes_as_text,
+    converter,
+)
 
 Type = types.TypeEngine[Any]
 EXACT = dt.datetime(2026, 1, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - as it is stored
@@ -71,7 +75,7 @@ def test_sqlite_value_is_that_of_its_type_or_stays(
     shape = lite.look("t")
     with lite.session() as connection:
         (block,) = rows(connection, shape, None, 1)
-        (row,) = Values(shape, connection.dialect).convert(block)
+        (row,) = ValueConverters(shape, connection.dialect).convert(block)
     assert row == (1, value)
     assert type(row[1]) is type(value)
     assert str(row[1]) == str(value)
@@ -80,7 +84,7 @@ def test_sqlite_value_is_that_of_its_type_or_stays(
 def test_rows_that_need_nothing_are_handed_on_as_they_are(lite: Lite) -> None:
     lite.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b BLOB, c FLOAT)")
     shape = lite.look("t")
-    values = Values(shape, of("sqlite"))
+    values = ValueConverters(shape, of("sqlite"))
     block: list[tuple[Any, ...]] = [(1, "a", b"b", 1.5)]
     assert values.convert(block) is block
     assert values.needed == {}
