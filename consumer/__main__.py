@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _refused(
     error: psycopg.OperationalError | psycopg.ProgrammingError,
 ) -> tuple[str, int]:
-    """Tell why the target cannot be used, and the exit code."""
+    """Return why the target cannot be used, and the exit code."""
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return f"the target's role lacks a right: {error.diag.message_primary}", 4
     if isinstance(error, psycopg.ProgrammingError):

@@ -130,7 +130,7 @@ class BasicWork:
         return len(messages)
 
     def _ask_for_gaps(self) -> None:
-        """Say which records Kafka deleted; the others of a gap are no loss."""
+        """Log which records Kafka deleted; the others of a gap are no loss."""
         missing = self._gaps.due()
         if missing is None:
             return
@@ -171,7 +171,7 @@ class BasicWork:
         raise Pause(self._backoff.next(), done)
 
     def _tell(self) -> None:
-        """Tell the counts: of a slow handler, a chunk may take hours."""
+        """Report the counts: with a slow handler, a chunk may take hours."""
         self._next_tell = time.monotonic() + _TELL_INTERVAL_S
         self._count(Measure.HANDLED, self._handled)
         self._count(Measure.SKIPPED, self._skipped)

@@ -232,7 +232,7 @@ def _element(part: str | None, convert: Converter, *, nullable: bool) -> Any:
 
 
 def _array_parts(text: str) -> Iterator[str | None]:
-    """Give the elements of a one-dimensional array; None for NULL."""
+    """Yield the elements of a one-dimensional array; None for NULL."""
     bounds = _ARRAY_BOUNDS.match(text)
     at = bounds.end() if bounds else 0
     if text[at : at + 1] != "{" or not text.endswith("}"):

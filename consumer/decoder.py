@@ -34,7 +34,7 @@ def op_of(record: ConsumerRecord) -> Op:
 
 
 def source_of(record: ConsumerRecord) -> str | None:
-    """Give the source that a producer's first record in a partition names."""
+    """Return the source that a producer's first record in a partition names."""
     for name, value in record.headers:
         if name == _SOURCE_HEADER and value is not None:
             return value.decode(errors="replace")

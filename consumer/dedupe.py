@@ -100,7 +100,7 @@ class SeenInLmdb:
         self._opened_at = self._then() - steady()  # of the filter's time
 
     def _then(self) -> float:
-        """Tell the filter's time when it was opened."""
+        """Return the filter's time when it was opened."""
         wall = self._clock()
         with self._environment.begin() as transaction:
             with transaction.cursor(self._time) as cursor:
@@ -259,7 +259,7 @@ class SeenInPostgres:
             self._keep_time()
 
     def _believed(self) -> float:
-        """Tell how much time may have passed since the filter's was kept."""
+        """Return how much time may have passed since the filter's was kept."""
         if self._kept_at is None:
             return self._max_age_s / _BELIEVED
         return self._steady() - self._kept_at

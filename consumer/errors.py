@@ -20,12 +20,12 @@ class ConsumerStopped(WalstreamError):
     seq_id: int | None = None
 
     def at(self, topic: str, partition: int, offset: int = -1) -> Self:
-        """Say where in Kafka it happened."""
+        """Return where in Kafka it happened."""
         self.topic, self.partition, self.offset = topic, partition, offset
         return self
 
     def on(self, table: str, lsn: int, seq_id: int) -> Self:
-        """Say which op it was."""
+        """Return which op it was."""
         self.table, self.lsn, self.seq_id = table, lsn, seq_id
         return self
 

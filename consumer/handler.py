@@ -64,14 +64,14 @@ class BatchHooks:
 
 
 def batch_hooks(app: object) -> BatchHooks | None:
-    """Give an application's own, of which it has both or none."""
+    """Return an application's own, of which it has both or none."""
     begin = getattr(app, "begin_batch", None)
     end = getattr(app, "end_batch", None)
     return BatchHooks(begin, end) if callable(begin) and callable(end) else None
 
 
 def beginning(app: object) -> Callable[[], object]:
-    """Give what an application does before its first op: `begin_consuming()`.
+    """Return what an application does before its first op: `begin_consuming()`.
 
     A psycopg.OperationalError of it is waited out, like a database that is away.
     """
@@ -80,7 +80,7 @@ def beginning(app: object) -> Callable[[], object]:
 
 
 def basic_handler(app: BasicApplication | BasicHandler) -> BasicHandler:
-    """Give the function to call, of either kind of application."""
+    """Return the function to call, of either kind of application."""
     method = getattr(app, "handle_message", app)
     if not callable(method):
         raise TypeError("an application has a method handle_message(op)")
@@ -91,7 +91,7 @@ def basic_handler(app: BasicApplication | BasicHandler) -> BasicHandler:
 def idempotent_handler(
     app: IdempotentApplication | IdempotentHandler,
 ) -> IdempotentHandler:
-    """Give the function to call, of either kind of application."""
+    """Return the function to call, of either kind of application."""
     method = getattr(app, "handle_message", app)
     if not callable(method):
         raise TypeError("an application has a method handle_message(tx, op)")

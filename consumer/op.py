@@ -28,7 +28,7 @@ class ConsumerRecord(NamedTuple):
         return datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
 
     def __repr__(self) -> str:
-        """Say where it lies; its bytes belong in no log."""
+        """Return where it lies; its bytes belong in no log."""
         return f"<{self.topic}[{self.partition}] offset {self.offset}>"
 
 
@@ -73,7 +73,7 @@ class Op:
 
     @property
     def snapshot(self) -> bool:
-        """Tell a backfilled row, which was there before the stream began."""
+        """Return a backfilled row, which was there before the stream began."""
         return self._op.snapshot
 
     @property
@@ -96,7 +96,7 @@ class Op:
         return self._old
 
     def __repr__(self) -> str:
-        """Say which op it is; its values belong in no log."""
+        """Return which op it is; its values belong in no log."""
         return (
             f"<{self.kind.value} {self.table.full_name}"
             f" {show(self.lsn)} {self.seq_id} in {self.record!r}>"

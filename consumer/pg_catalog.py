@@ -35,13 +35,13 @@ _UNPIN: Final = "SELECT pg_catalog.set_config('search_path', %s, true)"
 
 
 def unnest(*arrays: str) -> str:
-    """Give rows of arrays side by side; that unnest with several is no function."""
+    """Return rows of arrays side by side; that unnest with several is no function."""
     return f"ROWS FROM ({', '.join(f'pg_catalog.unnest({one})' for one in arrays)})"
 
 
 @contextmanager
 def pinned(tx: psycopg.Connection[Any]) -> Iterator[None]:
-    """Have names mean PostgreSQL's own, within a transaction: for long questions.
+    """Make names mean PostgreSQL's own, within a transaction: for long questions.
 
     Not for what writes to the application's tables: their triggers may rely on the
     path. Where a statement fails, the rollback brings it back.

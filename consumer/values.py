@@ -44,7 +44,7 @@ class Values:
         self._places = _places(table)
 
     def __getitem__(self, name: str) -> str | None:
-        """Give PostgreSQL's text, or None for NULL; an absent column raises."""
+        """Return PostgreSQL's text, or None for NULL; an absent column raises."""
         value = self._sent(name)
         if isinstance(value, NotSent):
             raise self._missing(name)
@@ -59,7 +59,7 @@ class Values:
     @overload
     def get(self, name: str, kind: type[T], *, default: D) -> T | D | None: ...
     def get(self, name: str, kind: Any = str, *, default: Any = _RAISE) -> Any:
-        """Give the value as `kind`, or None for NULL.
+        """Return the value as `kind`, or None for NULL.
 
         `default` stands for an absent or unknown column, which raises without one. A
         value that `kind` cannot hold raises ValueError.
@@ -148,7 +148,7 @@ class Values:
         )
 
     def items(self) -> list[tuple[str, str | None]]:
-        """Give the columns that were sent, with their texts, in the table's order."""
+        """Return the columns that were sent, with their texts, in the table's order."""
         return [
             (name, value)
             for name, value in zip(self._table.columns, self._row or (), strict=False)
@@ -184,7 +184,7 @@ class Values:
 
 @lru_cache(maxsize=1024)
 def _places(table: Table) -> Mapping[object, int]:
-    """Tell where the columns stand; a Table is equal to itself alone."""
+    """Return where the columns stand; a Table is equal to itself alone."""
     return {name: place for place, name in enumerate(table.columns)}
 
 

@@ -66,7 +66,7 @@ class WalstreamError(Exception):
         return f"{message}\n  {self.hint}" if self.hint else message
 
     def cleaned(self, secrets: Iterable[str]) -> Self:
-        """Give the same error without what must not be shown."""
+        """Return the same error without what must not be shown."""
         text, hint = str(self.args[0]), self.hint
         for secret in secrets:
             text, hint = text.replace(secret, "***"), hint.replace(secret, "***")

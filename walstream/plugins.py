@@ -21,7 +21,7 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def tag(group: str, built: Collection[str]) -> Callable[[Any], str | None]:
-    """Tell what is built in from what a package adds, by the kind that is written."""
+    """Return what is built in from what a package adds, by the kind that is written."""
 
     def tagged(written: Any) -> str | None:
         by_key = isinstance(written, Mapping)
@@ -51,7 +51,7 @@ def load(group: str, name: str) -> Any:
 
 
 def make(group: str, kind: str, key: str, *given: Any) -> Any:
-    """Have a package make what `key` of the configuration asks for.
+    """Make a package make what `key` of the configuration asks for.
 
     Raises ConfigError where it cannot: without its words, which may hold a secret.
     """

@@ -32,5 +32,5 @@ Row = Sequence[Value]
 
 
 def any_absent(row: Row | None) -> bool:
-    """Tell whether a value of this row was not sent."""
+    """Return whether a value of this row was not sent."""
     return row is not None and any(isinstance(value, NotSent) for value in row)

@@ -157,7 +157,7 @@ class AssignedPartition:
         self._wake()
 
     def sought(self) -> None:
-        """Say that what comes into the inbox from now on is what was asked for."""
+        """Note that what comes into the inbox from now on is what was asked for."""
         self.wanted_offset = None
         self._pool.urge(self)
 

@@ -62,7 +62,7 @@ class OutageLog:
         self._left_out = 0
 
     def hearing(self, other: Any) -> Callable[[KafkaError], None]:
-        """Give what hears errors, and passes them on to whoever asked for them."""
+        """Return what hears errors, and passes them on to whoever asked for them."""
 
         def hear(error: KafkaError) -> None:
             if error.code() == _ALL_DOWN:
@@ -81,14 +81,14 @@ class OutageLog:
             self._say()
 
     def is_to_ask(self) -> bool:
-        """Tell whether it is time to see if they are back, which nobody reports."""
+        """Return whether it is time to see if they are back, which nobody reports."""
         if self._since == math.inf or self._clock() < self._ask_at:
             return False
         self._ask_at = self._clock() + _ASK_EVERY_S
         return True
 
     def end(self) -> None:
-        """Hear that they answer."""
+        """Note that they answer."""
         if self._since == math.inf:
             return
         self._log.warning(

@@ -13,7 +13,7 @@ _OVERHEAD: Final = 512  # of a message: the object, its key, its topic's name
 
 
 def size(messages: Iterable[Message]) -> int:
-    """Give about as many bytes as these take."""
+    """Return about as many bytes as these take."""
     sizes = list(map(len, messages))
     return sum(sizes) + _OVERHEAD * len(sizes)
 
@@ -95,7 +95,7 @@ class Inbox:
             return taken
 
     def put_back(self, messages: Sequence[Message]) -> None:
-        """Have what was taken and not handled come first again."""
+        """Put what was taken and not handled first again."""
         with self._lock:
             if not self._closed:
                 self._messages.extendleft(reversed(messages))

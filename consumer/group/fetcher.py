@@ -256,7 +256,7 @@ class Fetcher:
         self._store_all(lanes)
 
     def _may_wait(self, deadline: float) -> bool:
-        """Tell whether there is time left, also after the wish to stop."""
+        """Return whether there is time left, also after the wish to stop."""
         now = time.monotonic()
         if self._stop_by == math.inf and (self._closing or self._stop.is_set()):
             self._stop_by = now + self._stop_timeout_s

@@ -62,7 +62,7 @@ class FetchBudget:
         self._message_size = 1024.0  # on average, lately
 
     def put(self, lane: AssignedPartition, messages: Sequence[Message]) -> None:
-        """Give a lane its messages; what has no room is fetched again later."""
+        """Hand a lane its messages; what has no room is fetched again later."""
         if lane.wanted_offset is not None or lane.cut is not None:
             return
         average = size(messages) / len(messages)
@@ -85,7 +85,7 @@ class FetchBudget:
                 _log.debug("resuming what was revoked: %s", error)
 
     def most(self) -> int:
-        """Tell how many messages to take now; 0: none yet, after a moment's wait."""
+        """Return how many messages to take now; 0: none yet, after a moment's wait."""
         free, part = self._budget.free, self._budget.most // _TIGHT
         if free > self._budget.most * 3 // 4:  # and so none holds much
             self._tight_since = None

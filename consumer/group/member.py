@@ -69,7 +69,7 @@ class GroupMember(ABC):
             fetcher.stop()
 
     def lag(self) -> dict[Place, int]:
-        """Tell how many records each assigned partition has yet to handle."""
+        """Return how many records each assigned partition has yet to handle."""
         return {} if self._fetcher is None else self._fetcher.lag()
 
     def __enter__(self) -> Self:

@@ -39,7 +39,7 @@ class Gaps:
         return self._oldest is not None
 
     def due(self) -> int | None:
-        """Give the offset that Kafka must still have, when it is time to ask."""
+        """Return the offset that Kafka must still have, when it is time to ask."""
         if self._oldest is None or self._clock() < self._next_ask:
             return None
         oldest, self._oldest = self._oldest, None

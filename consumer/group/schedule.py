@@ -59,7 +59,7 @@ class Schedule(Generic[T]):
         return True
 
     def call(self, task: T) -> bool:
-        """Say that there is something to do; tell whether that made it ready."""
+        """Note that there is something to do; return whether that made it ready."""
         entry = self._entries.get(task)
         if entry is None or entry.deaf:
             return False

@@ -39,7 +39,7 @@ _MAX_POLL_INTERVAL_MS: Final = 300_000
 
 
 def consumer_settings(group: str, kafka: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all properties; raise ConfigError for one that would break the promise."""
+    """Return all properties; raise ConfigError for one that would break the promise."""
     if kafka.get("group.id", group) != group:
         raise ConfigError('kafka["group.id"] differs from group=')
     for name, value in _PROMISED.items():

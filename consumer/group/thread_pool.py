@@ -46,7 +46,7 @@ class Pool:
             return self._schedule.withdraw(task)
 
     def call(self, task: Task) -> None:
-        """Say that there is something to do."""
+        """Note that there is something to do."""
         with self._lock:
             if self._schedule.call(task):
                 self._employ()
@@ -94,7 +94,7 @@ class Pool:
             return None
 
     def _time_next(self) -> None:
-        """Have the clock looked at when the next wait is over."""
+        """Arrange a look at the clock for the end of the next wait."""
         if self._schedule.due >= self._timer_due:
             return
         if self._timed:

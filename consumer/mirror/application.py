@@ -150,7 +150,7 @@ class PostgresMirror:
     def _with_shapes(
         self, tx: Transaction, ops: Sequence[Op]
     ) -> Iterator[tuple[Op, TargetTable]]:
-        """Give the ops of tables that can be mirrored: the others stop on their own."""
+        """Yield the ops of tables that can be mirrored; others stop on their own."""
         for op in ops:
             if self._wanted(op.table.schema, op.table.name) and not servers_own(op):
                 try:
@@ -308,7 +308,7 @@ class PostgresMirror:
         return rows.key_alike(old)
 
     def _later_of(self, rows: Rows) -> Later | None:
-        """Give what collects a table's writes; None: they are not to wait."""
+        """Return what collects a table's writes; None: they are not to wait."""
         return self._later.get(rows.tx) if rows.shape.plain else None
 
     def _write_now(self, rows: Rows) -> None:

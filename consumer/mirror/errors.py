@@ -56,7 +56,7 @@ class RetryPatience:
         self._since: dict[tuple[str, int], tuple[tuple[int, int], float]] = {}
 
     def lasts(self, op: Op) -> bool:
-        """Tell whether this op may be tried again; counts from its first refusal."""
+        """Return whether this op may be tried again; counts from its first refusal."""
         place = (op.record.topic, op.record.partition)
         name = (op.lsn, op.seq_id)
         now = self._clock()
@@ -83,7 +83,7 @@ def wait(patience: RetryPatience, op: Op, what: str, hint: str = "") -> Retry | 
 def translate(
     error: psycopg.Error, patience: RetryPatience, op: Op
 ) -> Retry | Fatal | psycopg.Error:
-    """Give what to raise: an outage or a deadlock is left to the consumer."""
+    """Return what to raise: an outage or a deadlock is left to the consumer."""
     state = error.sqlstate or ""
     if not isinstance(error, _OURS) or state[:2] in _RETRYABLE_CLASSES:
         return error

@@ -59,7 +59,7 @@ class Held:
         self._era = None
 
     def same(self, store: Store, relation: str, one: Key, other: Key) -> bool | None:
-        """Tell whether two spellings are one key; None: not held."""
+        """Return whether two spellings are one key; None: not held."""
         entry = self._entries.get((store.table, key_texts(store, relation, one)))
         if entry is None:
             return None

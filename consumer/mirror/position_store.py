@@ -136,7 +136,7 @@ GENERAL: Final = Store(
 
 
 def own(connection: Connection, relation: str, types: Sequence[KeyType]) -> Store:
-    """Give the store of one table, made and filled where it is missing.
+    """Return the store of one table, made and filled where it is missing.
 
     Raises InsufficientPrivilege where the role may not make it. What an earlier version
     kept of the table moves into it, and what was kept under other types of the key.
@@ -156,7 +156,7 @@ def _named(relation: str, types: Sequence[KeyType]) -> Store:
 
 
 def ddl(relation: str, types: Sequence[KeyType]) -> str:
-    """Give the statement that makes a table's store."""
+    """Return the statement that makes a table's store."""
     return _ddl(_named(relation, types)).replace("%%", "%") + ";"
 
 

@@ -74,7 +74,7 @@ def prepare(connection: Connection) -> None:
 
 
 def marks(connection: Connection, relations: Mapping[str, bool]) -> set[str]:
-    """Tell which of these tables' ops all keep positions, and leave it so.
+    """Return which of these tables' ops all keep positions, and leave it so.
 
     Locked until the transaction ends: nobody marks one meanwhile or, where True, looks.
     """
@@ -88,7 +88,7 @@ def marks(connection: Connection, relations: Mapping[str, bool]) -> set[str]:
 
 
 def mark(connection: Connection, relation: str) -> bool:
-    """Have all ops of this table keep positions, those of other instances too.
+    """Make all ops of this table keep positions, those of other instances too.
 
     Waits for who writes it without. False where it was marked.
     """
@@ -99,7 +99,7 @@ def mark(connection: Connection, relation: str) -> bool:
 
 
 def key_texts(store: Store, relation: str, key: Key) -> tuple[str | None, ...]:
-    """Give the values of the store's columns for a row's key."""
+    """Return the values of the store's columns for a row's key."""
     values = tuple(key.values())
     return (relation, json.dumps(values)) if store is GENERAL else values
 
@@ -133,7 +133,7 @@ class Decides(Enum):
 
 
 def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
-    """Tell what a record's own key says of its row's.
+    """Return what a record's own key says of its row's.
 
     Without `ask` it is YES where it may be. A table without a row key has the table's
     name as key, and one partition, too.
@@ -159,7 +159,7 @@ def decides(op: Op, key: Key, *, ask: bool = True) -> Decides:
 
 
 def _others(op: Op, key: Key) -> Iterator[str | None]:
-    """Give the values of the columns that are no part of the row's key."""
+    """Yield the values of the columns that are no part of the row's key."""
     for row in (op.new, op.old):
         for column, text in row.items():
             if column not in key:
@@ -167,5 +167,5 @@ def _others(op: Op, key: Key) -> Iterator[str | None]:
 
 
 def keys_moved(op: Op) -> bool:
-    """Tell that the topic's keys went to other partitions before: see walstream."""
+    """Return that the topic's keys went to other partitions before: see walstream."""
     return any(name == _LAYOUT_HEADER for name, _ in op.record.headers)

@@ -168,7 +168,7 @@ def _matches(shape: TargetTable, column: str, *, null: bool) -> str:
 def matching(
     shape: TargetTable, row: Iterable[tuple[str, str | None]]
 ) -> tuple[Where, list[str]]:
-    """Give what finds a row that looks like this, and its parameters."""
+    """Return what finds a row that looks like this, and its parameters."""
     where: list[tuple[str, bool]] = []
     parameters: list[str] = []
     for column, text in row:

@@ -11,7 +11,7 @@ _OWN: Final = ("replication_consumer_", "replication_mirror_")
 
 
 def servers_own(op: Op) -> bool:
-    """Tell a table of the server itself."""
+    """Return a table of the server itself."""
     return op.table.schema.startswith("pg_") or op.table.schema == _INFORMATION
 
 

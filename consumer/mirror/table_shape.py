@@ -245,7 +245,7 @@ def hazards(connection: Connection) -> Iterable[Hazard]:
 
 
 def cascades(connection: Connection, wanted: Callable[[str, str], bool]) -> list[str]:
-    """Give what drops the foreign keys that would change wanted tables' rows."""
+    """Return what drops the foreign keys that would change wanted tables' rows."""
     with _asking(connection) as cursor:
         found = cursor.execute(_CASCADES).fetchall()
     drops = (drop for schema, name, drop in found if wanted(schema, name))

@@ -45,7 +45,7 @@ class Rows:
         return self._run(query, list(key.values()))
 
     def same_key(self, one: Row, other: Row) -> bool:
-        """Tell whether two spellings are one key."""
+        """Return whether two spellings are one key."""
         query = self._query("same", (), lambda: statement.same_key(self.shape))
         texts = [row[name] for name in self.shape.key for row in (one, other)]
         with self.tx.cursor(row_factory=tuple_row) as cursor:

@@ -60,7 +60,7 @@ class WriteOrder:
             batch.held.source_changed()
 
     def see_keyless(self, shape: TargetTable, op: Op) -> None:
-        """Say once of a table without a key that its ops may come out of order.
+        """Log once of a table without a key that its ops may come out of order.
 
         Nothing here can be compared. What cures it comes in the same partition: it
         goes on, so that it gets there.
@@ -108,7 +108,7 @@ class WriteOrder:
             batch.held.write(tx)
 
     def same(self, rows: Rows, old: Row, new: Row) -> bool:
-        """Tell whether an Update left the key as it was, or spelt it anew."""
+        """Return whether an Update left the key as it was, or spelt it anew."""
         if old == new or not rows.shape.respelt:
             return old == new
         shape, held = rows.shape, self._held(rows.tx)
@@ -118,7 +118,7 @@ class WriteOrder:
         return rows.same_key(old, new) if known is None else known
 
     def newest(self, rows: Rows, op: Op, key: Row | None) -> bool:
-        """Tell whether no newer op wrote the row; keep this one's position."""
+        """Return whether no newer op wrote the row; keep this one's position."""
         tx, shape = rows.tx, rows.shape
         if key is None or not self._keeps(tx, shape, op, key):
             return True
@@ -140,7 +140,7 @@ class WriteOrder:
         return None if batch is None else batch.held
 
     def _settled(self, shape: TargetTable, op: Op) -> bool:
-        """Tell whether nothing of this op is to be looked at beforehand.
+        """Return whether nothing of this op is to be looked at beforehand.
 
         Where its record's key is another all the same, it is met when it is applied.
         """
@@ -170,7 +170,7 @@ class WriteOrder:
                 self._mark(tx, shapes[name], marking[name])
 
     def _keeps(self, tx: Transaction, shape: TargetTable, op: Op, key: Row) -> bool:
-        """Tell whether ops of this row may lie in several partitions.
+        """Return whether ops of this row may lie in several partitions.
 
         Each op tells by itself. One that says so tells it of all ops of its table, also
         those that other instances read: older ones of the row look like before.
@@ -202,7 +202,7 @@ class WriteOrder:
         return False
 
     def _mark(self, tx: Transaction, shape: TargetTable, op: Op) -> None:
-        """Have it known when this transaction is committed, and act on it till then."""
+        """Publish it when this transaction is committed, and act on it till then."""
         name, batch = shape.full_name, self._batches.get(tx)
         if shape.keyed_otherwise or (batch is not None and name in batch.marked):
             return
@@ -214,7 +214,7 @@ class WriteOrder:
 
 
 def _tell(op: Op, *, changed: bool) -> None:
-    """Say that ops of a row may lie in several partitions: where it is news, aloud."""
+    """Note that ops of a row may lie in several partitions; log it once."""
     moved = row_position.keys_moved(op)
     _log.log(
         logging.WARNING if moved or changed else logging.INFO,
@@ -227,7 +227,7 @@ def _tell(op: Op, *, changed: bool) -> None:
 
 
 def _asks(shape: TargetTable) -> bool:
-    """Tell whether it is not yet known that a table's rows have positions."""
+    """Return whether it is not yet known that a table's rows have positions."""
     return not (shape.keyed_otherwise or shape.respelt)
 
 

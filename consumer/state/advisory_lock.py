@@ -12,7 +12,7 @@ _NO_SALT: Final = bytes(32)
 
 
 def lock_key(group: str, topic: str, partition: int | str) -> int:
-    """Give the number for pg_advisory_xact_lock."""
+    """Return the number for pg_advisory_xact_lock."""
     secret = hmac.digest(_NO_SALT, f"{group}_{topic}_{partition}".encode(), "sha256")
     # the first block of HKDF's expansion has all the bytes that are wanted
     okm = hmac.digest(secret, _INFO + b"\x01", "sha256")

@@ -151,7 +151,7 @@ def _ended(tx: Transaction, op: Op) -> TransactionEnded:
 
 
 def reached(plan: BatchPlan, before: StateRow, handled: int) -> BatchOutcome:
-    """Tell where the state is after so many of the plan's ops."""
+    """Return where the state is after so many of the plan's ops."""
     complete = handled == len(plan.ops)
     last, chunks = None, {}
     for op in plan.ops[:handled]:

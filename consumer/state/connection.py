@@ -59,14 +59,14 @@ def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
 
 
 def refusal(error: psycopg.OperationalError) -> str:
-    """Give the words of a server that cannot be reached, without a DSN's secrets."""
+    """Return the words of a server that cannot be reached, without a DSN's secrets."""
     if "@" in str(error):  # a password's, most likely: the host begins behind it
         return "write @ in a URI's password as %40"
     return str(error)
 
 
 def passes(error: BaseException, connection: psycopg.Connection[Any]) -> bool:
-    """Tell whether the same transaction, begun again, may succeed."""
+    """Return whether the same transaction, begun again, may succeed."""
     if connection.broken:
         return True  # whatever the handler made of it
     cause: BaseException | None = error

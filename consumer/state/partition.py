@@ -107,7 +107,7 @@ class IdempotentWork:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Have a session, if one is needed, until the turn's end."""
+        """Open a session, if one is needed, until the turn's end."""
         try:
             yield
         finally:

@@ -127,7 +127,7 @@ class PartitionState:
         return row[0] if row else None
 
     def same_transaction(self, tx: psycopg.Connection[Any], xid: str) -> bool:
-        """Tell whether it is still the transaction that took the lock."""
+        """Return whether it is still the transaction that took the lock."""
         row = self.tables.execute(tx, _SAME_TRANSACTION, (xid,)).fetchone()
         return bool(row and row[0])
 
@@ -173,7 +173,7 @@ class PartitionState:
         return moved.rowcount == 1
 
     def read_chunk(self, tx: psycopg.Connection[Any], chunk: SnapshotChunk) -> int:
-        """Give the index of the last row of this chunk that took effect."""
+        """Return the index of the last row of this chunk that took effect."""
         key = (*self._key, str(chunk.lsn), chunk.number)
         row = self.tables.execute(tx, _READ_CHUNK, key).fetchone()
         return row[0] if row else NEVER

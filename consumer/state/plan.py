@@ -96,7 +96,7 @@ class Planner:
         return named is not None and named != self.source
 
     def _passed(self, op: ReplicationOp) -> bool:
-        """Tell whether it took effect already, else go on to it."""
+        """Return whether it took effect already, else go on to it."""
         if not op.snapshot:
             position = (op.lsn, op.seq_id)
             if position <= self.position:

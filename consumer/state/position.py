@@ -32,7 +32,7 @@ class SnapshotChunk(NamedTuple):
 
 
 def bygone(reach: int) -> int:
-    """Give the LSN below which no snapshot's row takes effect any more."""
+    """Return the LSN below which no snapshot's row takes effect any more."""
     return reach - _FAR
 
 

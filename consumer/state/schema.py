@@ -121,7 +121,7 @@ def _complete(connection: psycopg.Connection[Any]) -> bool:
 
 
 def reset(group: str, topic: str) -> Repair:
-    """Tell how a group forgets a topic: it reads it again from the first record."""
+    """Return how a group forgets a topic: it reads it again from the first record."""
     where = f"WHERE group_id = {_literal(group)} AND topic = {_literal(topic)};"
     return Repair(sql="\n".join(f"DELETE FROM {name} {where}" for name in _TABLES))  # noqa: S608 - constants
 

@@ -118,7 +118,7 @@ class PartitionSession:
         self._see(replace(now, topic_id=topic_id))
 
     def index_of(self, chunk: SnapshotChunk) -> int:
-        """Give the last row of a snapshot's chunk that took effect."""
+        """Return the last row of a snapshot's chunk that took effect."""
         chunks = self.known.chunks
         if chunk not in chunks:
             chunks[chunk] = self._patiently(
@@ -158,7 +158,7 @@ class PartitionSession:
             self._flush()
 
     def doubt(self) -> None:
-        """Have the row read again before the next op."""
+        """Read the row again before the next op."""
         self._stale = True
 
     def sure(self, offset: int) -> bool:
@@ -295,7 +295,7 @@ class PartitionSession:
         return result
 
     def passes(self, error: BaseException) -> bool:
-        """Tell whether the same, done again, may succeed."""
+        """Return whether the same, done again, may succeed."""
         if isinstance(error, Transient) or self._tx is None:
             return True
         if isinstance(error, psycopg.OperationalError) and self._tx.closed:

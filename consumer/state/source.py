@@ -11,14 +11,14 @@ AcceptSource = str | Literal[True] | None
 
 
 def accepts(accepted: AcceptSource, kept: str, named: str) -> bool:
-    """Tell whether a group that read `kept` may go on with `named`."""
+    """Return whether a group that read `kept` may go on with `named`."""
     if accepted is True:
         return not _earlier(named, kept)
     return accepted == named
 
 
 def _earlier(named: str, kept: str) -> bool:
-    """Tell an earlier epoch of the same database: a replay, which would undo."""
+    """Return an earlier epoch of the same database: a replay, which would undo."""
     home, _, epoch = named.rpartition("/")
     kept_home, _, kept_epoch = kept.rpartition("/")
     if home != kept_home or not (epoch.isdecimal() and kept_epoch.isdecimal()):

@@ -74,7 +74,7 @@ class TopicGuard:
     def check(
         self, place: Place, offset: int | None, topic_id: str | None, since: float
     ) -> str | None:
-        """Give the topic's id; raise TopicReplaced where `offset` cannot go on.
+        """Return the topic's id; raise TopicReplaced where `offset` cannot go on.
 
         An answer of after `since` will do. Raises Transient while Kafka does not
         answer.
@@ -146,14 +146,14 @@ class TopicGuard:
             raise Transient("Kafka does not answer") from error
 
     def bounds(self, place: Place) -> tuple[int, int]:
-        """Give the first offset that Kafka has, and the next one; raise Transient."""
+        """Return the first offset that Kafka has, and the next one; raise Transient."""
         found = self._bounds_of([place]).get(place)
         if found is None:
             raise Transient(f"asking for {place}: Kafka does not tell")
         return found
 
     def _bounds_of(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-        """Give the bounds of those that Kafka tells; raise Transient where of none."""
+        """Return the bounds that Kafka tells; raise Transient where it tells none."""
         if not places:
             return {}
         where = {place: TopicPartition(*place) for place in places}

@@ -141,7 +141,7 @@ class Crossings:
             self._waiting[lane] = name
 
     def run(self, name: tuple[str, ...], lane: AssignedPartition) -> None:
-        """Say that it was run, after its transaction."""
+        """Note that it was run, after its transaction."""
         with self._lock:
             lanes = [one for one, where in self._waiting.items() if where == name]
             for one in lanes:

@@ -18,7 +18,7 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.polled_source import SOURCE, Polled, keys_of
 from tests.support.programs.sqlite_source import execute, file_of
 from walstream.state.store import LmdbPositions
-from walstream.status.running import running
+from walstream.status.instance import running
 from walstream.testing.servers import LocalMariadb
 
 pytestmark = pytest.mark.fault

@@ -39,14 +39,14 @@ from tests.support.loads.incremental import (
 from tests.support.oracles.topic_reader import Reader, Record, TopicAdmin
 from tests.support.programs.consumer_thread import Running
 from tests.support.programs.walstream import SOURCE, Walstream, toml
-from walstream.admin.backfill_running import RequestedBackfill, backfill
+from walstream.admin.backfill_request import RequestedBackfill, backfill
 from walstream.config import load
 from walstream.errors import ConfigError
 from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
-from walstream.status.running import running
+from walstream.status.instance import running
 from walstream.testing.servers import LocalPostgres
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]

@@ -17,8 +17,8 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
+from walstream.status.instance import running
 from walstream.status.report import WorkerState
-from walstream.status.running import running
 from walstream.testing.servers import LocalKafka
 
 _MODULES: Final = "org.apache.kafka.common.security"

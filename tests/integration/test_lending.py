@@ -14,7 +14,7 @@ from tests.support.deadline import wait_until
 from tests.support.programs.walstream import Walstream
 from walstream.state.control import borrowed
 from walstream.state.lock import holder
-from walstream.status.running import running
+from walstream.status.instance import running
 from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")

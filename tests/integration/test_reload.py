@@ -20,8 +20,8 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream, toml
+from walstream.status.instance import running as running_instance
 from walstream.status.report import WorkerState
-from walstream.status.running import running as running_instance
 from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")

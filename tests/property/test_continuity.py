@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walstream.postgres.continuity import compare
-from walstream.postgres.publication_sighting import OPERATIONS, Sighting
+from walstream.postgres.publication_facts import OPERATIONS, Sighting
 
 TABLES = (1, 2, 3)  # the third is partitioned, into 30
 LEAF = 30

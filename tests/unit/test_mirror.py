@@ -92,7 +92,7 @@ DRIVEN_BY = {
     "walstream/admin/backfill_offline.py": (
         "integration/test_backfill_again.py: test_tables_are_sent_again_in_their_place"
     ),
-    "walstream/admin/backfill_running.py": "integration/test_beside.py",
+    "walstream/admin/backfill_request.py": "integration/test_beside.py",
     "walstream/admin/check/backfill.py": (
         "integration/test_backfill.py: operator.check(walstream)"
     ),
@@ -348,7 +348,7 @@ DRIVEN_BY = {
         "test_status_is_red_for_all_that_does_not_flow_and_names_it"
     ),
     "walstream/telemetry/fields.py": (
-        'unit/pipeline/sinks/test_handling.py: line["table"]'
+        'unit/pipeline/sinks/test_handler.py: line["table"]'
     ),
 }
 _SERVED = ("walstream/cli/demo/",)  # run as a whole: tests/integration/test_demo.py

@@ -88,7 +88,7 @@ def refuse(output: Path, source: str, *, force: bool) -> None:
 def unproven(
     wished_dsn: str, brokers: str, environment: Mapping[str, str] = os.environ
 ) -> tuple[list[str], list[str]]:
-    """Say which servers are off this machine without verified TLS: PostgreSQL, Kafka.
+    """Return which servers are off this machine without verified TLS.
 
     Raises ConfigError where the connection string is none, or the brokers are.
     """
@@ -177,7 +177,7 @@ def free_slot(source: str, seen: Survey) -> str:
 
 
 def _line(table: FoundTable) -> str:
-    """Say of a table what there is to know, in a comment's line."""
+    """Return of a table what there is to know, in a comment's line."""
     name = table.full_name
     if not name.isprintable():
         name = json.dumps(name)
@@ -187,7 +187,7 @@ def _line(table: FoundTable) -> str:
 
 
 def _extract(wishes: InitOptions) -> tuple[str, dict[Path, str]]:
-    """Give the connection string with ${file:…} in it, and those files."""
+    """Return the connection string with ${file:…} in it, and those files."""
     if wishes.from_variable:
         return f"${{env:{VARIABLE}}}", {}
     output = wishes.output.absolute()

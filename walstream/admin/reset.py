@@ -90,7 +90,7 @@ def _staying(connection: Connection, source: PostgresSource) -> str:
 
 
 def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
-    """Say where a source is, before anything is stopped, and name another slot."""
+    """Return where a source is, before anything is stopped, and name another slot."""
     try:
         with LmdbPositions.beside(folder) as positions:
             known = _known(positions, source) if positions else _Known()
@@ -166,7 +166,7 @@ def _replace(
 def _history_changed(
     name: str, stored: StoredState, slot: Slot | None, server: Server
 ) -> bool:
-    """Tell whether LSNs from before the reset mean nothing any more.
+    """Return whether LSNs from before the reset mean nothing any more.
 
     A slot that is gone leaves a gap in the same history.
     """

@@ -53,7 +53,7 @@ def _at(kept: StoredPolls) -> str:
 
 
 def _beginnings(source: SqlSource) -> Iterator[str]:
-    """Say where the tables begin then, those together that begin alike."""
+    """Yield where the tables begin then, those together that begin alike."""
     alike: dict[str, list[str]] = {}
     for name, rules in source.tables.items():
         alike.setdefault(_beginning(rules), []).append(name)

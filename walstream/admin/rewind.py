@@ -171,7 +171,7 @@ def _find(positions: LmdbPositions, place: _Place, to: datetime) -> Lsn:
 
 
 def _refused(name: str, found: ReplayWindow, what: str) -> ConfigError:
-    """Say what can be reached instead."""
+    """Return what can be reached instead."""
     reach = f"any LSN from {show(found.oldest)} to {show(found.newest)}"
     if found.first_time and found.last_time:
         first, last = map(timestamp.of, (found.first_time, found.last_time))

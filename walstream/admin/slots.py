@@ -24,7 +24,7 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.slot_inventory import SlotFacts, every
 from walstream.state.store import LmdbPositions
-from walstream.status.running import streaming
+from walstream.status.instance import streaming
 from walstream.telemetry.json_types import SystemIdentifier
 
 _GIVEN: Final = ""  # in place of a source's name: the DSN of the command line
@@ -65,7 +65,7 @@ class Where:
 
     @property
     def asked(self) -> Iterable[tuple[str, str]]:
-        """Give the DSNs to ask, by source."""
+        """Yield the DSNs to ask, by source."""
         if self.dsn:
             yield _GIVEN, self.dsn
         for name, source in self.sources.items():
@@ -246,7 +246,7 @@ def _check_droppable(where: Where, server: ServerSlots, slot: SlotFacts) -> None
 
 
 def _running(where: Where, slot: SlotFacts) -> int | None:
-    """Give the process of the instance that reads a slot for one of our sources."""
+    """Return the process of the instance that reads a slot for one of our sources."""
     if where.config is None:
         return None
     ours = streaming(Path(where.config.state))
@@ -282,7 +282,7 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
 
 
 def _states(state: Path, sources: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Give the folders of sources, and of their sinks that are detached."""
+    """Yield the folders of sources, and of their sinks that are detached."""
     for name in sources:
         yield name, state / name
         for folder in sorted((state / name / "away").glob("*/")):
@@ -290,5 +290,5 @@ def _states(state: Path, sources: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def repair_of(dependents: Iterable[Dependent]) -> list[Repair]:
-    """Give what cures each source after its slot is gone."""
+    """Return what cures each source after its slot is gone."""
     return [RESET.of_source(dependent.source) for dependent in dependents]

@@ -25,7 +25,7 @@ class Judge(Protocol):
     """Knows what can be read."""
 
     def table(self, table: TableFacts, *, named: bool) -> str:
-        """Say why a captured table is left out; "": it is not.
+        """Return why a captured table is left out; "": it is not.
 
         Raise where nothing else is to be read either.
         """

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from walstream.admin import backfill_offline, backfill_running
+from walstream.admin import (
+    backfill_offline,
+    backfill_request,
+)
 from walstream.cli.config_file import load
 from walstream.cli.launch import run
 from walstream.cli.options import ConfigFile
@@ -75,9 +78,9 @@ def backfill(  # noqa: PLR0913 - options
 def _beside(
     config: Config, source: str, tables: list[str], *, replace: bool, wait: bool
 ) -> int:
-    """Have the running instance read them; give the exit code."""
+    """Make the running instance read them; return the exit code."""
     out = console()
-    asked = backfill_running.backfill(config, source, tables, replace=replace)
+    asked = backfill_request.backfill(config, source, tables, replace=replace)
     for table, why in asked.left_out.items():
         out.print(escape(f"left out: {table}: {why}"), style="yellow", highlight=False)
     when = "beside the stream" if asked.running else "with the next walstream run"

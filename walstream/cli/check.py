@@ -37,7 +37,7 @@ def check_command(
         bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
     ] = False,
 ) -> None:
-    """Say what would stop run, and what somebody would be sorry for, with the repair.
+    """Report what would stop run, and warnings, each with what fixes it.
 
     Ends with 0 when run would start, else with the code that run would end with; 5:
     it would wait.
@@ -98,7 +98,7 @@ def _print_verdict(out: Console, report: Report) -> None:
 
 
 def verdict(report: Report) -> str:
-    """Say in a line what `run` would do."""
+    """Return in a line what `run` would do."""
     if report.ok and report.instance:
         return (
             f"walstream runs here, process {report.instance}: nothing would stop its"

@@ -51,7 +51,7 @@ class Again:
         return self._overridden(self._read)
 
     def keep(self) -> None:
-        """Have `references` go by the file as it was read last: all goes by it."""
+        """Make `references` go by the file as it was read last: all goes by it."""
         self._written = self._read
 
     def _overridden(self, written: WrittenConfig) -> Config:

@@ -25,7 +25,7 @@ def debug(
     ],
     file: ConfigFile = None,
 ) -> None:
-    """Have every process of the running instance log from level debug on.
+    """Make every process of the running instance log from level debug on.
 
     Example: walstream debug on -c walstream.toml
     """

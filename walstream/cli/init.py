@@ -141,7 +141,7 @@ def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:
 
 
 def _tell(wishes: InitOptions, written: InitResult) -> None:
-    """Say what was written, what check thinks of it, and what comes next."""
+    """Print what was written, what check thinks of it, and what comes next."""
     out = console()
     out.print(f"{wishes.output} is written: {_tables(written)}", soft_wrap=True)
     for path in written.secrets:

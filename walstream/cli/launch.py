@@ -6,7 +6,7 @@ import structlog
 
 from walstream.config import Config
 from walstream.config.run_options import Options
-from walstream.service import supported
+from walstream.service import features
 from walstream.service.reload import ConfigReader
 from walstream.service.supervisor import Supervisor
 
@@ -18,8 +18,8 @@ def run(config: Config, options: Options, reader: ConfigReader | None = None) ->
 
     With a `reader` the configuration can be read again meanwhile.
     """
-    supported.refuse_unsupported(config)
-    for risk in supported.risks(config):
+    features.refuse_unsupported(config)
+    for risk in features.risks(config):
         _log.warning(risk.what, key=risk.key)
     if not sys.stderr.isatty():
         return Supervisor(config, options, reader=reader).run()

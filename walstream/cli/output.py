@@ -97,7 +97,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def echo_error(error: object) -> None:
-    """Say on stderr what went wrong."""
+    """Print on stderr what went wrong."""
     typer.echo(f"walstream: {indented(str(error))}", err=True)
 
 
@@ -169,7 +169,7 @@ def print_repair(out: Console, repair: Repair, command: Callable[[str], str]) ->
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Give line after line; one that ends within quotes goes on in the next."""
+    """Yield line after line; one that ends within quotes goes on in the next."""
     line, quote = "", ""
     for char in text.rstrip("\n"):
         if char in _QUOTES and quote in {"", char}:

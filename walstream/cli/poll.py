@@ -58,7 +58,7 @@ def poll(
 
 
 def _ask(config: Config, sources: Iterable[str]) -> int:
-    """Have the running instance poll them all; give the highest exit code."""
+    """Make the running instance poll them all; return the highest exit code."""
     code = 0
     for name in sources:
         try:

@@ -168,7 +168,7 @@ def _at(what: str, lsn: int | None) -> str:
 
 
 def _belongings(standing: Standing) -> Iterator[tuple[str, str, str, str]]:
-    """Say what the position belongs to."""
+    """Yield what the position belongs to."""
     state, slot, server = standing.state, standing.slot, standing.server
     for name, field in (("system", "system_identifier"), ("timeline", "timeline")):
         here, there = getattr(state, field, None), getattr(server, field, None)
@@ -187,7 +187,7 @@ def _text(value: object) -> str:
 
 
 def _states(standing: Standing) -> tuple[str, str, str, str]:
-    """Say how each side is."""
+    """Return how each side is."""
     server, ends = standing.server, standing.topics.topics
     topics = f"{len(ends)} topics"
     if missing := sum(1 for end in ends if end.problem):
@@ -335,7 +335,7 @@ def reset(
 
 
 def _agreed(what: str, *, yes: bool) -> bool:
-    """Say what will be, and ask where somebody is there to answer."""
+    """Return what will be, and ask where somebody is there to answer."""
     print_wrapped(what)
     if yes:
         return True

@@ -36,7 +36,7 @@ def standing_table(standing: ChainedStanding) -> RenderableType:
 
 
 def refuse_to_move(config: Config, name: str) -> None:
-    """Say where the positions of a kafka source are; return for any other."""
+    """Print where the positions of a kafka source are; return for any other."""
     source = config.source(name)
     if not isinstance(source, KafkaSource):
         return

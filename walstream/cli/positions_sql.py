@@ -37,7 +37,7 @@ def status_table(sources: list[SourceStatus], at: datetime) -> RenderableType:
 
 
 def remarks(name: str, found: TableStatus, at: datetime) -> Iterator[Text]:
-    """Say what is missing, and for how long that is looked for."""
+    """Yield what is missing, and for how long that is looked for."""
     if found.oldest_gap_at is not None:
         keys = f"{found.missing_keys:,} key{'s' * (found.missing_keys > 1)} missing"
         gaps = f"in {found.gaps:,} gap{'s' * (found.gaps > 1)}"

@@ -10,7 +10,7 @@ _LONGEST_S = 60.0
 
 
 def reload(file: ConfigFile = None) -> None:
-    """Have the running instance read its configuration again, as SIGHUP does.
+    """Make the running instance read its configuration again, as SIGHUP does.
 
     A source whose part is another one drains and begins again; the others go on. What
     is wrong is said here, and then all goes on as before.

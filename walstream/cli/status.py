@@ -219,7 +219,7 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
 
 
 def _spill(slot: SlotStatus) -> str:
-    """Say what the server wrote to disk of transactions too large for its memory."""
+    """Return what the server wrote to disk of transactions too large for its memory."""
     count = slot.spill_txns
     said = f"{count:,} large transaction{'' if count == 1 else 's'} spilled to disk"
     now = "this role may not see how much is there now"

@@ -145,7 +145,7 @@ def host(parameters: Mapping[str, str]) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Tell whether no wire leads there: a loopback address or a socket's folder."""
+    """Return whether no wire leads there: a loopback address or a socket's folder."""
     if not host or host.startswith(("/", "@")):
         return True
     if host.lower().rstrip(".") == "localhost":

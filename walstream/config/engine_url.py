@@ -80,7 +80,7 @@ def _postgres_hosts(engine: Engine, environment: Mapping[str, str]) -> list[str]
 
 
 def verifies(engine: Engine, environment: Mapping[str, str]) -> bool:
-    """Tell whether the driver compares the server's name with a trusted certificate."""
+    """Return whether the driver compares the server's name with its certificate."""
     query = {**engine.query}
     if engine.dialect == "postgresql":
         query.setdefault("sslmode", environment.get("PGSSLMODE", ""))
@@ -89,7 +89,7 @@ def verifies(engine: Engine, environment: Mapping[str, str]) -> bool:
 
 
 def advice(engine: Engine) -> str:
-    """Say what to add to the query; "" where nothing is known to do it."""
+    """Return what to add to the query; "" where nothing is known to do it."""
     found = _rule(engine)
     return found[1] if found else ""
 

@@ -176,7 +176,7 @@ def _token(token: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether only this machine can reach `host:port`."""
+    """Return whether only this machine can reach `host:port`."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True
@@ -216,7 +216,7 @@ def _start(written: str) -> str:
 
 
 def _property(value: object) -> str:
-    """Give librdkafka and Spark the texts that they take."""
+    """Return the texts that librdkafka and Spark take."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

@@ -207,13 +207,13 @@ def _secrets(tables: Mapping[str, Any], interpolation: Interpolation) -> frozens
 
 
 def _has_plain_secrets(tables: Mapping[str, Any]) -> bool:
-    """Tell whether the file itself holds one, and not only says where one is."""
+    """Return whether the file itself holds one, and not only says where one is."""
     found = secret.collect(without_references(tables))
     return any(text.strip(STAND_IN) for text in found)
 
 
 def _is_secret_piece(path: Path, piece: str, tables: Mapping[str, Any]) -> bool:
-    """Tell whether it went where secrets go, and is not shown even in the masked form.
+    """Return whether it went where secrets go, and is not shown even masked.
 
     A host that was put into a DSN by ${env:} is no secret, and logs have to name it.
     """

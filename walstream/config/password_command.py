@@ -76,7 +76,7 @@ def _started(
 
 
 def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
-    """Give what it prints until it ends, or is too much; None: it takes too long.
+    """Return what it prints until it ends, or is too much; None: it takes too long.
 
     Its output may stay open behind it: an agent that it started inherits it.
     """
@@ -101,7 +101,7 @@ def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
 
 
 def password_of(command: Sequence[str]) -> str:
-    """Give the first line that it prints; raise what `output_of` does, or Transient."""
+    """Return the first line that it prints; raise as `output_of` does, or Transient."""
     line = output_of(command).partition(b"\n")[0].removesuffix(b"\r")
     try:
         password = line.decode()

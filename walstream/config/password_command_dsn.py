@@ -25,7 +25,7 @@ def carry(text: str, command: Sequence[str]) -> str:
 
 
 def take_out(text: str) -> tuple[str, list[str]]:
-    """Give the DSN or URL as it was written, and the command; [] is none."""
+    """Return the DSN or URL as it was written, and the command; [] is none."""
     found = _CARRIED.search(text)
     if found is None:
         return text, []

@@ -123,7 +123,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def is_private(path: Path) -> bool:
-    """Tell whether the value at this path may be, or hold, a secret."""
+    """Return whether the value at this path may be, or hold, a secret."""
     names = [step for step in path if isinstance(step, str)]
     named = 1 if path[0] == "http" else 2  # behind the name of a source or sink
     return (
@@ -211,7 +211,7 @@ def _shown_value(path: Path, detail: ErrorDetails) -> str:
 
 
 def _join(value: str, complaint: str) -> str:
-    """Say what stands there: "5s" is no size: …; is 5: write …."""
+    """Return what stands there: "5s" is no size: …; is 5: write …."""
     if not value or complaint.startswith("is empty"):
         return complaint
     if complaint.startswith("write"):

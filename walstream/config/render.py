@@ -63,7 +63,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Tell whether it is an array of tables."""
+    """Return whether it is an array of tables."""
     return isinstance(value, list) and bool(value) and _is_table(value[0])
 
 

@@ -16,7 +16,7 @@ _SCATTERED: Final = (
 
 
 def risks(part: object) -> dict[str, str]:
-    """Say what a source or a sink gave up, by the key that says so."""
+    """Return what a source or a sink gave up, by the key that says so."""
     found = {key: what for key, what in RISKS.items() if getattr(part, key, False)}
     if getattr(part, "key", "") == "event":
         found["key"] = _SCATTERED

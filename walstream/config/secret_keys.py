@@ -23,5 +23,5 @@ _PUBLIC: Final = re.compile(  # named like a secret, and only points somewhere
 
 
 def is_secret_key(key: str) -> bool:
-    """Tell whether the value under this key must never be shown."""
+    """Return whether the value under this key must never be shown."""
     return bool(_SECRET.search(key)) and not _PUBLIC.search(key)

@@ -213,7 +213,7 @@ class SqlSource(_Source):
         return self
 
     def name_in_records(self, source: str) -> str:
-        """Tell the name that its records carry, where this is the source's."""
+        """Return the name that its records carry, where this is the source's."""
         return self.name or source
 
 

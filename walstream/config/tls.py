@@ -121,7 +121,7 @@ def check_kafka(path: Path, client: KafkaSinkConfig | KafkaSource) -> Iterator[P
 
 
 def confined(name: str, client: KafkaSinkConfig | KafkaSource) -> Confined | None:
-    """Tell whether brokers that a server names may be no further than this machine."""
+    """Return whether brokers that a server names have to be on this machine."""
     path: Path = ("sinks", name, "producer")
     properties = client.consumer if isinstance(client, KafkaSource) else client.producer
     if isinstance(client, KafkaSource):

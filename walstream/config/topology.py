@@ -63,7 +63,7 @@ def check_formats(
 
 
 def _backfills(source: Source) -> bool:
-    """Tell whether Spark reads its rows, whose positions then come in any order."""
+    """Return whether Spark reads its rows, whose positions then come in any order."""
     return isinstance(source, PostgresSource) and source.backfill != "never"
 
 
@@ -203,7 +203,7 @@ def check_parking(
 
 
 def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
-    """Give the topics of what is no op, with their keys."""
+    """Yield the topics of what is no op, with their keys."""
     if sink.on_too_large != "stop":
         yield "on_too_large", sink.on_too_large
     for topic in {sink.txinfo_topic(feed.source) for feed in feeds} - {""}:

@@ -61,7 +61,7 @@ def refuse_strangers_folder(folder: Path, file: Path | None) -> None:
 
 
 def user_name(number: int) -> str:
-    """Say who it is: "app (1000)"; the number alone where it has no name."""
+    """Return who it is: "app (1000)"; the number alone where it has no name."""
     try:
         return f"{pwd.getpwuid(number).pw_name} ({number})"
     except KeyError:
@@ -92,14 +92,14 @@ def _doubtful(folder: Path, owner: int) -> Iterator[str]:
 
 
 def _others_write(found: os.stat_result) -> bool:
-    """Tell whether its owner is not the only one; a sticky bit helps the first."""
+    """Return whether its owner is not the only one; a sticky bit helps the first."""
     if found.st_mode & stat.S_IWOTH:
         return True
     return bool(found.st_mode & stat.S_IWGRP) and not _is_private(found)
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Tell whether its group is its owner's alone, as umask 002 takes for granted."""
+    """Return whether its group is its owner's alone, as umask 002 takes for granted."""
     if found.st_gid == 0:
         return True
     try:

@@ -62,7 +62,7 @@ def check(
 
 
 def _shared(probes: str, listen: str) -> str:
-    """Say that two addresses cannot both be listened on; "": they can."""
+    """Return a message that two addresses cannot both be listened on; "": they can."""
     if not (probes and listen):
         return ""
     if probes == listen:
@@ -75,7 +75,7 @@ def _shared(probes: str, listen: str) -> str:
 
 
 def _is_any(host: str) -> bool:
-    """Tell whether it stands for all addresses of this machine."""
+    """Return whether it stands for all addresses of this machine."""
     try:
         return ip_address(host.strip("[]")).is_unspecified
     except ValueError:

@@ -41,7 +41,7 @@ _OIDS: Final = {
 
 
 def written_as(oid: int, namespace: str, name: str) -> int:
-    """Give the oid of the built-in type that a type's texts are written as.
+    """Return the oid of the built-in type that a type's texts are written as.
 
     `namespace` and `name` are those of the type, or where it is a domain, of the type
     below it. The oid itself where nothing is known: a text.

@@ -105,7 +105,7 @@ class _Uuids:
         self._hash = sha1(NAMESPACE_URL.bytes + name.encode(), usedforsecurity=False)
 
     def of(self, op: ReplicationOp) -> bytes:
-        """Give uuid5(NAMESPACE_URL, "walstream:SYSTEM/SLOT/LSN/SEQ_ID")."""
+        """Return uuid5(NAMESPACE_URL, "walstream:SYSTEM/SLOT/LSN/SEQ_ID")."""
         hashed = self._hash.copy()
         hashed.update(b"%d/%d" % (op.lsn, op.seq_id))
         digest = bytearray(hashed.digest()[:16])

@@ -39,11 +39,11 @@ class StandIn(str):
     __hash__ = None  # type: ignore[assignment] # nothing is looked up by it
 
     def text(self) -> str:
-        """Give the text itself, whole."""
+        """Return the text itself, whole."""
         return str(self.utf8, "utf-8")
 
     def pieces(self) -> Iterator[str]:
-        """Give it in pieces. Raises UnicodeDecodeError where it is no UTF-8."""
+        """Yield it in pieces. Raises UnicodeDecodeError where it is no UTF-8."""
         utf8 = self.utf8
         start, size = 0, len(utf8)
         while start < size:
@@ -62,7 +62,7 @@ class StandIn(str):
 
 
 def weight(row: Sequence[object] | None) -> int:
-    """Tell how long the texts of a row are, those that are stood in for too."""
+    """Return how long the texts of a row are, those that are stood in for too."""
     if not row:
         return 0
     return sum(

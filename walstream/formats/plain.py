@@ -22,7 +22,7 @@ _SURELY_WRITTEN_BITS: Final = 2000  # Python writes no number of thousands of di
 
 
 def plain(value: object) -> Json:
-    """Give JSON's null, booleans, numbers, texts, arrays and objects, and raise never.
+    """Return JSON's null, booleans, numbers, texts, arrays and objects; raise nothing.
 
     A Decimal is its exact text, without an exponent where the database would print
     none; dates and times are ISO 8601, an interval is [-]HH:MM:SS[.ffffff] with as many

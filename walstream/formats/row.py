@@ -122,7 +122,7 @@ class RowEncoder:
 
 
 def _is_flat(value: object) -> bool:
-    """Tell whether it is surely none of those that keep rows from being rendered."""
+    """Return whether it is surely none of those that keep rows from being rendered."""
     if type(value) is float:
         return math.isfinite(value)
     return type(value) in _FLAT

@@ -34,7 +34,7 @@ def of(time: datetime) -> int:
 
 
 def moment(microseconds: int) -> datetime:
-    """Give it as Python's own, held within what that can be."""
+    """Return it as Python's own, held within what that can be."""
     return _EPOCH + timedelta(microseconds=min(max(microseconds, _FIRST), _LAST))
 
 

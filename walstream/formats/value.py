@@ -30,7 +30,7 @@ _ROOM: Final = 1024 - _DEEPEST  # to orjson's
 
 
 def renderer(oid: int) -> Renderer:
-    """Give what writes the texts of a built-in type, named by its oid, as JSON."""
+    """Return what writes the texts of a built-in type, named by its oid, as JSON."""
     if oid in _ELEMENTS:
         return _array(_SCALARS.get(_ELEMENTS[oid], json_text))
     if oid == _BOXES:

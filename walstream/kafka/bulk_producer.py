@@ -143,7 +143,7 @@ class Sender:
         }
 
     def serve(self, wait_s: float, *, flush: bool = False) -> None:
-        """Hear of deliveries; `flush`: with no more records to come."""
+        """Serve delivery reports; `flush`: with no more records to come."""
         try:
             # a flush does not wait for batches to fill
             (self._producer.flush if flush else self._producer.poll)(wait_s)

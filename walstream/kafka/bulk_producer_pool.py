@@ -28,7 +28,7 @@ class Senders:
         self._pid = os.getpid()
 
     def take(self, outgoing: Outgoing, topic: str, check: Callable[[], None]) -> Sender:
-        """Give one of these properties, or make it; `check` may end its waits."""
+        """Return one of these properties, or make it; `check` may end its waits."""
         self.sweep()
         with self._guard:
             kept = self._idle.get(kind_of(outgoing), [])
@@ -62,7 +62,7 @@ class Senders:
 
 
 def kind_of(outgoing: Outgoing) -> Kind:
-    """Tell which senders stand for each other: files are named as seen from here."""
+    """Return which senders stand for each other: files are named as seen from here."""
     properties = tuple(
         sorted((key, str(one)) for key, one in outgoing.producer.items())
     )

@@ -28,7 +28,7 @@ class CertificateProbe:
         self._names = str(name).lower() != "none"
 
     def at(self, host: str, port: int) -> Outage | None:
-        """Say what is wrong with the one that is shown there; None: nothing was found.
+        """Return what is wrong with the one that is shown; None: nothing was found.
 
         Takes two seconds at most.
         """

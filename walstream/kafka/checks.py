@@ -250,7 +250,7 @@ def _replicas(
 def _to_create(
     names: list[str], wanted: WantedSink, brokers: Brokers
 ) -> Iterator[Finding]:
-    """Say of topics that are not there yet what they will be."""
+    """Yield of topics that are not there yet what they will be."""
     creation = wanted.creation
     if not creation.allowed or not names:
         return

@@ -172,7 +172,7 @@ class Cluster:
     def refusals(
         self, names: Iterable[str], creation: Creation
     ) -> dict[str, WalstreamError]:
-        """Say why topics could not be created: asked of the brokers, not done."""
+        """Return why topics could not be created: asked of the brokers, not done."""
         refused = {}
         for part in in_parts(sorted(names), _AT_ONCE):
             asked = self._connected().create_topics(
@@ -217,7 +217,7 @@ class Cluster:
             raise
 
     def _unanswered(self, doing: str) -> WalstreamError:
-        """Say why no broker answers, as far as librdkafka told."""
+        """Return why no broker answers, as far as librdkafka told."""
         found = self._hearing.outage
         if found is None:
             hint = "walstream tries again by itself"

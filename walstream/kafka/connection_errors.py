@@ -102,17 +102,17 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
 
 
 def unreached(error: KafkaError) -> str:
-    """Say why a connection failed, without librdkafka's own states."""
+    """Return why a connection failed, without librdkafka's own states."""
     return _NOISE.sub("", error.str())
 
 
 def lacks_token(error: KafkaError) -> bool:
-    """Tell whether a client got no new token: no broker has refused anything yet."""
+    """Return whether a client got no new token: no broker has refused anything yet."""
     return error.code() in LOGIN and _LACKS in error.str()
 
 
 def outage(error: KafkaError) -> Outage:
-    """Say what keeps a client from its brokers, and what to do."""
+    """Return what keeps a client from its brokers, and what to do."""
     text, code = unreached(error), _code(error)
     if stranger := _stranger(error):
         return stranger
@@ -123,7 +123,7 @@ def outage(error: KafkaError) -> Outage:
 
 
 def _stranger(error: KafkaError) -> Outage | None:
-    """Say that another program has the port; None: it is a broker, as far as is known.
+    """Return an error if another program has the port; None: it may be a broker.
 
     librdkafka takes the first letters of what it says for a size, and wants more room.
     """
@@ -137,7 +137,7 @@ def _stranger(error: KafkaError) -> Outage | None:
 
 
 def _code(error: KafkaError) -> int:
-    """Tell what it is of; what TLS said is told as a connection that was cut, too.
+    """Return what it is of; what TLS said is told as a connection that was cut, too.
 
     An alert comes behind the handshake (TLS 1.3), and a handshake that failed may.
     """
@@ -183,12 +183,12 @@ class Hearing:
         self._say()
 
     def __bool__(self) -> bool:
-        """Tell whether anything was heard since it was over."""
+        """Return whether anything was heard since it was over."""
         return bool(self._heard) or self._looking is not None
 
     @property
     def all_down(self) -> bool:
-        """Tell whether no broker is left."""
+        """Return whether no broker is left."""
         return _ALL_DOWN in self._heard
 
     @property

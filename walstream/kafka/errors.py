@@ -69,7 +69,7 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:
-    """Say why a topic cannot be created."""
+    """Return why a topic cannot be created."""
     if error.args[0].code() in _MISCONFIGURED:
         return ConfigError(
             f"creating topic {name!r}: {error.args[0].str()}",

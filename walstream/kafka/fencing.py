@@ -65,7 +65,7 @@ def fence(
 
 
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Give some at a time: a stop is heard between."""
+    """Yield some at a time: a stop is heard between."""
     left = iter(ids)
     while some := list(islice(left, 4 * _AT_A_TIME)):
         yield some

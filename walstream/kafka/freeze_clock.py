@@ -24,7 +24,7 @@ class Pulse:
         self._still_ms = 0
 
     def beat(self) -> tuple[int, int]:
-        """Give the time, and for how long it stood still until now (milliseconds)."""
+        """Return the time, and for how long it stood still until now (milliseconds)."""
         with self._lock:
             now_ms = int(time.time() * 1000)
             late_ms = now_ms - (self.last_ms or now_ms)
@@ -42,7 +42,7 @@ class Pulse:
 
 @cache
 def process_pulse() -> Pulse:
-    """Give that of this process.
+    """Return that of this process.
 
     It beats in a thread of its own: a handler that waits for long does not stand still,
     nor do librdkafka's threads meanwhile.
@@ -61,7 +61,7 @@ class TurnClock:
         self._still_ms = self._pulse.beat()[1]
 
     def turn(self) -> int:
-        """Give how long the process stood still since the last turn (milliseconds)."""
+        """Return how many milliseconds the process stood still since the last turn."""
         before_ms = self._still_ms
         self.now_ms, self._still_ms = self._pulse.beat()
         return self._still_ms - before_ms

@@ -63,19 +63,19 @@ class GroupListener(Protocol):
     """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
 
     def begins(self, topic: str) -> str:
-        """Hear that the group knows no partition of a topic; may raise.
+        """Note that the group knows no partition of a topic; may raise.
 
         Gives what is kept beside its first offsets.
         """
 
     def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None:
-        """Hear that these are ours from now on; may raise."""
+        """Note that these are ours from now on; may raise."""
 
     def revoked(self, places: Collection[Partition]) -> None:
         """Let go of these: what was read of them is to be delivered and stored now."""
 
     def lost(self, places: Collection[Partition]) -> None:
-        """Hear that somebody else may have these already: nothing may be stored."""
+        """Note that somebody else may have these already: nothing may be stored."""
 
 
 def places(
@@ -130,7 +130,7 @@ def partitions(
 
 
 def _ignore(_: KafkaError) -> None:
-    """Hear what the answers tell too."""
+    """Note what the answers tell too."""
 
 
 def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def session_timeout_ms(given: Mapping[str, Any], group: str) -> int:
-    """Tell after how long a silent member loses its partitions.
+    """Return after how long a silent member loses its partitions.
 
     Where the broker times, and is not asked, it is taken to be no more than usual.
     """

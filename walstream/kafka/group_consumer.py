@@ -118,7 +118,7 @@ class Upstream:
         )
 
     def poll(self, timeout_s: float, limit: int) -> list[TopicRecord]:
-        """Give records that are there, or wait for one; serve the group meanwhile."""
+        """Return records that are there, or wait for one; serve the group meanwhile."""
         # one call: what was fetched before a partition was taken must not come after
         messages = self._consumer.consume(limit, timeout=0)
         if not messages and self._failure is None:
@@ -153,7 +153,7 @@ class Upstream:
         self.storing.store(self._consumer, offsets, wait=wait)
 
     def positions(self, places: Iterable[Partition]) -> dict[Partition, int]:
-        """Tell the offset behind what `poll` gave of each, markers counted too."""
+        """Return the offset behind what `poll` gave of each, markers counted too."""
         where = [TopicPartition(*place) for place in places]
         return {
             Partition(one.topic, one.partition): one.offset
@@ -162,7 +162,7 @@ class Upstream:
         }
 
     def ends(self, places: Iterable[Partition]) -> dict[Partition, int]:
-        """Tell where partitions end, as far as it was heard: no broker is asked."""
+        """Return where partitions end, as far as it was heard: no broker is asked."""
         found = {}
         for place in places:
             _, end = self._consumer.get_watermark_offsets(
@@ -245,7 +245,7 @@ class Upstream:
         return OFFSET_BEGINNING
 
     def _begun(self, where: list[TopicPartition]) -> dict[Partition, StoredOffset]:
-        """Tell what the group knows of these, once it has begun their topics."""
+        """Return what the group knows of these, once it has begun their topics."""
         stored = self._stored(where)
         unknown = {place.topic for place, one in stored.items() if one.offset is None}
         for topic in sorted(unknown):
@@ -313,7 +313,7 @@ class Upstream:
             self._failure = error
 
     def _hear(self, error: KafkaError) -> None:
-        """Hear of trouble that belongs to no record."""
+        """Note trouble that belongs to no record."""
         self._hearing.hear(error)
         if lacks_token(error):
             return  # it asks again by itself, and the last one may be good for long
@@ -325,7 +325,7 @@ class Upstream:
             self._is_away = True
 
     def _meet(self, message: Message) -> None:
-        """Hear of trouble with one topic or partition."""
+        """Note trouble with one topic or partition."""
         error = message.error()
         if error is None:
             return

@@ -32,7 +32,7 @@ Token = tuple[str, float] | tuple[str, float, str, dict[str, str]]
 
 
 def prepared(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a client's properties with the callback that makes its tokens, if it wants.
+    """Return a client's properties, with the callback that makes tokens if it wants.
 
     The first one is made now: a client waits for it for 10 s, and then says nothing of
     why there was none. Raises ConfigError where a token's maker is not installed or

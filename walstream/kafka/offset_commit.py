@@ -65,7 +65,7 @@ class Storing:
         ]
 
     def heard(self, error: KafkaError | None, where: Iterable[TopicPartition]) -> None:
-        """Hear what became of a request."""
+        """Note what became of a request."""
         refused: KafkaError | None = None
         for one in where:
             found = one.error or error
@@ -81,7 +81,7 @@ class Storing:
             self._said.clear()
 
     def _refused(self, error: KafkaError) -> None:
-        """Say each cause once, until offsets are stored again."""
+        """Log each cause once, until offsets are stored again."""
         code = error.code()
         if code in DENIED:
             self._fail(reading_failure(error, "storing offsets"))
@@ -97,17 +97,17 @@ class Storing:
             _log.warning(f"{self.why}; they are stored again")
 
     def take_unstored(self) -> set[Partition]:
-        """Give whose offset could not be stored since this was asked last."""
+        """Return whose offset could not be stored since this was asked last."""
         found, self._unstored = self._unstored, set()
         return found
 
     def take_begun(self) -> set[str]:
-        """Give the topics of which some offset was stored since then."""
+        """Return the topics of which some offset was stored since then."""
         found, self._begun = self._begun, set()
         return found
 
     def forget(self, places: Iterable[Partition]) -> None:
-        """Hear that these are somebody else's."""
+        """Note that these are somebody else's."""
         self._unstored.difference_update(places)
 
 

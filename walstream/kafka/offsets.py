@@ -29,6 +29,6 @@ class GroupOffset:
 
     @property
     def gap(self) -> bool:
-        """Tell whether what comes next is not there."""
+        """Return whether what comes next is not there."""
         first, end = self.bounds
         return self.stored is not None and not first <= self.stored <= end

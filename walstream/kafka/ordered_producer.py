@@ -123,7 +123,7 @@ class Outbox:
 
     @property
     def unreachable(self) -> bool:
-        """Tell whether Kafka was in trouble when it was last heard of."""
+        """Return whether Kafka was in trouble when it was last heard of."""
         return self._trouble.is_on
 
     @property
@@ -133,16 +133,16 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether the last record was taken, and none has failed."""
+        """Return whether the last record was taken, and none has failed."""
         return not self._held and self._failure is None
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether anything was put since the last look, or is held."""
+        """Return whether anything was put since the last look, or is held."""
         return self._fresh or bool(self._held)
 
     def serve(self, *, busy: bool = False) -> bool:
-        """Hear of deliveries, send what is held; tell whether there is room.
+        """Serve delivery reports, send what is held; return whether there is room.
 
         While others are `busy` with the same stream, only what has no room hurries.
         Raises what stops this producer for good.
@@ -277,7 +277,7 @@ class Outbox:
         timestamp_ms: int,
         headers: Headers | None,
     ) -> bool:
-        """Give one record to the producer; False when its queue is full."""
+        """Return one record to the producer; False when its queue is full."""
         try:
             self._produce(
                 topic,
@@ -310,7 +310,7 @@ class Outbox:
             self.fail(failure(error, f"delivering to {where}"))
 
     def answers(self) -> None:
-        """Hear that Kafka is not in trouble any more."""
+        """Note that Kafka is not in trouble any more."""
         self._trouble.end()
 
     def fail(self, error: WalstreamError) -> None:
@@ -331,10 +331,10 @@ class Outbox:
 
     @property
     def lets_wait(self) -> bool:
-        """Tell whether something is in flight that may well arrive."""
+        """Return whether something is in flight that may well arrive."""
         going = self._failure is None and not self._trouble.is_on
         return going and len(self._producer) > 0
 
     def wait(self, wait_s: float) -> None:
-        """Hear of deliveries, at most so long."""
+        """Serve delivery reports, at most so long."""
         self._poll(wait_s)

@@ -40,7 +40,7 @@ class Asking:
         self._next = 0.0
 
     def look(self, kafka: Answering) -> None:
-        """Tell it, when what was away answered just now."""
+        """Report when what was away answered just now."""
         if self._asked is None:
             if kafka.unreachable and self._clock() >= self._next:
                 self._next = self._clock() + _EVERY_S

@@ -74,7 +74,7 @@ _NOT_ADMINS: Final = _PRODUCERS_OWN | _CONSUMERS_OWN | {_TOO_NARROW}
 
 
 def hurries(given: Mapping[str, Any]) -> bool:
-    """Tell whether a quiet stream's records go at once: an operator's linger rules."""
+    """Return whether a quiet stream's records go at once: linger decides, if given."""
     return not given.keys() & _LINGERS
 
 
@@ -91,7 +91,7 @@ def queue_within(memory: int, sinks: int) -> dict[str, Any]:
 
 
 def parts_within(given: Mapping[str, Any], wanted: int, limit: int) -> int:
-    """Tell how many producers share a queue: each has room for a record of `limit`."""
+    """Return how many producers share a queue; each has room for `limit` bytes."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
     return max(1, min(wanted, kbytes // _room(limit)))
 
@@ -137,7 +137,7 @@ def producer_properties(
 
 
 def _room(limit: int) -> int:
-    """Give the KiB of a queue that takes a record of the largest size."""
+    """Return the KiB of a queue that takes a record of the largest size."""
     return min(limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
 
 
@@ -151,7 +151,7 @@ def _number(properties: Mapping[str, Any], key: str) -> int:
 
 
 def fits_queue(given: Mapping[str, Any], limit: int, built_for_limit: int) -> bool:
-    """Tell whether a queue made for one largest limit holds a record of another."""
+    """Return whether a queue made for one largest limit holds a record of another."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
     return limit <= max(kbytes * 1024, built_for_limit)
 

@@ -19,7 +19,7 @@ _MOST: Final = 16  # each has its threads, and a connection to every broker
 
 
 def parts_for(topics: int) -> int:
-    """Tell how many producers serve that many topics."""
+    """Return how many producers serve that many topics."""
     return max(1, min(_MOST, -(-topics // _TOPICS_EACH)))
 
 
@@ -37,14 +37,14 @@ class Outboxes:
             one.acquaint(topic)
 
     def of(self, topic: str) -> Outbox:
-        """Give the outbox of a topic's records."""
+        """Return the outbox of a topic's records."""
         found = self._of.get(topic)
         if found is None:
             found = self._of[topic] = self._all[len(self._of) % len(self._all)]
         return found
 
     def serve(self) -> bool:
-        """Hear of deliveries, send what is held; tell whether all have room.
+        """Serve delivery reports, send what is held; return whether all have room.
 
         Raises what stops one of these producers for good.
         """
@@ -62,7 +62,7 @@ class Outboxes:
 
     @property
     def unreachable(self) -> bool:
-        """Tell whether Kafka was in trouble when one of them last heard of it."""
+        """Return whether Kafka was in trouble when one of them last heard of it."""
         return any([one.unreachable for one in self._all])  # noqa: C419 - compiled
 
     @property
@@ -74,7 +74,7 @@ class Outboxes:
         return None
 
     def answers(self) -> None:
-        """Hear that Kafka is not in trouble any more."""
+        """Note that Kafka is not in trouble any more."""
         for one in self._all:
             if one.unreachable:
                 one.answers()

@@ -41,12 +41,12 @@ class RequestLimit:
 
     @property
     def record(self) -> int:
-        """Give the largest record that a request has room for."""
+        """Return the largest record that a request has room for."""
         return min(self._found.values(), default=ASSUMED) - self._around
 
     @property
     def advice(self) -> str:
-        """Say what takes a larger one."""
+        """Return what takes a larger one."""
         return _WIDEN if self._found else _LET_READ
 
     def look(self, admin: AdminClient) -> None:

@@ -94,7 +94,7 @@ class KafkaSink:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for Kafka."""
+        """Return whether it waits for Kafka."""
         return (outboxes := self._outboxes) is None or outboxes.unreachable
 
     @property
@@ -104,7 +104,7 @@ class KafkaSink:
 
     @property
     def handler_waits(self) -> bool:
-        """Tell that it has no handlers: they stand in front of it."""
+        """Return that it has no handlers: they stand in front of it."""
         return False
 
     @property
@@ -130,7 +130,7 @@ class KafkaSink:
         self._aims.tell()
 
     def knows(self, table: Table) -> bool:
-        """Tell whether a table's topic is known; look for it, without waiting, if not.
+        """Return whether a table's topic is known; if not, look for it without waiting.
 
         Raises what makes that topic unusable.
         """

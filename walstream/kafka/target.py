@@ -32,7 +32,7 @@ class Target:
         self.outbox = outbox
 
     def large(self, op: LargeOp) -> tuple[bytes, LargeRecord]:
-        """Give key and record of an op whose large values are not looked at yet."""
+        """Return key and record of an op whose large values are not looked at yet."""
         key = self.key(spelled(op, self.aim.route.key.columns))
         written = self.encode(spelled(op, self.aim.others))
         return key, LargeRecord(written, op)

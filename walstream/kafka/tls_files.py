@@ -32,7 +32,7 @@ class Flaw(NamedTuple):
 
 
 def flaw(properties: Mapping[str, Any], said: str) -> Flaw | None:
-    """Say what is wrong with the file that librdkafka's words are about."""
+    """Return what is wrong with the file that librdkafka's words are about."""
     named = _OPTION.search(said)
     if named is None or not (written := str(properties.get(named[0], ""))):
         return None

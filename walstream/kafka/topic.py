@@ -61,11 +61,11 @@ class Topic:
         return _again, (*found, *more)
 
     def too_large(self, op: ReplicationOp, key: bytes, size: int) -> TooLarge:
-        """Say of a record of this many bytes that it takes none such."""
+        """Return of a record of this many bytes that it takes none such."""
         return TooLarge(op, key, size, self.name, self.limit, self.advice)
 
     def timestamp_ms(self, commit_time: int, now_ms: int) -> int:
-        """Give the commit time, held where Kafka neither deletes nor refuses it.
+        """Return the commit time, held where Kafka neither deletes nor refuses it.
 
         now_ms may be a little old: a commit after it is held against the clock itself.
         One that is far ahead keeps its time: where our clock is behind, Kafka would
@@ -86,29 +86,29 @@ class Topic:
         return self.stamp_ms
 
     def was_stamped(self) -> bool:
-        """Tell, once for each, that records were sent to it since the last look."""
+        """Return, once for each, that records were sent to it since the last look."""
         stamped = self.stamped != _NEVER
         self.stamped = _NEVER  # the next record's time is found anew
         return stamped
 
     def written(self) -> None:
-        """Hear that records were sent to it by another producer of this source."""
+        """Note that records were sent to it by another producer of this source."""
         self.stamped = _ELSEWHERE
 
     def lay_out(self, layout: int) -> None:
-        """Have each record tell the layout, where keys moved before."""
+        """Make each record tell the layout, where keys moved before."""
         self.layout = layout
         self._standing = [*layout_headers(layout)] or None
 
     def begins(self, partition: int) -> bool:
-        """Tell, once for each, that this producer wrote nothing there before."""
+        """Return, once for each, that this producer wrote nothing there before."""
         if partition not in self.unwritten:
             return False
         self.unwritten.discard(partition)
         return True
 
     def headers(self, partition: int, first: Headers) -> Headers | None:
-        """Give a record's headers; `first` are of this producer's first one there."""
+        """Return a record's headers; `first` are of this producer's first one there."""
         if partition not in self.unwritten:
             return self._standing
         self.unwritten.discard(partition)

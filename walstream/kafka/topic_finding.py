@@ -129,7 +129,7 @@ class Tools:
         )
 
     def grow(self, partitions: int) -> Repair:
-        """Give a topic more partitions."""
+        """Return a topic more partitions."""
         what = f"--alter --topic {_TOPIC} --partitions {partitions}"
         return self._repair("kafka-topics.sh", what, "walstream run")
 

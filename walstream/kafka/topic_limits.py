@@ -73,5 +73,5 @@ class TopicLimits:
 
 
 def retention_ms(policy: str, retention: str) -> int:
-    """Tell how long a topic keeps records; -1 is for ever: compacting takes no time."""
+    """Return how long a topic keeps records; -1 is for ever, also when compacted."""
     return int(retention) if "delete" in policy.split(",") else -1

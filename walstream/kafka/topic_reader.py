@@ -109,7 +109,7 @@ class TopicReader:
         return {name: len(topic.partitions) for name, topic in found.items()}
 
     def _unanswered(self, error: KafkaError, doing: str) -> WalstreamError:
-        """Say why no broker answers, as far as librdkafka tells."""
+        """Return why no broker answers, as far as librdkafka tells."""
         self._fetch(0, 100)  # lets it tell
         for code in _CAUSES:
             if code in self._heard:

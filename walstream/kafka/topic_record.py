@@ -59,7 +59,7 @@ def keys_text(partitioner: str, form: str, columns: Mapping[str, Sequence[str]])
 
 
 def moved(found: Document, kept: Document) -> str:
-    """Say that keys would move to other partitions; "" where none would."""
+    """Return what says that keys would change their partition; "" where none would."""
     now, before = found["partitions"], kept["partitions"]
     if now == before:
         return ""
@@ -67,7 +67,7 @@ def moved(found: Document, kept: Document) -> str:
 
 
 def created_again(found: Document, kept: Document) -> bool:
-    """Tell whether it is another topic of the same name."""
+    """Return whether it is another topic of the same name."""
     return bool(found["identity"] != kept["identity"])
 
 

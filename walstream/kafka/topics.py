@@ -100,11 +100,11 @@ class Topics:
 
     @property
     def away(self) -> bool:
-        """Tell whether the brokers did not answer when they were asked last."""
+        """Return whether the brokers did not answer when they were asked last."""
         return "unreachable" in self._told
 
     def have(self, names: Iterable[str]) -> bool:
-        """Tell whether these are known; ask for the others, without waiting.
+        """Return whether these are known; ask for the others, without waiting.
 
         Of none: whether a producer may be made, for the brokers are where they may be.
         Raises what makes a topic unusable; a broker that is away is asked again.
@@ -130,7 +130,7 @@ class Topics:
         return True
 
     def _listen(self) -> None:
-        """Hear at once that no broker is reached: the request would run out first."""
+        """Note at once that no broker is reached: the request would run out first."""
         if self._admin is not None:
             self._admin.poll(0)
             if self._hearing.all_down:
@@ -203,7 +203,7 @@ class Topics:
         self._hearing.hear(error)
 
     def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
-        """Say what failed: a refused login is only heard of, a request times out."""
+        """Return what failed: a refused login is only heard of, a request times out."""
         self._connected().poll(0)
         return failure(self._login_refused or error, doing)
 

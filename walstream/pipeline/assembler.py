@@ -218,7 +218,7 @@ class Assembler:
         return unidentified(f"{what} at {op}", shape.relation, shape.blind, column)
 
     def _take_numbers(self, shape: RelationShape, count: int) -> int:
-        """Give the first of so many numbers of the transaction, and count them."""
+        """Return the first of so many numbers of the transaction, and count them."""
         first = self._seq_id
         self._seq_id = first + count
         self.meter = meter = shape.meter

@@ -12,7 +12,7 @@ class Backoff:
         self._next_s = first_s
 
     def next(self) -> float:
-        """Give the wait before the next try, in seconds."""
+        """Return the wait before the next try, in seconds."""
         wait_s = self._next_s
         self._next_s = min(self._longest_s, self._next_s * 2)
         return wait_s * random.uniform(0.75, 1.0)  # noqa: S311 - no secret

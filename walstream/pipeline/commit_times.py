@@ -153,7 +153,7 @@ class CommitTimes:
         self._unsaved = True  # more than the open stretch
 
     def note(self, lsn: Lsn, time: Time) -> None:
-        """Hear of each transaction as it begins, before a position behind it.
+        """Note each transaction as it begins, before a position behind it.
 
         Where no position can be stored for long, they are counted as one that begins
         with the first of them: a search then begins too early, never too late.

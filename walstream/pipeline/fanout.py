@@ -47,7 +47,7 @@ class Lane:
             )
 
     def sight(self) -> LaneLag:
-        """Tell how it was since the last look."""
+        """Return how it was since the last look."""
         resume = self.ledger.advance()
         sight = LaneLag(resume, self.ledger.idle, self.full, self.roomy)
         self.full = self.roomy = False
@@ -91,7 +91,7 @@ class Lanes:
 
     @property
     def whole(self) -> bool:
-        """Tell whether every sink of the source is sent to, from one place on."""
+        """Return whether every sink of the source is sent to, from one place on."""
         joining = any(isinstance(lane.sink, JoiningSink) for lane in self._lanes)
         return self._membership is None or (self._membership.whole and not joining)
 
@@ -148,7 +148,7 @@ class Lanes:
             lane.ledger.keepalive(wal_end)
 
     def advance(self) -> Lsn:
-        """Give the position: all below is delivered, or somebody else's to deliver."""
+        """Return the position; all below is delivered, or another's to deliver."""
         resume = min([lane.ledger.advance() for lane in self._lanes])
         for held in self._leaving.values():
             resume = min(resume, held)
@@ -156,7 +156,7 @@ class Lanes:
 
     @property
     def leaving(self) -> bool:
-        """Tell whether the position waits for a sink that is on its way out.
+        """Return whether the position waits for a sink that is on its way out.
 
         The others may have been sent more.
         """
@@ -183,7 +183,7 @@ class Lanes:
         return room
 
     def knows(self, table: Table) -> bool:
-        """Tell whether every sink knows where a table's ops go."""
+        """Return whether every sink knows where a table's ops go."""
         # a list: each sink is asked, whatever another says
         return all([lane.sink.knows(table) for lane in self._lanes])  # noqa: C419
 
@@ -278,5 +278,5 @@ class Lanes:
 
 
 def _settled(lanes: Sequence[Lane]) -> list[Lane]:
-    """Give those that nobody else sends to, now or later."""
+    """Return those that nobody else sends to, now or later."""
     return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

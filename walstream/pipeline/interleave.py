@@ -38,12 +38,12 @@ class Inset:
 
     @property
     def open(self) -> bool:
-        """Tell whether anybody gives rows."""
+        """Return whether anybody gives rows."""
         return self._beside is not None
 
     @property
     def waiting(self) -> bool:
-        """Tell whether rows are left that found no room."""
+        """Return whether rows are left that found no room."""
         return self._transaction is not None
 
     def begin_turn(self, *, closed: bool) -> None:

@@ -42,7 +42,7 @@ class Laggards(Generic[Key]):
         self._known: dict[Key, _Known] = {}
 
     def look(self, now: float, sights: Mapping[Key, LaneLag]) -> dict[Key, float]:
-        """Give those that are late, and for how many seconds; `now` never goes back."""
+        """Return those that are late, with how many seconds; `now` never goes back."""
         self._note(now, sights)
         return {
             lane: late_s

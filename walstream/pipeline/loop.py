@@ -101,7 +101,7 @@ class Pipeline:
 
     @property
     def leaving(self) -> bool:
-        """Tell whether some sinks may have been sent more than the position says."""
+        """Return whether some sinks may have been sent more than the position says."""
         return self._lanes.leaving
 
     @property

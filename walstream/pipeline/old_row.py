@@ -31,16 +31,16 @@ class Leaves:
         self._of: dict[int, dict[int, Relation]] = {}  # by root, then by leaf
 
     def meet(self, root: int, leaf: Relation) -> None:
-        """Hear that rows of this root come from this leaf."""
+        """Note that rows of this root come from this leaf."""
         self._of.setdefault(root, {})[leaf.oid] = leaf
 
     def whole(self, oid: int) -> bool:
-        """Tell whether an old row that is marked whole is: a null in it is one."""
+        """Return whether an old row that is marked whole is: a null in it is one."""
         leaves = self._of.get(oid, {}).values()
         return all(leaf.replica_identity == "f" for leaf in leaves)
 
     def fuller(self, oid: int) -> bool:
-        """Tell whether an old row may carry more than its root's key."""
+        """Return whether an old row may carry more than its root's key."""
         leaves = self._of.get(oid, {}).values()
         return any(leaf.replica_identity == "f" for leaf in leaves)
 

@@ -39,10 +39,10 @@ class Source(Protocol):
         """Send a status update when one is due, or at once."""
 
     def still_paused(self) -> None:
-        """Hear that nothing is read on purpose."""
+        """Note that nothing is read on purpose."""
 
     def fileno(self) -> int:
-        """Give what to wait on for more frames."""
+        """Return what to wait on for more frames."""
 
 
 class Sink(Protocol):
@@ -53,7 +53,7 @@ class Sink(Protocol):
         """Its name in the configuration."""
 
     def ready(self) -> bool:
-        """Tell whether `send` may be called; serve delivery reports on the way.
+        """Return whether `send` may be called; serve delivery reports on the way.
 
         Raises a WalstreamError when a delivery failed: nothing is sent after that.
         """
@@ -63,7 +63,7 @@ class Sink(Protocol):
         """How much is under way: worth polling for."""
 
     def knows(self, table: Table) -> bool:
-        """Tell whether it knows where a table's ops go; look for that if not.
+        """Return whether it knows where a table's ops go; look for that if not.
 
         Raises what keeps them from going anywhere.
         """
@@ -83,11 +83,11 @@ class NamedSink(Sink, Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for its target, or for one of its handlers."""
+        """Return whether it waits for its target, or for one of its handlers."""
 
     @property
     def handler_waits(self) -> bool:
-        """Tell whether it is one of its handlers that cannot go on."""
+        """Return whether it is one of its handlers that cannot go on."""
 
     @property
     def outage(self) -> Outage | None:
@@ -115,16 +115,16 @@ class Membership(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Tell whether no sink is away, or on its way."""
+        """Return whether no sink is away, or on its way."""
 
     def release(self, sink: Sink, resume: Lsn, why: str) -> None:
         """Close a sink that was sent its last; have somebody go on from `resume`."""
 
     def gone(self, sink: Sink) -> bool:
-        """Tell whether its `resume` is somebody else's to keep now."""
+        """Return whether its `resume` is somebody else's to keep now."""
 
     def arriving(self, place: Lsn) -> Sink | None:
-        """Give a sink that is to be sent everything from `place` on; None: nobody."""
+        """Return a sink that is to be sent everything from `place` on; None: nobody."""
 
 
 class Companion(Protocol):
@@ -153,17 +153,17 @@ class Beside(Protocol):
     def rows(
         self, place: Lsn, known: Callable[[Table], bool]
     ) -> Sequence[ReplicationOp]:
-        """Give those that may go in where a transaction ended; none: not now.
+        """Return those that may go in where a transaction ended; none: not now.
 
         Of tables that are `known`: else it would be heard only later that a sink takes
         some row never, when it is too late to leave it out.
         """
 
     def sent(self, transaction: Shares) -> None:
-        """Hear that all of the last went out, counted in this transaction."""
+        """Note that all of the last went out, counted in this transaction."""
 
     def refused(self, error: WalstreamError) -> None:
-        """Hear that a sink will never take one of the last."""
+        """Note that a sink will never take one of the last."""
 
 
 class Positions(Protocol):

@@ -81,11 +81,11 @@ class JoiningSink:
         return has_room and not self._held
 
     def _holds_more(self, transaction: Transaction) -> bool:
-        """Tell whether another op of it stands behind the first."""
+        """Return whether another op of it stands behind the first."""
         return len(self._held) > 1 and self._held[1][1] is transaction
 
     def reach(self, place: Lsn) -> None:
-        """Hear that the stream is there: it may be behind where the other one ended."""
+        """Note that the stream is there: it may be behind where the other one ended."""
         self._passed = self._passed or (
             self._place is not None and place >= self._place
         )

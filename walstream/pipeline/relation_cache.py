@@ -163,7 +163,7 @@ class Relations:
         columns: tuple[str, ...],
         key: tuple[int, ...],
     ) -> Table:
-        """Give the Table of before, if it is the same: what sinks keep is by Table.
+        """Return the Table of before, if it is the same: what sinks keep is by Table.
 
         pgoutput describes a relation again after each ANALYZE, and a root with each of
         its leaves.
@@ -197,7 +197,7 @@ class Relations:
                 self._boundary = boundary
 
     def missing(self, oid: int, place: Place) -> RelationShape:
-        """Give a shape that was held until its first row, or say why there is none."""
+        """Return a shape that was held until its first row; raise why there is none."""
         held = self._held
         self.let_go()
         if held is not None and held[0].relation.oid == oid:

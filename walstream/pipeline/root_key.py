@@ -33,7 +33,7 @@ class RootKey:
 
     @classmethod
     def described(cls, relation: Relation) -> Self:
-        """Give what the stream says."""
+        """Return what the stream says."""
         full = relation.replica_identity == "f"
         marked = (one.name for one in relation.columns if one.is_key)
         columns = frozenset(() if full else marked)
@@ -45,11 +45,11 @@ class RootKey:
 
     @property
     def names(self) -> bool:
-        """Tell whether the name was kept."""
+        """Return whether the name was kept."""
         return bool(self.table)
 
     def fits(self, columns: Sequence[str]) -> bool:
-        """Tell whether rows of these columns can have it."""
+        """Return whether rows of these columns can have it."""
         return self.columns <= set(columns)
 
 
@@ -90,11 +90,11 @@ class RootKeys:
 
     @property
     def known(self) -> bool:
-        """Tell whether it was ever described."""
+        """Return whether it was ever described."""
         return bool(self._known)
 
     def lacks(self, key: RootKey) -> bool:
-        """Tell whether what the catalog says is not what counts from now on."""
+        """Return whether what the catalog says is not what counts from now on."""
         return bool(self._known) and self._usable(key) != self.newest
 
     @property
@@ -111,7 +111,7 @@ class RootKeys:
         return replace(key, columns=self.newest.columns, full=self.newest.full)
 
     def agrees(self, relation: Relation, place: Place) -> bool:
-        """Tell whether a description says there what is known."""
+        """Return whether a description says there what is known."""
         return self.at(place) == RootKey.described(relation)
 
     def describe(self, relation: Relation, place: Place, unsent: Lsn) -> bool:

@@ -45,14 +45,14 @@ class KeySet:
         return self.from_lsn, self.from_seq
 
     def counting(self, place: Place) -> "KeySet":
-        """Give the same, from another place on."""
+        """Return the same, from another place on."""
         return replace(self, from_lsn=place[0], from_seq=place[1])
 
     def says_as(self, other: "KeySet") -> bool:
         return self.counting((0, 0)) == other.counting((0, 0))
 
     def had(self, columns: Sequence[str]) -> bool:
-        """Tell whether the table had these columns, in this order, and maybe others.
+        """Return whether the table had these columns, in this order, and maybe others.
 
         Generated ones are not sent, nor those outside of a publication's list.
         """
@@ -60,11 +60,11 @@ class KeySet:
         return all(name in rest for name in columns)
 
     def keyed(self, columns: Sequence[str]) -> bool:
-        """Tell whether all of its primary key is among these columns."""
+        """Return whether all of its primary key is among these columns."""
         return set(self.primary_key) <= set(columns)
 
     def lost_its_key(self, later: "KeySet", columns: Sequence[str]) -> bool:
-        """Tell whether a row of so many columns came when the key had been dropped.
+        """Return whether a row of so many columns came when the key had been dropped.
 
         A column keeps its number, whatever its name is. The row had all that are still
         there in a later set: if those are as many, the key's was none of them.
@@ -77,7 +77,7 @@ class KeySet:
         return lost and len(alive) == len(columns)
 
     def keeps(self, columns: Sequence[str]) -> bool:
-        """Tell whether the primary key's columns stand where they stood."""
+        """Return whether the primary key's columns stand where they stood."""
         return self.keyed(columns) and all(
             columns.index(name) == self.columns.index(name) for name in self.primary_key
         )
@@ -151,7 +151,7 @@ class KeyHistory:
     def tells(
         self, place: Place, oid: int, columns: tuple[str, ...], marked: tuple[str, ...]
     ) -> bool:
-        """Tell whether it is kept what a description under DEFAULT says of the key.
+        """Return whether it is kept what a description under DEFAULT says of the key.
 
         Not whether it follows: from what is found later, something else may.
         """
@@ -204,7 +204,7 @@ class KeyHistory:
         self._let_go.add((oid, columns))
 
     def _insert(self, place: Place, told: KeySet) -> None:
-        """Have it count from there on; the partition key stays."""
+        """Make it count from there on; the partition key stays."""
         at = _index(self._sets, place)
         last = self._sets[at]
         told = replace(told, partition_key=last.partition_key, told=True)
@@ -311,7 +311,7 @@ def _vain(
 
 
 def _keyless(now: KeySet, later: Iterable[KeySet], columns: Sequence[str]) -> bool:
-    """Tell whether a row that lacks the key's columns had no key, or it is not sent.
+    """Return whether a row that lacks the key's columns had no key, or it is not sent.
 
     Or it had one: under a name that another column had before, for a while.
     """

@@ -31,7 +31,7 @@ class Given:
 
     @property
     def sure(self) -> bool:
-        """Tell whether nothing beyond `lsn` was given."""
+        """Return whether nothing beyond `lsn` was given."""
         return self.below <= self.lsn + 1
 
     def believed(self) -> Self:

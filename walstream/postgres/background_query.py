@@ -45,7 +45,7 @@ class Question(Generic[Told]):
 
     @property
     def open(self) -> bool:
-        """Tell whether an answer is owed."""
+        """Return whether an answer is owed."""
         return self._asked is not None or self.refused
 
     def ask(

@@ -69,7 +69,7 @@ class Capture:
         may: Rights,
         facts: Mapping[str, TableFacts],
     ) -> Iterator[WalstreamError]:
-        """Say what would keep `establish` from doing its work."""
+        """Yield what would keep `establish` from doing its work."""
         if self.name in publication.find(connection, self.names):
             return
         if not self.patterns:
@@ -267,7 +267,7 @@ class Capture:
 def _changes(
     plan: publication.PublicationPlan, main: Publication, inserts: Publication | None
 ) -> Iterator[PublicationChange]:
-    """Say what is to be done, so that each table is where it belongs."""
+    """Yield what is to be done, so that each table is where it belongs."""
     yield PublicationChange(
         main, [one for one in plan.identified if not main.holds(one)]
     )

@@ -131,14 +131,14 @@ class TableFacts:
 
     @property
     def identified(self) -> bool:
-        """Tell whether rows may be updated while updates are published."""
+        """Return whether rows may be updated while updates are published."""
         if self.kind == "p":
             return self.leaves_identified and (self.full or bool(self.identity))
         return self.full or bool(self.identity)
 
     @property
     def old_rows_whole(self) -> bool:
-        """Tell whether a null in an old row that is marked whole is one."""
+        """Return whether a null in an old row that is marked whole is one."""
         return self.leaves_full
 
 

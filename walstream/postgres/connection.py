@@ -176,7 +176,7 @@ _UNDEFINED: Final = "42704"
 
 
 def translate(error: psycopg.Error, doing: str) -> WalstreamError:
-    """Tell what to do about an error of psycopg: a class of ours, by SQLSTATE."""
+    """Return what to do about an error of psycopg: a class of ours, by SQLSTATE."""
     text = _first_line(error)
     state = error.sqlstate
     if state is None:

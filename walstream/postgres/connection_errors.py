@@ -138,7 +138,7 @@ _HBA_TYPES: Final = {"no": "host", "SSL": "hostssl", "GSS": "hostgssenc"}
 def refused(
     doing: str, text: str, role: str = "", database: str = ""
 ) -> WalstreamError:
-    """Tell what it means; what is not known may pass, and is tried again."""
+    """Return what it means; what is not known may pass, and is tried again."""
     text = _ADVICE.sub("", text)
     if "does not exist" in text or "database system" not in text:
         for refusal in _REFUSALS:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from walstream.postgres.publication_sighting import (
+from walstream.postgres.publication_facts import (
     IN_SCHEMA,
     NAMED,
     OPERATIONS,
@@ -36,7 +36,7 @@ class Difference:
 
     @property
     def harmless(self) -> bool:
-        """Tell whether no row that was published then can be missing."""
+        """Return whether no row that was published then can be missing."""
         return not (self.lost or self.missed or self.gone)
 
 
@@ -93,7 +93,7 @@ def _keys(oids: Collection[int]) -> frozenset[str]:
 def with_own(
     then: Sightings, now: Sightings, changed: Mapping[str, Collection[int]]
 ) -> dict[str, Sighting]:
-    """Give what was seen, with changes of our own: tables added or taken out by name.
+    """Return what was seen, with changes of our own: tables added or taken out by name.
 
     All else is as it was then: what differs is somebody else's.
     """
@@ -116,7 +116,7 @@ def _with_ways(
 
 
 def explained(was: Sighting, now: Sighting) -> bool:
-    """Tell whether what differs is a reason for another xmin, and keeps no row out.
+    """Return whether what differs is a reason for another xmin, and keeps no row out.
 
     Where nothing differs, the row was updated there and back, for all that is known.
     """
@@ -130,7 +130,7 @@ def explained(was: Sighting, now: Sighting) -> bool:
 
 
 def changed_once(was: Sighting, now: Sighting) -> bool:
-    """Tell whether a publication's row was updated once since, and not there and back.
+    """Return whether a publication's row was updated once since, not there and back.
 
     A new version of a row takes the next free line of its page. When those that came
     since follow the last one without a hole, none was left behind on the way: unless
@@ -210,7 +210,7 @@ class _Comparison:
         return "was out of the publication for a while"
 
     def _has_rows(self, oid: int) -> bool:
-        """Tell whether it may have rows from before it was published."""
+        """Return whether it may have rows from before it was published."""
         for name, made in self._now.items():
             was = self._then[name]
             if oid not in made.ways:
@@ -238,7 +238,7 @@ def _covers(sightings: Sightings, oid: int, operation: str) -> set[tuple[str, st
 
 
 def _goes_on(before: set[tuple[str, str]], after: set[tuple[str, str]]) -> bool:
-    """Tell whether one way was there all the while; filtered ones, whether all were."""
+    """Return whether one way was there all the while; of filtered ones, all."""
     whole = {cover for cover in before if not cover[1].endswith(PART)}
     return bool(whole & after) if whole else before == after
 
@@ -291,7 +291,7 @@ def _rewritten(then: Sightings, now: Sightings, found: Difference) -> None:
 
 
 def _by_name(then: Sightings, now: Sightings, oid: int) -> bool:
-    """Tell whether a table was published by name all the while: then it has WAL."""
+    """Return whether a table was published by name all the while: then it has WAL."""
     return any(
         way.startswith(NAMED)
         for name, was in then.items()

@@ -25,12 +25,12 @@ class Keyless:
             self._states[int(name.removeprefix(_PREFIX))] = document["key"]
 
     def knows(self, oid: int, *, keyed: bool) -> bool:
-        """Tell whether there is nothing to keep of a table that is described so."""
+        """Return whether there is nothing to keep of a table that is described so."""
         lacks = self._states.get(oid) == _LACKS
         return lacks is not keyed
 
     def meet(self, oid: int, *, keyed: bool) -> None:
-        """Hear how a table is described, before rows of it go out."""
+        """Note how a table is described, before rows of it go out."""
         if not self.knows(oid, keyed=keyed):
             self._keep(oid, _HAS if keyed else _LACKS)
 

@@ -27,7 +27,7 @@ class Mending:
     def refusal(
         self, missed: Mapping[str, str], facts: Mapping[str, TableFacts]
     ) -> PublicationLost | None:
-        """Say why these tables stop the source; None: they are read anew."""
+        """Return why these tables stop the source; None: they are read anew."""
         if self.elsewhere:
             return None
         names: Collection[str] = missed
@@ -72,7 +72,7 @@ def _keyed(table: TableFacts) -> bool:
 
 
 def _sentence(missed: Mapping[str, str]) -> str:
-    """Say of which tables, and why; tables of one reason together."""
+    """Return of which tables, and why; tables of one reason together."""
     reasons: dict[str, list[str]] = {}
     for name, why in missed.items():
         reasons.setdefault(why, []).append(name)

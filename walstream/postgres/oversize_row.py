@@ -20,7 +20,7 @@ _ALLOCATOR: Final = "mcxt.c"
 
 
 def is_unsendable(error: psycopg.Error) -> bool:
-    """Tell whether the same change would fail in the same way for ever.
+    """Return whether the same change would fail in the same way for ever.
 
     53200 is none of these: the server had no memory just then.
     """

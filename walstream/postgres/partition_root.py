@@ -22,7 +22,7 @@ WHERE c.oid::bigint = ANY (%s)
 
 
 def key_of(root: TableFacts) -> RootKey:
-    """Give the key of a root that was looked at."""
+    """Return the key of a root that was looked at."""
     columns = frozenset(() if root.full else root.identity)
     return RootKey(columns, root.full, root.schema, root.name)
 

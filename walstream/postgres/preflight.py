@@ -35,7 +35,7 @@ SELECT current_setting('max_wal_senders')::int, count(*) FROM pg_stat_get_wal_se
 def lacking(
     connection: Connection, *, slot: bool
 ) -> Iterator[tuple[str, WalstreamError]]:
-    """Say what is missing for a stream, and before it for a new slot."""
+    """Yield what is missing for a stream, and before it for a new slot."""
     if slot:
         yield from _slots(connection)
     yield from _senders(connection)
@@ -92,7 +92,7 @@ def _raise(setting: str, now: int) -> Repair:
 
 
 def in_use(connection: Connection, slot: Slot, *, adopt: bool) -> Transient:
-    """Say who holds the slot, which has to be let go first."""
+    """Return who holds the slot, which has to be let go first."""
     who = slots.holder(connection, slot.active_pid or 0)
     run = "walstream run --adopt-slot" if adopt else "walstream run"
     return Transient(
@@ -117,7 +117,7 @@ def check(
 def obstacles(
     connection: Connection, capture: Capture, facts: Mapping[str, TableFacts]
 ) -> Iterator[tuple[str, WalstreamError]]:
-    """Give all that stands in the way, each with a code, the first met first."""
+    """Yield all that stands in the way, each with a code, the first met first."""
     for obstacle in capture.obstacles(connection, privileges.look(connection), facts):
         lacks_right = isinstance(obstacle, PermissionLacking)
         yield f"publication-{'right' if lacks_right else 'missing'}", obstacle

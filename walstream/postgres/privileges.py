@@ -43,7 +43,7 @@ def look(connection: Connection) -> Rights:
 def missing_to_create(
     rights: Rights, statements: Collection[str], tables: Collection[TableFacts]
 ) -> PermissionLacking | None:
-    """Say what keeps these tables from being published by these statements."""
+    """Return what keeps these tables from being published by these statements."""
     names = {table.full_name for table in tables}
     if foreign := rights.foreign_tables & names:
         return PermissionLacking(
@@ -65,7 +65,7 @@ def missing_to_create(
 def missing_to_extend(
     rights: Rights, into: Publication, tables: Collection[TableFacts]
 ) -> PermissionLacking | None:
-    """Say what keeps tables from being added to a publication."""
+    """Return what keeps tables from being added to a publication."""
     wanted = {table.full_name: table for table in tables if not into.holds(table)}
     if into.name not in rights.foreign_publications:
         wanted = {name: wanted[name] for name in rights.foreign_tables & wanted.keys()}

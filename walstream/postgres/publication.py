@@ -14,7 +14,7 @@ from walstream.errors import PermissionLacking, Repair
 from walstream.postgres import quoting
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
-from walstream.postgres.publication_sighting import Place
+from walstream.postgres.publication_facts import Place
 from walstream.records.router import matches
 
 ALL_OPERATIONS: Final = "insert, update, delete, truncate"
@@ -50,15 +50,15 @@ class Publication:
 
     @property
     def empty(self) -> bool:
-        """Tell whether it publishes nothing, and will not by itself."""
+        """Return whether it publishes nothing, and will not by itself."""
         return not (self.all_tables or self.schemas or self.tables)
 
     def names(self, table: TableFacts) -> bool:
-        """Tell whether the table was added by its name."""
+        """Return whether the table was added by its name."""
         return table.full_name in self.tables.values()
 
     def holds(self, table: TableFacts) -> bool:
-        """Tell whether the table is published, by whatever way."""
+        """Return whether the table is published, by whatever way."""
         return (
             self.all_tables
             or table.schema in self.schemas

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from walstream.postgres.connection import Connection
 from walstream.postgres.publication import Publication
-from walstream.postgres.publication_sighting import (
+from walstream.postgres.publication_facts import (
     IN_SCHEMA,
     NAMED,
     PART,
@@ -76,7 +76,7 @@ class _Table:
         return files_of(self.file, self.toast, self.sequences)
 
     def rewritten(self, oid: int) -> bool:
-        """Tell whether its file is not its first one, though not by TRUNCATE or VACUUM.
+        """Return whether its file is another, though not by TRUNCATE or VACUUM.
 
         The first one has the table's number. Those keep the TOAST table, which is older
         than their file; SET LOGGED makes one behind its own.
@@ -173,7 +173,7 @@ def _seen(made: Publication, tables: Mapping[int, _Table], trees: _Trees) -> Sig
 
 
 def _brought(oid: int, table: _Table, ways: Collection[str]) -> bool:
-    """Tell whether it may have rows that no publication was there for."""
+    """Return whether it may have rows that no publication was there for."""
     moved = table.tie != table.made and all(way.startswith(IN_SCHEMA) for way in ways)
     return moved or table.rewritten(oid)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from walstream.postgres.publication_sighting import Sighting
+from walstream.postgres.publication_facts import Sighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Memory:
         return cls(sightings, left, altered)
 
     def document(self, main: str) -> dict[str, Any]:
-        """Give what is stored; beside the publication `main` stands the rest."""
+        """Return what is stored; beside the publication `main` stands the rest."""
         written = {name: seen.to_json() for name, seen in self.sightings.items()}
         if self.left:
             written[main]["left"] = sorted(self.left)

@@ -18,8 +18,8 @@ from walstream.postgres.continuity import compare
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
+from walstream.postgres.publication_facts import Sighting
 from walstream.postgres.publication_memory import Altered, Memory
-from walstream.postgres.publication_sighting import Sighting
 from walstream.postgres.warning_once import Teller
 from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
@@ -137,7 +137,7 @@ class Watch:
         return list(named)
 
     def _mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
-        """Have tables read anew; raise where the rule says stop."""
+        """Request that tables are read anew; raise where the rule says stop."""
         if not missed:
             return
         if refusal := self.mending.refusal(missed, catalog.tables(connection)):
@@ -233,7 +233,7 @@ class Watch:
         return came
 
     def regained(self, connection: Connection, oid: int) -> bool:
-        """Have a table read anew, of which rows went out while it had no key.
+        """Request that a table is read anew whose rows went out without a key.
 
         False: its key is away again.
         """
@@ -259,7 +259,7 @@ class Watch:
         what: str = "all changes of the table come from now on; Kafka lacks those"
         " before",
     ) -> None:
-        """Have tables read anew of which changes were not published so far.
+        """Request that tables are read anew whose changes were not published.
 
         Where the rule is to stop, these need none: that they were not was said then.
         """
@@ -294,7 +294,7 @@ def _still_there(connection: Connection, left: frozenset[str]) -> frozenset[str]
 
 
 def _committed(connection: Connection, xid: str) -> bool | None:
-    """Tell whether a transaction was committed; None: it is too long ago."""
+    """Return whether a transaction was committed; None: it is too long ago."""
     try:
         row = connection.execute(
             "SELECT pg_xact_status(%s::text::xid8)", (xid,)

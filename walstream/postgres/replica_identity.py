@@ -9,7 +9,7 @@ from walstream.postgres.catalog import TableFacts
 def culprits(
     table: TableFacts, facts: Mapping[str, TableFacts]
 ) -> dict[str, TableFacts]:
-    """Give the table, and those of its leaves, that have no usable identity."""
+    """Return the table, and those of its leaves, that have no usable identity."""
     return {
         one.full_name: one
         for one in (table, *leaves(table, facts))
@@ -18,7 +18,7 @@ def culprits(
 
 
 def leaves(table: TableFacts, facts: Mapping[str, TableFacts]) -> list[TableFacts]:
-    """Give the partitions that hold the rows of a partition root."""
+    """Return the partitions that hold the rows of a partition root."""
     if table.kind != "p":
         return []
     return [
@@ -29,7 +29,7 @@ def leaves(table: TableFacts, facts: Mapping[str, TableFacts]) -> list[TableFact
 def partial(
     table: TableFacts, facts: Mapping[str, TableFacts]
 ) -> dict[str, TableFacts]:
-    """Give the leaves whose old rows do not hold what a root's rows are known by.
+    """Return the leaves whose old rows do not hold what a root's rows are known by.
 
     Those without any identity are not among them: their rows cannot be updated.
     """
@@ -42,7 +42,7 @@ def partial(
 
 
 def reason(table: TableFacts) -> str:
-    """Say why a table has none."""
+    """Return why a table has none."""
     if table.replica_identity == "n":
         return "REPLICA IDENTITY NOTHING"
     if table.replica_identity == "i":

@@ -134,7 +134,7 @@ def check(
 def problems(
     server: Server, encoding: str, *, resuming: bool, allow_synchronous: bool
 ) -> Iterator[tuple[str, WalstreamError]]:
-    """Give all that `check` refuses, each with a code, the first met first."""
+    """Yield all that `check` refuses, each with a code, the first met first."""
     if server.in_recovery:
         kind = Transient if resuming else ConfigError
         yield (

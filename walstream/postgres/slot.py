@@ -51,7 +51,7 @@ class Slot:
 
     @property
     def lost(self) -> str | None:
-        """Say why the slot cannot be read any more."""
+        """Return why the slot cannot be read any more."""
         if self.invalidation:
             return self.invalidation
         return "wal_status lost" if self.wal_status == "lost" else None

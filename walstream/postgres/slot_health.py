@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 
 def alarm_text(slot: str, held: int, limit: int) -> str:
-    """Say that a slot holds more WAL (bytes) than an operator wants; "": not so."""
+    """Return the alarm of a slot that holds more bytes of WAL than wanted; "": none."""
     if held <= limit:
         return ""
     return (
@@ -51,7 +51,7 @@ def alarm_text(slot: str, held: int, limit: int) -> str:
 
 
 def spill_text(slot: str, health: Health | None, limit: int) -> str:
-    """Say that more of large transactions is on disk than an operator wants.
+    """Return the alarm of more spilled bytes than an operator wants; "": none.
 
     "": it is not, or nobody may see it, or no limit (0) is set.
     """

@@ -57,7 +57,7 @@ class SlotFacts:
 
     @property
     def what(self) -> str:
-        """Say what kind of slot it is."""
+        """Return what kind of slot it is."""
         if self.kind != "logical":
             return self.kind
         return f"{self.plugin}, database {self.database}"

@@ -22,7 +22,7 @@ WHERE name LIKE '%%.spill'
 
 
 def visible(connection: Connection) -> bool:
-    """Tell whether the role may see a slot's files."""
+    """Return whether the role may see a slot's files."""
     row = connection.execute(_MAY).fetchone()
     return row is not None and bool(row[0])
 

@@ -199,7 +199,7 @@ def _reader(slot: Slot) -> str:
 
 
 def _read_by_another(slot: Slot, resume: Lsn, reset: Repair) -> SlotLost:
-    """Say who has the slot: an instance that goes on is not to be reset."""
+    """Return who has the slot: an instance that goes on is not to be reset."""
     what = (
         f"slot {slot.name!r} is confirmed to {show(slot.confirmed_flush_lsn or 0)},"
         f" beyond the position {show(resume)}"

@@ -178,7 +178,7 @@ class SlotSource:
         return translate(error, "streaming")
 
     def ask(self) -> None:
-        """Have the server say soon how far it is; from any thread."""
+        """Make the server say soon how far it is; from any thread."""
         self._next_status = 0.0
 
     def confirm(self, lsn: Lsn) -> None:

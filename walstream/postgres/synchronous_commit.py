@@ -15,13 +15,13 @@ _TOKEN: Final = re.compile(r'"((?:[^"]|"")*)"|([^\s,()"]+)|([(),])')
 
 
 def holds_commits(setting: str, application: str) -> bool:
-    """Tell whether a walsender of this name may be a synchronous standby."""
+    """Return whether a walsender of this name may be a synchronous standby."""
     names = [name.lower() for name in _names(setting)]
     return "*" in names or application.lower() in names
 
 
 def _names(setting: str) -> list[str]:
-    """Give the standbys of `a, b`, `2 (a, b)`, `FIRST 2 (a, b)` or `ANY 2 (a, b)`."""
+    """Return the standbys of `a, b`, `2 (a, b)`, `FIRST 2 (a, b)` or `ANY 2 (a, b)`."""
     tokens = [(match[1], match[2], match[3]) for match in _TOKEN.finditer(setting)]
     opening = next((at for at, token in enumerate(tokens) if token[2] == "("), -1)
     return [
@@ -32,7 +32,7 @@ def _names(setting: str) -> list[str]:
 
 
 def text(setting: str, application: str) -> str:
-    """Say that it is, or may become, one."""
+    """Return a message that it is, or may become, one."""
     return (
         f"the walsender of {application!r} is, or may become, a synchronous standby"
         f" (synchronous_standby_names = {setting!r}): commits would wait for Kafka"

@@ -27,13 +27,13 @@ class KeyRules(Protocol):
     """What decides the keys of a source's tables, and from where on."""
 
     def history(self, full_name: str) -> KeyHistory | None:
-        """Give a table's; None: it was not learned yet."""
+        """Return a table's; None: it was not learned yet."""
 
     def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
         """Take what was found of these tables; `end` was read behind that."""
 
     def knows(self, relation: Relation, place: Place) -> bool:
-        """Tell whether nothing is to be learned from this description."""
+        """Return whether nothing is to be learned from this description."""
 
     def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
         """Take what was found of a relation that the stream described.
@@ -48,7 +48,7 @@ class KeyRules(Protocol):
         """List tables, by oid, that have a key, and of which rows went out without."""
 
     def told(self, oid: int) -> None:
-        """Hear that something is done about such a table."""
+        """Note that something is done about such a table."""
 
 
 class KeyBook:
@@ -80,7 +80,7 @@ class KeyBook:
         return relation.oid in self._looked and not self._news(relation, place)
 
     def _news(self, relation: Relation, place: Place) -> bool:
-        """Tell whether a table is described with another key than is known of it."""
+        """Return whether a table is described with another key than is known of it."""
         marked = _marked(relation)
         history = self._histories[f"{relation.namespace}.{relation.name}"]
         columns = tuple(column.name for column in relation.columns)
@@ -167,7 +167,7 @@ class KeyBook:
         self._keep(full_name, history)
 
     def _is_keyed(self, relation: Relation, facts: TableFacts | None) -> bool:
-        """Tell whether the rows of a description have a key of their own."""
+        """Return whether the rows of a description have a key of their own."""
         if self._partition_keys(relation.namespace, relation.name):
             return True
         if relation.replica_identity == "f":
@@ -263,7 +263,7 @@ def _let_go(
 
 
 def _marked(relation: Relation) -> tuple[str, ...] | None:
-    """Give what a description marks of the primary key; None: of another key."""
+    """Return what a description marks of the primary key; None: of another key."""
     if relation.replica_identity != "d":
         return None
     return tuple(column.name for column in relation.columns if column.is_key)

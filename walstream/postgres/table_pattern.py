@@ -14,7 +14,7 @@ _NEAR: Final = 0.8  # of 1: how like a name must be to be meant
 
 
 def unmatched(patterns: Iterable[str], names: Collection[str]) -> dict[str, str]:
-    """Say of each pattern that matches none what may be meant."""
+    """Return of each pattern that matches none what may be meant."""
     said = {}
     for pattern in patterns:
         if not any(matches(pattern, name) for name in names):

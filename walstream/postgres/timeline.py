@@ -37,7 +37,7 @@ def history(dsn: str, timeline: int) -> str:
 
 
 def differ(timeline: int, position: Position, given: Given | None) -> bool:
-    """Tell whether a server's timeline is not the one of what we have."""
+    """Return whether a server's timeline is not the one of what we have."""
     return timeline != position.timeline or bool(given and given.timeline != timeline)
 
 

@@ -79,7 +79,7 @@ def _begin(frame: bytes) -> Begin | None:
 
 
 def _wal_end(frame: bytes) -> Lsn:
-    """Tell up to where a keepalive says that all was sent; 0 of other frames."""
+    """Return up to where a keepalive says that all was sent; 0 of other frames."""
     return 0 if frame[0] == WAL_DATA else _U64(frame, 1)[0]
 
 

@@ -25,7 +25,7 @@ class Teller:
         repair: Repair = NO_REPAIR,
         kind: str = TABLE,
     ) -> None:
-        """Say it of a table, or of another `kind`, unless it was said."""
+        """Log it of a table, or of another `kind`, unless it was logged."""
         if (subject, what) in self._told:
             return
         self._told.add((subject, what))
@@ -37,5 +37,5 @@ class Teller:
         _log.warning(what, **said)
 
     def forget(self, subject: str) -> None:
-        """Say it again, should it come once more."""
+        """Log it again, should it come once more."""
         self._told = {one for one in self._told if one[0] != subject}

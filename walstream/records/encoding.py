@@ -76,7 +76,7 @@ class EncodingPlan:
         return TableEncoding(route, encode, encoder.truncates, others, meter)
 
     def sends_truncate(self, op: ReplicationOp, aim: TableEncoding) -> bool:
-        """Tell whether a Truncate goes on; raise HistoryError where it stops the sink.
+        """Return whether a Truncate goes on; raise HistoryError if it stops the sink.
 
         A backfill's is no change of the source's: a table's rows come anew.
         """
@@ -104,7 +104,7 @@ class EncodingPlan:
             )
 
     def tell(self) -> None:
-        """Say how many were dropped, when all is over."""
+        """Log how many were dropped, when all is over."""
         for table, count in self.tally.dropped.items():
             _log.info(
                 "ops were dropped",

@@ -34,7 +34,7 @@ class KeyForm:
 
 
 def _values(op: ReplicationOp) -> Sequence[Any]:
-    """Give the row that a key is made of.
+    """Return the row that a key is made of.
 
     Compiled, values of a Row are checked: a handler's may be of any type.
     """

@@ -25,7 +25,7 @@ def made(op: ReplicationOp) -> ReplicationOp:
 
 
 def plain(op: ReplicationOp) -> ReplicationOp:
-    """Give the op with all its texts, for who knows no stand-ins."""
+    """Return the op with all its texts, for who knows no stand-ins."""
     if not isinstance(op, LargeOp):
         return op
     whole = spelled(op, range(len(op.table.columns)))
@@ -33,12 +33,12 @@ def plain(op: ReplicationOp) -> ReplicationOp:
 
 
 def takes_large(sink: object) -> bool:
-    """Tell whether a sink knows stand-ins."""
+    """Return whether a sink knows stand-ins."""
     return bool(getattr(sink, "takes_large", False))
 
 
 def spelled(op: ReplicationOp, columns: Iterable[int]) -> ReplicationOp:
-    """Give the op with the texts of these columns, whatever their size."""
+    """Return the op with the texts of these columns, whatever their size."""
     wanted = set(columns)
     old, new = _spell(op.old, wanted), _spell(op.new, wanted)
     if old is op.old and new is op.new:

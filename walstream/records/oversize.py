@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 
 
 def widen(topic: str, advice: str) -> str:
-    """Say what lets a topic take a larger record."""
+    """Return what lets a topic take a larger record."""
     return advice or f"raise max.message.bytes of {topic!r}"
 
 
@@ -54,7 +54,7 @@ class TooLarge:
 
     @property
     def size_parked(self) -> int:
-        """Give the size of what is left of it, as a record: a key may be large."""
+        """Return the size of what is left of it, as a record: a key may be large."""
         return len(self.document()) + len(self.key) + RECORD_OVERHEAD
 
     def refusal(self) -> RecordRefused:

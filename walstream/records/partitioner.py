@@ -141,7 +141,7 @@ PARTITIONERS: Final[dict[str, Partitioner]] = {
 
 
 def for_all(name: str) -> Partitioners:
-    """Give a partitioner for many keys at a time."""
+    """Return a partitioner for many keys at a time."""
     each = PARTITIONERS[name]
     if each is murmur2:
         return murmur2_of_all

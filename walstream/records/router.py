@@ -102,7 +102,7 @@ class Router:
         return found
 
     def partition_keys(self, topic: str) -> dict[str, tuple[str, ...]]:
-        """Give the partition keys of a topic's tables, by table or pattern."""
+        """Return the partition keys of a topic's tables, by table or pattern."""
         return {
             table: mapping.partition_key
             for table, mapping in self._rules.mappings.items()

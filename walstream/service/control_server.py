@@ -26,7 +26,7 @@ from walstream.state.control_message import (
     answer_line,
     request_of,
 )
-from walstream.status.running import Instance, instance_document
+from walstream.status.instance import Instance, instance_document
 
 _EXPECTED: Final = "status, reload, debug, borrow, backfill or poll was expected"
 _MOST: Final = 32  # connections at a time
@@ -38,25 +38,25 @@ class Lender(Protocol):
     """The supervisor, as its control socket sees it."""
 
     def status(self) -> Instance:
-        """Tell how every source is."""
+        """Return how every source is."""
 
     def reload(self) -> ReloadAnswer | ErrorAnswer:
         """Go by the configuration as it is now; tell what that changed."""
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
-        """Have every process log more, or as configured; name that level."""
+        """Make every process log more, or as configured; name that level."""
 
     def pass_on(self, source: str, word: str, request: WorkerRequest) -> str:
         """Pass a request on to a source's worker; say why not, or ""."""
 
     def answer(self, source: str, number: int) -> WorkerAnswer | None:
-        """Give what a worker says to a request; None: nothing yet."""
+        """Return what a worker says to a request; None: nothing yet."""
 
     def lend(self, source: str) -> str:
         """Begin to end a source's worker; say why not, or ""."""
 
     def is_lent(self, source: str) -> bool:
-        """Tell whether the worker that was asked to end has."""
+        """Return whether the worker that was asked to end has."""
 
     def take_back(self, source: str) -> None:
         """Start the worker again."""
@@ -182,7 +182,7 @@ class ControlServer:
             caller.asked = request.source, self._requests
 
     def tick(self) -> None:
-        """Tell those who wait for a source, or its worker's answer, what they have."""
+        """Answer those who wait for a source, or for its worker's answer."""
         for caller in list(self._callers):
             if caller.asked:
                 answer = self._lender.answer(*caller.asked)

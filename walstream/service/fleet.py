@@ -44,13 +44,13 @@ class Fleet:
         return [one for one in self.everyone if one.source == source]
 
     def log(self, level: str) -> None:
-        """Have all log from this level on, and those that come later."""
+        """Make all log from this level on, and those that come later."""
         self._level = level
         for worker in self.everyone:
             worker.log(level)
 
     def follow_sinks(self) -> None:
-        """Have a worker for each sink that is detached, as the sources' own say."""
+        """Keep a worker for each sink that is detached, as the sources' own report."""
         for worker in self.workers:
             if worker.lent or worker.retired:
                 continue
@@ -68,7 +68,7 @@ class Fleet:
                 del self.away[name]  # if the sink is still away, it is started again
 
     def may_start(self, worker: WorkerProcess) -> bool:
-        """Tell whether nobody has its state: it clears up behind a lost sink."""
+        """Return whether nobody has its state: it clears up behind a lost sink."""
         return bool(worker.sink) or not any(
             one.retired and one.pid is not None
             for one in self.away.values()
@@ -114,7 +114,7 @@ class Fleet:
 
 
 def _farewell(before: Config, name: str, after: Config) -> str:
-    """Say that a source ends, and what it leaves on its server."""
+    """Return a message that a source ends, and what it leaves on its server."""
     source = before.sources[name]
     if not isinstance(source, PostgresSource):
         return f"source {name!r} ends"

@@ -29,7 +29,7 @@ class ConfigReader(Protocol):
         """Read anew only what the kept file refers to by ${file:} and ${env:}."""
 
     def keep(self) -> None:
-        """Hear that all goes by what was read last: nothing in it was refused."""
+        """Note that all goes by what was read last: nothing in it was refused."""
 
 
 @dataclass(frozen=True, slots=True)

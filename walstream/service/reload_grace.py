@@ -25,11 +25,11 @@ class Renewal:
         self._refused_at = None
 
     def is_first(self) -> bool:
-        """Tell whether no refusal came since it last flowed."""
+        """Return whether no refusal came since it last flowed."""
         return self._refused_at is None
 
     def goes_on(self) -> bool:
-        """Tell, at a refusal, whether there is another try."""
+        """Return, at a refusal, whether there is another try."""
         if not self._has_flowed:
             return False
         now = self._clock()

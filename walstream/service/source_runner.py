@@ -17,7 +17,11 @@ class Part(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing is left to do, now or later."""
+        """Return whether nothing is left to do, now or later."""
+
+    @property
+    def flowed(self) -> bool:
+        """Whether it has streamed or polled in this process."""
 
     @property
     def phase(self) -> str:
@@ -49,7 +53,7 @@ class Polls(Part, Protocol):
     """A part that polls tables."""
 
     def ask(self, answer: Callable[[str, int], None]) -> None:
-        """Have every table polled once more, and answer when that is done."""
+        """Poll every table once more, and answer when that is done."""
 
 
 def part_of(

@@ -26,7 +26,7 @@ _WAITS: Final = {
 
 
 def _why(outage: Outage | None) -> str:
-    """Say the cause, where it is known, and the cure."""
+    """Return the cause, where it is known, and the cure."""
     return f": {outage.why}: {outage.hint}" if outage else ""
 
 
@@ -52,7 +52,7 @@ class StallWatch:
         self._target: int | None = None  # WAL that was there when nothing moved
 
     def look(self, now: float, told: WorkerReport) -> list[str]:
-        """Say what stalls; `now` never goes back."""
+        """Return what stalls; `now` never goes back."""
         return [*self._sinks(now, told), *self._stream(now, told)]
 
     def _for_s(self, now: float, what: str, name: str, how: object) -> float:
@@ -97,7 +97,7 @@ class StallWatch:
             )
 
     def _behind_s(self, now: float, told: StreamReport) -> float:
-        """Tell for how long nothing moved, though there was WAL all that time."""
+        """Return for how long nothing moved, though there was WAL all that time."""
         health, resume = told.health, told.resume
         if not health or not resume:
             self._target = None

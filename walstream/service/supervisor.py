@@ -25,18 +25,18 @@ from walstream.config import Config, Secrets
 from walstream.config.run_options import Options
 from walstream.errors import Transient, WalstreamError
 from walstream.service.control_server import ControlServer
+from walstream.service.features import refuse_unsupported
 from walstream.service.fleet import Fleet
 from walstream.service.http.listeners import Faces
 from walstream.service.http.text import stats_lines
 from walstream.service.reload import ConfigReader, Reloaded, own_changes
-from walstream.service.supported import refuse_unsupported
 from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer, WorkerReport
 from walstream.spark.driver.spawner import DriverSpawner
 from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 from walstream.state.lock import FolderLock
-from walstream.status.running import Instance
+from walstream.status.instance import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
 from walstream.telemetry import logs
@@ -113,7 +113,7 @@ class Supervisor:
         return max((worker.exit_code or 0 for worker in self._fleet.workers), default=0)
 
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
-        """Have every process log more, or as configured; from any thread."""
+        """Make every process log more, or as configured; from any thread."""
         self._debug = on
         self._wake()
         return self._wanted_level
@@ -132,7 +132,7 @@ class Supervisor:
 
     @property
     def _goes_on(self) -> bool:
-        """Tell whether a source is left; or, once told to stop, anybody who drains."""
+        """Return whether a source is left; after a stop, whether a worker drains."""
         if any(worker.exit_code is None for worker in self._fleet.workers):
             return True
         return bool(self._signals and any(one.pid for one in self._fleet.away.values()))
@@ -187,7 +187,7 @@ class Supervisor:
                 _log.info("stats", line=line)
 
     def _notify(self) -> None:
-        """Tell systemd that this loop turns, and how the workers' are."""
+        """Notify systemd that this loop turns, and how the workers' are."""
         if self._notifier.due and not self._signals:
             states = {worker.name: worker.state() for worker in self._fleet.workers}
             hanging = [worker for worker in self._fleet.everyone if worker.hangs]
@@ -228,7 +228,7 @@ class Supervisor:
         return worker.pass_on(word, request)
 
     def answer(self, source: str, number: int) -> WorkerAnswer | None:
-        """Give what a worker says to a request; None: nothing yet."""
+        """Return what a worker says to a request; None: nothing yet."""
         worker = self._fleet.worker(source)
         return None if worker is None else worker.answer(number)
 
@@ -244,7 +244,7 @@ class Supervisor:
         return ""
 
     def is_lent(self, source: str) -> bool:
-        """Tell whether the worker that was asked to end has."""
+        """Return whether the worker that was asked to end has."""
         own = self._fleet.of_source(source)
         return bool(own) and all(one.lent and one.pid is None for one in own)
 
@@ -350,7 +350,7 @@ class Supervisor:
             os.write(self._wake_in, b"\0")
 
     def _pass_on_signals(self) -> None:
-        """Tell the workers of the first signal, and of the second."""
+        """Pass the first signal on to the workers, and the second."""
         if self._signals == self._passed_on:
             return
         at_once = self._signals > 1

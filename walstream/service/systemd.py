@@ -44,7 +44,7 @@ class Notifier:
 
     @property
     def due(self) -> bool:
-        """Tell whether it is time to `tell`."""
+        """Return whether it is time to `tell`."""
         return bool(self._address) and self._clock() >= self._due_at
 
     @property
@@ -53,7 +53,7 @@ class Notifier:
         return self._limit_s / 2 if self._address and self._watched else float("inf")
 
     def tell(self, workers: Workers, hanging: Iterable[str]) -> None:
-        """Say how all is; feed the watchdog unless something hangs."""
+        """Log how all is; feed the watchdog unless something hangs."""
         self._due_at = self._clock() + self._every_s
         stuck = sorted(hanging)
         lines = [] if self._ready else ["READY=1"]
@@ -68,13 +68,13 @@ class Notifier:
             self._ready, self._status = True, status
 
     def stopping(self, drain_s: float) -> None:
-        """Say that it drains, and for how long at most: no SIGKILL before that."""
+        """Log that it drains, and for how long at most: no SIGKILL before that."""
         extend = int((drain_s + _MARGIN_S) * _MICRO)
         self._status = "drains"
         self._send(["STOPPING=1", "STATUS=drains", f"EXTEND_TIMEOUT_USEC={extend}"])
 
     def _send(self, lines: list[str]) -> bool:
-        """Tell whether it was taken."""
+        """Return whether it was taken."""
         if not self._address or not lines:
             return False
         address = self._address
@@ -92,7 +92,7 @@ class Notifier:
 
 
 def _watchdog(environment: Mapping[str, str]) -> tuple[bool, float]:
-    """Tell whether this process is to feed one, and how long it waits."""
+    """Return whether this process is to feed one, and how long it waits."""
     text = environment.get("WATCHDOG_USEC", "")
     meant = environment.get("WATCHDOG_PID", "") in {"", str(os.getpid())}
     if meant and text.isdecimal() and int(text):
@@ -101,7 +101,7 @@ def _watchdog(environment: Mapping[str, str]) -> tuple[bool, float]:
 
 
 def _status(workers: Workers, stuck: list[str]) -> str:
-    """Say how each is, in one line."""
+    """Return how each is, in one line."""
     if stuck:
         return f"hangs: {', '.join(stuck)}"
     states = [f"{name} {_state(workers[name])}" for name in sorted(workers)]

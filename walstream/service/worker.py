@@ -171,7 +171,7 @@ class Worker:
         return part.ended
 
     def _wait(self, error: WalstreamError) -> None:
-        """Say what is wrong, once a minute if it stays, and wait for the next try."""
+        """Log what is wrong, once a minute if it stays, and wait for the next try."""
         if self._stop.requested:
             self._say_drained(drained=False)
             return
@@ -201,7 +201,11 @@ class Worker:
         with self._telling:
             source, counts = self._over or _told_by(self._part)
         report = WorkerReport(
-            state=self.phase, error=self._error, answers=self.answers, source=source
+            state=self.phase,
+            flowed=self._part is not None and self._part.flowed,
+            error=self._error,
+            answers=self.answers,
+            source=source,
         )
         return report, ProcessCounts(metrics=counts, errors=dict(self._errors))
 
@@ -218,7 +222,7 @@ class Worker:
         return line
 
     def backfill(self, request: WorkerRequest) -> None:
-        """Have tables read beside the stream; answer when that is on disk."""
+        """Request that tables are read beside the stream; answer when it is on disk."""
         if isinstance(self._part, Backfills):
             problem = self._part.backfill(request.tables, replace=request.replace)
             self.answer(request, problem, ConfigError.exit_code)
@@ -226,7 +230,7 @@ class Worker:
             self.answer(request, _STARTING)
 
     def poll(self, request: WorkerRequest) -> None:
-        """Have each table polled once more; answer when that is done."""
+        """Poll each table once more; answer when that is done."""
         if isinstance(self._part, Polls):
             self._part.ask(partial(self.answer, request))
         else:
@@ -235,7 +239,7 @@ class Worker:
     def answer(
         self, request: WorkerRequest, problem: str, exit_code: int = _WAITS
     ) -> None:
-        """Tell who asked: "" is done."""
+        """Answer the request: "" is done."""
         last = list(self.answers.items())[1 - _ANSWERS :]
         answer = WorkerAnswer(problem, exit_code)
         self.answers = {**dict(last), str(request.number): answer}
@@ -243,7 +247,7 @@ class Worker:
 
 
 def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str]:
-    """Say an error, and what cures it, so that it can be copied."""
+    """Return an error, and what cures it, so that it can be copied."""
     repair = error.repair.of_source(source)
     said = {ERROR: str(error.args[0]), HINT: error.hint}
     if cure := repair.sql or config.command(repair.command):

@@ -41,7 +41,6 @@ _HISTORY: Final = 3
 _NICE: Final = 10
 _HEALTHY_S: Final = 30.0
 _FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
-_USED: Final = frozenset({"streaming", "polling"})  # what consents were given for
 _FIRST_WORD_S: Final = 120.0
 _log = structlog.get_logger()
 
@@ -148,7 +147,7 @@ class WorkerProcess:
         return ""
 
     def log(self, level: str) -> None:
-        """Have it log from this level on, and those that are started after it."""
+        """Make it log from this level on, and those that are started after it."""
         self._level = level
         self._tell(f"log {level}")
 
@@ -212,26 +211,26 @@ class WorkerProcess:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether it was retired, and nothing of it is left."""
+        """Return whether it was retired, and nothing of it is left."""
         return self.retired and self._process is None and not self.lent
 
     @property
     def was_refused(self) -> bool:
-        """Tell whether it ended since a server refused its password or certificate."""
+        """Return whether it ended because its password or certificate was refused."""
         error = self._ended_with
         ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
         return bool(ended and error and error.final and error.renewable)
 
     @property
     def sink_is_refused(self) -> bool:
-        """Tell whether a sink of its waits whose client is refused as who it is."""
+        """Return whether a sink of its waits whose client is refused as who it is."""
         if self._process is None or self.report is None:
             return False
         outages = [sink.outage for sink in self.report.sinks.values()]
         return any(outage and outage.refused for outage in outages)
 
     def try_again(self) -> bool:
-        """Have one that was refused tried again after a while; False: it is over."""
+        """Try one that was refused again after a while; False: it is over."""
         if self._renewal.is_first():
             self._backoff.reset()  # whatever it waited for at the last rotation
         if not self._renewal.goes_on():
@@ -266,11 +265,16 @@ class WorkerProcess:
         if lines:
             self._take_in(lines[-1])
             self.heard_at = time.monotonic()
-            if self.report and self.report.state in _FLOWS:
-                self._renewal.flows()
-            if self.report and self.report.state in _USED:
-                self._options = self._options.without_consents()
+            self._note_flow()
         return bool(data)
+
+    def _note_flow(self) -> None:
+        """Note that it streamed: a state that passed quickly is in no report."""
+        report = self.report
+        if report and (report.flowed or report.state in _FLOWS):
+            self._renewal.flows()
+        if report and report.flowed:
+            self._options = self._options.without_consents()
 
     def _take_in(self, line: bytes) -> None:
         """Keep a report; a full pipe may have cut it: then the next one tells."""
@@ -284,12 +288,12 @@ class WorkerProcess:
 
     @property
     def _heard(self) -> bool:
-        """Tell whether the process that runs has said something yet."""
+        """Return whether the process that runs has said something yet."""
         return self.heard_at >= self._started_at
 
     @property
     def hangs(self) -> bool:
-        """Tell whether it says nothing, or its loop does not turn.
+        """Return whether it says nothing, or its loop does not turn.
 
         A server that is away, or a source without changes, lets both go on.
         """
@@ -353,7 +357,7 @@ class WorkerProcess:
         return replace(self._counts.sum, deaths=self._deaths)
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
-        """Hear its last words, and keep what it counted."""
+        """Read its last words, and keep what it counted."""
         if process.stdout is not None:
             while select.select([process.stdout], [], [], 0)[0] and self.hear():
                 pass

@@ -13,7 +13,7 @@ from walstream.sources.routers import Routers, make_full
 
 
 def handler_specs(sink: HandledSink) -> tuple[Spec, ...]:
-    """Say what a sink's handlers are made of; picklable."""
+    """Return what a sink's handlers are made of; picklable."""
     return tuple(
         Spec(
             one.kind,

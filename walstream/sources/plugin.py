@@ -99,6 +99,10 @@ class AddedSource:
             gauge.detach()
 
     @property
+    def flowed(self) -> bool:
+        return self._gauge.has_streamed
+
+    @property
     def phase(self) -> str:
         return "streaming" if self._gauge.streaming else ""
 
@@ -136,7 +140,7 @@ class PlainCompanion:
         return True
 
     def tick(self, *, paused: bool) -> None:
-        """Have nothing to do."""
+        """Do nothing."""
 
 
 class _Unasked:

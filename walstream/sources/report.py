@@ -228,6 +228,7 @@ class WorkerReport:
     """One worker's; empty: it has said nothing."""
 
     state: str = "starting"
+    flowed: bool = False  # this process has streamed or polled, however shortly
     error: ErrorReport | None = None  # the last one
     answers: Mapping[str, WorkerAnswer] = field(default_factory=dict)  # by request
     source: SourceReport | None = None  # None: it has not opened its state yet

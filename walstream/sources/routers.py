@@ -49,7 +49,7 @@ class Routers:
         return {topic} if topic else set()
 
     def context(self, sink: str, origin: str) -> Context:
-        """Say what formats and keys are told; `origin` is system_identifier/database.
+        """Return what formats and keys know; `origin` is system_identifier/database.
 
         Raises ConfigError for a source that has none.
         """
@@ -114,7 +114,7 @@ def _rules(config: RoutedSink) -> RoutingRules:
 
 
 def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:
-    """Say why a column cannot be a partition key, and the cure."""
+    """Yield why a column cannot be a partition key, and the cure."""
     subject = f"partition_key column {column!r} of table {table.full_name!r}"
     if column not in table.columns:
         columns = ", ".join(table.columns)

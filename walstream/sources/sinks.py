@@ -27,10 +27,10 @@ from walstream.kafka.txinfo_sink import InformingSink, Informs
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.dry_run import DrySink
-from walstream.pipeline.sinks.forwarding import (
+from walstream.pipeline.sinks.handler import Batching, HandlerSink
+from walstream.pipeline.sinks.wrapper import (
     VerboseSink,
 )
-from walstream.pipeline.sinks.handling import Batching, HandlerSink
 from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers.chain import Chain
@@ -92,7 +92,7 @@ class SinkSet:
                 self._seen_topics.setdefault(name, set()).add(topic)
 
     def header(self, origin: str) -> bytes:
-        """Say where records come from; `origin` is system_identifier/database."""
+        """Return where records come from; `origin` is system_identifier/database."""
         epoch = (self._positions.read("epoch") or {}).get("number", 0)
         return f"{origin}/{epoch}".encode()
 
@@ -197,7 +197,7 @@ class SinkSet:
     def written(
         self, sinks: Iterable[NamedSink], tables: Iterable[tuple[str, str]]
     ) -> None:
-        """Hear that Spark sent rows of these tables.
+        """Note that Spark sent rows of these tables.
 
         A topic that is deleted behind that is a loss, and not of a table that is gone.
         """
@@ -255,7 +255,7 @@ def all_ready(sinks: Iterable[NamedSink]) -> bool:
 
 
 def creation(config: KafkaSinkConfig) -> Creation:
-    """Say how a sink's missing topics are created."""
+    """Return how a sink's missing topics are created."""
     return Creation(
         allowed=config.create_topics,
         partitions=config.topic_partitions,

@@ -39,7 +39,7 @@ class Received(Protocol):
     def received(self) -> Lsn: ...
 
     def ask(self) -> None:
-        """Have the server say soon how far it is."""
+        """Make the server say soon how far it is."""
 
 
 class Gauge:
@@ -63,15 +63,17 @@ class Gauge:
         self.backfill: Callable[[], BackfillReport] | None = None  # while one runs
         self.backfilled = 0  # rows, by what ran before in this process
         self._backfilled_said = 0
+        self.has_streamed = False  # in this process, for however short a time
 
     def follow(self, sinks: Sequence[NamedSink]) -> None:
-        """Tell of these until there is a stream, which knows its own."""
+        """Report these until there is a stream, which knows its own."""
         self._opened = sinks
 
     def attach(self, pipeline: Pipeline, source: Received) -> None:
         """Follow a new stream."""
         self.detach()
         self._pipeline, self._source = pipeline, source
+        self.has_streamed = True
 
     @property
     def _sinks(self) -> list[NamedSink]:
@@ -123,7 +125,7 @@ class Gauge:
         return self._delivered + (pipeline.ops_delivered if pipeline else 0)
 
     def lag_s(self, now: float) -> float | None:
-        """Give the age of the oldest change that is not delivered; None: not known.
+        """Return the age of the oldest change that is not delivered; None: not known.
 
         0: all that the server had when it was last asked is delivered.
         """
@@ -147,14 +149,14 @@ class Gauge:
         )
 
     def _rows_backfilled(self) -> int:
-        """Give what Spark delivered in this process; it never falls."""
+        """Return what Spark delivered in this process; it never falls."""
         running = self.backfill
         now = self.backfilled + (running().rows if running else 0)
         self._backfilled_said = max(self._backfilled_said, now)
         return self._backfilled_said
 
     def _lag_bytes(self) -> int | None:
-        """Give the WAL that the server has and Kafka does not, as last heard."""
+        """Return the WAL that the server has and Kafka does not, as last heard."""
         health, pipeline, source = self.health, self._pipeline, self._source
         if health is None or pipeline is None:
             return None

@@ -151,7 +151,7 @@ class _Run:
             )
 
     def _take(self, seen: set[int]) -> Iterator[Outcome]:
-        """Give what was not seen yet; a refusal is an error at once."""
+        """Yield what was not seen yet; a refusal is an error at once."""
         for outcome in self._outcomes.value[len(seen) :]:
             seen.add(outcome.number)
             if isinstance(outcome, ChunkRefused):
@@ -243,7 +243,7 @@ def _gone() -> Transient:
 
 
 def _failure(error: Exception, part: Sequence[Runnable]) -> WalstreamError:
-    """Say why a job failed: the chunk, and the cause in one line."""
+    """Return why a job failed: the chunk, and the cause in one line."""
     if isinstance(error, Py4JJavaError):
         return _said(str(error.java_exception.getMessage()), part)
     if isinstance(error, Py4JError | OSError):

@@ -15,7 +15,7 @@ Obstacle = tuple[str, WalstreamError]
 
 
 def on_this_machine(config: Config) -> Iterator[Obstacle]:
-    """Give what lacks for Spark to start."""
+    """Yield what lacks for Spark to start."""
     settings = session.Settings(config.spark.master, config.spark.conf)
     for code, check in (
         ("pyspark", session.check_pyspark),
@@ -29,7 +29,7 @@ def on_this_machine(config: Config) -> Iterator[Obstacle]:
 
 
 def _or_without(error: ConfigError) -> ConfigError:
-    """Say that a stream alone needs nothing of it."""
+    """Return a message that a stream alone needs nothing of it."""
     hint = f'{error.hint}; or write backfill = "never", which needs none: then the'
     hint += " rows that are there already are not sent"
     return ConfigError(str(error.args[0]), hint=hint, repair=Repair(then=hint))

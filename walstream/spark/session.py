@@ -82,12 +82,12 @@ class SparkRuntime:
 
     @property
     def local(self) -> bool:
-        """Tell whether tasks run on this machine, as children of this process."""
+        """Return whether tasks run on this machine, as children of this process."""
         return self.slots is not None
 
     @property
     def alive(self) -> bool:
-        """Tell whether its JVM runs, if that is ours."""
+        """Return whether its JVM runs, if that is ours."""
         gateway = self.context._gateway  # noqa: SLF001 - no public way to ask
         process = getattr(gateway, "proc", None)
         return process is None or process.poll() is None
@@ -122,7 +122,7 @@ def check_pyspark() -> None:
 
 
 def start(settings: Settings) -> SparkRuntime:
-    """Give the Spark of this process; start one where there is none."""
+    """Return the Spark of this process; start one where there is none."""
     check_pyspark()
     check(settings)
     from pyspark import SparkContext  # noqa: PLC0415 - nothing of it before it is needed
@@ -150,7 +150,7 @@ def check(settings: Settings) -> None:
 
 
 def slots(master: str) -> int | None:
-    """Give the tasks that run at a time; None where a cluster decides."""
+    """Return the tasks that run at a time; None where a cluster decides."""
     found = LOCAL.fullmatch(master)
     if found is None:
         return None
@@ -193,7 +193,7 @@ def _start(settings: Settings) -> "SparkContext":
 
 
 def _reason(error: Exception) -> str:
-    """Say it in one line, in Java's words where they are Java's."""
+    """Return it in one line, in Java's words where they are Java's."""
     thrown = getattr(error, "java_exception", None)
     text = str(thrown.getMessage() if thrown is not None else error)
     return text.partition("\n")[0]

@@ -71,7 +71,7 @@ def ask_status(folder: Path) -> Document | None:
 
 @contextmanager
 def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
-    """Have a source to oneself: from the running instance, or from nobody.
+    """Borrow a source from the running instance, or take it where none runs.
 
     Yields whether an instance runs. It drains the source's worker within `wait_s`, and
     starts it again afterwards, also one that had stopped for good. Raises ConfigError
@@ -143,7 +143,7 @@ def _for(request: object) -> str:
 
 
 def lent(config: Config, source: str) -> AbstractContextManager[bool]:
-    """Have a source to oneself, as `borrowed` gives it: for one who may wait."""
+    """Borrow a source as `borrowed` does, for a caller that may wait."""
     # a worker that drains for longer is killed by then
     wait_s = config.shutdown_timeout + _KILLED_S
     return borrowed(Path(config.state), source, wait_s)

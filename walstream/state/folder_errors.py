@@ -16,7 +16,7 @@ _CRUMBS: Final = 64 << 10  # bytes: less than one commit may take
 
 
 def refusal(folder: Path, error: Exception) -> WalstreamError:
-    """Say why nothing can be written there, and who has to do something about it."""
+    """Return why nothing can be written there, and who has to do something about it."""
     number = error.errno if isinstance(error, OSError) else None
     if is_full(folder, error):
         return no_room(folder)
@@ -35,7 +35,7 @@ def _said(error: Exception) -> str:
 
 
 def is_full(folder: Path, error: Exception) -> bool:
-    """Tell whether an error means that there is no room."""
+    """Return whether an error means that there is no room."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     said = str(error)  # of LMDB, which passes no number on

@@ -107,7 +107,7 @@ class _Walk:
         return number * self._page_size
 
     def data(self, root: int, depth: int) -> Iterator[bytes]:
-        """Give the data of a tree's entries, in order."""
+        """Yield the data of a tree's entries, in order."""
         if depth == 0:
             return
         start = self._use(root)

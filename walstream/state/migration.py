@@ -14,7 +14,7 @@ class OldDocuments(Protocol):
 
 
 def tables_apart(kept: OldDocuments) -> dict[str, Any]:
-    """Give each table that is backfilled a document of its own."""
+    """Return each table that is backfilled a document of its own."""
     backfill, beside = kept.read("backfill"), kept.read("beside")
     changed: dict[str, Any] = {}
     if backfill is not None:

@@ -137,7 +137,7 @@ class LmdbPositions:
             raise self._damaged(error) from error
 
     def _reserved(self) -> bool:
-        """Have room for a reader's mark; without any, nobody writes either."""
+        """Reserve room for a reader's mark; without any, nobody writes either."""
         try:
             creation.reserve(self._folder)
         except OSError as error:
@@ -327,7 +327,7 @@ def discard(folder: Path) -> None:
 def _beginning(
     transaction: lmdb.Transaction, prefix: str
 ) -> Iterator[tuple[str, bytes]]:
-    """Give the documents whose name begins so, in order."""
+    """Yield the documents whose name begins so, in order."""
     start = prefix.encode()
     cursor = transaction.cursor()
     if not (cursor.set_range(start) if start else cursor.first()):

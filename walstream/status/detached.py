@@ -22,7 +22,7 @@ class AwaySight:
         return "dropped" if self.note.phase == DROPPED else "detached"
 
     def problem(self, sink: str) -> str:
-        """Say it in a line."""
+        """Return it in a line."""
         note = self.note
         since = datetime.fromtimestamp(note.since, UTC).isoformat(timespec="seconds")
         if note.phase == DROPPED:

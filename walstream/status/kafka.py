@@ -80,7 +80,7 @@ class ChainedState:
         return ("stopped" if self.kept.figures else "new"), 0
 
     def problems(self, state: str) -> Iterator[str]:
-        """Say why it is red, the nearest cause first."""
+        """Yield why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         lost = None if self.told else self.group.lost
         for problem in (self.kept.problem, self.group.unreachable, lost):

@@ -36,28 +36,28 @@ class Eyes(Protocol):
     config: Config
 
     def kept(self, name: str, told: WorkerState | None) -> StoredStream:
-        """Give what is kept of a postgres source."""
+        """Return what is kept of a postgres source."""
 
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
-        """Give what is kept of a sql source."""
+        """Return what is kept of a sql source."""
 
     def chained(
         self, name: str, source: KafkaSource, told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
-        """Give what is kept of a kafka source, and how far its group is."""
+        """Return what is kept of a kafka source, and how far its group is."""
 
     def health(
         self, source: PostgresSource, told: WorkerState | None
     ) -> tuple[Health | None, WalstreamError | None]:
-        """Tell how the slot is, or why that cannot be known."""
+        """Return how the slot is, or why that cannot be known."""
 
     def stale(self, told: WorkerState | None) -> bool:
-        """Tell whether `health` is of some time ago."""
+        """Return whether `health` is of some time ago."""
 
     def away(
         self, source: PostgresSource, name: str, kept: StoredStream
     ) -> dict[str, AwaySight]:
-        """Tell how each sink is that is not in the stream."""
+        """Return how each sink is that is not in the stream."""
 
 
 def _record(left: BackfillLeft) -> BackfillRecord:

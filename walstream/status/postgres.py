@@ -107,7 +107,7 @@ class PostgresState:
 
     @property
     def slot_problem(self) -> str:
-        """Say why the slot cannot be read any more; "" while it can."""
+        """Return why the slot cannot be read any more; "" while it can."""
         if self.unreachable is not None or not self.kept.resume:
             return ""
         if self.health is None:
@@ -123,18 +123,18 @@ class PostgresState:
 
     @property
     def spill_alarm(self) -> str:
-        """Say that too much of large transactions is on disk; "" where it is not."""
+        """Return the alarm of too much spilled to disk; "" where there is none."""
         return spill_text(self.source.slot, self.health, self.source.alarm_spill)
 
     @property
     def synchronous(self) -> str:
-        """Say that commits wait for it; "" where they do not, or may."""
+        """Return a message that commits wait for it; "" where they do not, or may."""
         if self.health is None or self.source.allow_synchronous:
             return ""
         return self.health.synchronous
 
     def problems(self, state: str) -> Iterator[str]:
-        """Say why it is red, the nearest cause first."""
+        """Yield why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         for problem in (self.kept.problem, self.unreachable):
             if problem is not None:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from walstream.status.instance import Instance
 from walstream.status.report import WorkerState
-from walstream.status.running import Instance
 from walstream.telemetry.counts import ProcessCounts
 
 SILENT_S: Final = 3.0

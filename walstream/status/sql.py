@@ -79,7 +79,7 @@ class PolledState:
         return (self.told and self.told.report.error) or self.kept.error
 
     def tables(self) -> dict[str, TableStatus]:
-        """Tell how each is, by its name as configured."""
+        """Return how each is, by its name as configured."""
         polls = self.told.report.polls if self.told else None
         known = {**self.kept.tables, **(polls.tables if polls else {})}  # newer
         return {
@@ -110,7 +110,7 @@ class PolledState:
         return {name: sink for name, sink in sinks if sink.waiting}
 
     def problems(self, state: str) -> Iterator[str]:
-        """Say why it is red, the nearest cause first."""
+        """Yield why it is red, the nearest cause first."""
         yield from problems_of(self.told, state, self.error)
         if self.kept.problem is not None:
             yield str(self.kept.problem.args[0])

@@ -27,6 +27,7 @@ from walstream.sources.report import (
     SinkReport,
     StreamReport,
 )
+from walstream.status.instance import Instance
 from walstream.status.kafka import ChainedState
 from walstream.status.model import (
     LastError,
@@ -39,7 +40,6 @@ from walstream.status.model import (
 from walstream.status.observer import Eyes, ToldEyes, Workers
 from walstream.status.postgres import PostgresState, parked_problems
 from walstream.status.report import WAITS, WorkerState, problems_of, state_of
-from walstream.status.running import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.sql import PolledState
 from walstream.telemetry.tally import Counts, totals

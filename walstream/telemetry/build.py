@@ -47,7 +47,7 @@ def choose() -> None:
 
 
 def form() -> str:
-    """Say which form runs in this process: `compiled` or `pure`."""
+    """Return which form runs in this process: `compiled` or `pure`."""
     found = find_spec(_HOT)
     origin = found.origin if found is not None else None
     is_source = origin is None or origin.endswith(tuple(SOURCE_SUFFIXES))

@@ -16,26 +16,26 @@ _SAID: Final = 3
 
 
 def few(names: Collection[str]) -> str:
-    """Say the first names in order, and how many more there are."""
+    """Return the first names in order, and how many more there are."""
     said = sorted(names)[:_SAID]
     more = len(names) - len(said)
     return ", ".join(said) + (f" and {more} more" if more else "")
 
 
 def tables(names: Collection[str]) -> str:
-    """Say tables as the subject of a finding."""
+    """Return tables as the subject of a finding."""
     if len(names) == 1:
         return f"table {next(iter(names))}"
     return f"{len(names)} tables"
 
 
 def which(names: Collection[str]) -> str:
-    """Say them behind a colon, where the subject does not."""
+    """Return them behind a colon, where the subject does not."""
     return f": {few(names)}" if len(names) > 1 else ""
 
 
 def because(reasons: Mapping[str, str]) -> str:
-    """Say the reason of each; of one alone the subject is its name."""
+    """Return the reason of each; of one alone the subject is its name."""
     if len(reasons) == 1:
         return next(iter(reasons.values()))
     return few([f"{name}: {reason}" for name, reason in reasons.items()])

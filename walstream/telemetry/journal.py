@@ -18,7 +18,7 @@ _PRIORITIES: Final = {
 
 
 def is_stderr() -> bool:
-    """Tell whether standard error is the journal itself.
+    """Return whether standard error is the journal itself.
 
     The variable alone does not say so: whoever started us may have replaced the stream
     and left it in the environment.

@@ -130,7 +130,7 @@ class _Bridge(logging.Handler):
 
 
 def _lets_through(record: logging.LogRecord) -> bool:
-    """Tell whether it may be shown: of libraries only warnings and worse."""
+    """Return whether it may be shown: of libraries only warnings and worse."""
     own = record.name.partition(".")[0] in _OWN
     return own or record.levelno >= logging.WARNING
 

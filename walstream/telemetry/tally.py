@@ -46,7 +46,7 @@ class Tally:
         return any(getattr(self, kind) for kind in KINDS)
 
     def document(self) -> dict[str, dict[str, int]]:
-        """Give the counts that there are, by table."""
+        """Return the counts that there are, by table."""
         found: dict[str, dict[str, int]] = {}
         for kind in KINDS:
             for table, count in dict(getattr(self, kind)).items():
@@ -117,11 +117,11 @@ class Tallies:
         return _totals(self._whole(sink), now)
 
     def dropped(self, sink: str) -> dict[str, int]:
-        """Give what this process dropped, by table."""
+        """Return what this process dropped, by table."""
         return dict(self._of_this_run(sink).dropped)
 
     def kept(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Give what is stored with the position."""
+        """Return what is stored with the position."""
         names = {*self._kept, *self._ended, *self._current}
         found = {name: self._whole(name).document() for name in sorted(names)}
         return {name: document for name, document in found.items() if document}

@@ -133,7 +133,7 @@ class MemorySink:
                 self.deliver(partition)
 
     def refuse(self) -> None:
-        """Have no room until `release`."""
+        """Refuse ops until `release`."""
         self._refusing = True
 
     def release(self) -> None:

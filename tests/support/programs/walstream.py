@@ -24,7 +24,7 @@ import psutil
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.deadline import wait_until
-from walstream.status.running import streaming
+from walstream.status.instance import streaming
 
 SOURCE: Final = "app"
 SINK: Final = "kafka"

@@ -28,7 +28,7 @@ SECTIONS: Final = {
     "`[sources.NAME.tables.TABLE]`, of a sql source": "PolledTable",
     '`[sources.NAME]`, kind `"kafka"`': "KafkaSource",
     "`[sources.NAME]`, a kind that a package adds": "PackageSource",
-    '`[sinks.NAME]`, kind `"kafka"`': "KafkaSink",
+    '`[sinks.NAME]`, kind `"kafka"`': "KafkaSinkConfig",
     '`[sinks.NAME]`, kind `"log"`': "LogSink",
     '`[sinks.NAME]`, kind `"discard"`': "DiscardSink",
     "`[sinks.NAME]`, a kind that a package adds": "PackageSink",

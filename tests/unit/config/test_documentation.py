@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.project.reference import SECTIONS, model
 from walstream.config import Config, load
-from walstream.service.supported import unsupported
+from walstream.service.features import unsupported
 
 ROOT: Final = Path(__file__).parents[3]
 SHIPPED: Final = ROOT / "walstream.toml"
@@ -30,7 +30,7 @@ COMPLETE: Final[dict[tuple[str | int, ...], str]] = {
     ("sources", "legacy", "tables", "processes"): "PolledTable",
     ("sources", "upstream"): "KafkaSource",
     ("sinks", "kafka", "oauth"): "OAuth",
-    ("sinks", "kafka"): "KafkaSink",
+    ("sinks", "kafka"): "KafkaSinkConfig",
     ("sinks", "kafka", "topics", "public.inventory"): "MappedTopic",
     ("sinks", "kafka", "handlers", 0): "DropColumnsHandler",
 }

@@ -51,7 +51,12 @@ def test_the_schema_describes_every_section() -> None:
     described = schema()
     assert described["additionalProperties"] is False
     sections = described["$defs"]
-    assert {"PostgresSource", "KafkaSink", "MappedTopic", "Http"} <= sections.keys()
+    assert {
+        "PostgresSource",
+        "KafkaSinkConfig",
+        "MappedTopic",
+        "Http",
+    } <= sections.keys()
     for section in sections.values():
         for key, field in section["properties"].items():
             assert field.get("description"), key

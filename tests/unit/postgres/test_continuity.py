@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from walstream.postgres.continuity import compare, with_own
-from walstream.postgres.publication_sighting import Files, Sighting, files_of
+from walstream.postgres.publication_facts import Files, Sighting, files_of
 
 EVERY = frozenset({"insert", "update", "delete", "truncate"})
 SEEN = Sighting(

@@ -2,8 +2,8 @@
 
 import json
 
+from walstream.postgres.publication_facts import Sighting
 from walstream.postgres.publication_memory import Altered, Memory
-from walstream.postgres.publication_sighting import Sighting
 
 SEEN = Sighting(9, frozenset({"insert"}), via_root=True, xmin=700)
 

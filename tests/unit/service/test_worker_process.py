@@ -202,8 +202,27 @@ def test_consents_are_of_the_first_stream_alone() -> None:
     ) as child:
         worker._process = child  # noqa: SLF001 - it tells what it is told
         assert child.stdin is not None
-        for state, given in (("backfilling", True), ("streaming", False)):
-            child.stdin.write(json.dumps({"state": state}).encode() + b"\n")
+        for told, given in (
+            ({"state": "backfilling"}, True),
+            ({"flowed": True}, False),
+        ):
+            child.stdin.write(json.dumps(told).encode() + b"\n")
             child.stdin.flush()
             assert worker.hear()
             assert worker._options.accept_timeline is given  # noqa: SLF001
+
+
+def test_a_stream_of_a_moment_has_the_grace_of_a_reload() -> None:
+    """It ended before a report said `streaming`, as a password was changed."""
+    worker = WorkerProcess(config(), "app", Options())
+    refused = {"error": "28P01", "exit_code": 4, "final": True, "renewable": True}
+    with subprocess.Popen(
+        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        worker._process = child  # noqa: SLF001 - it tells what it is told
+        assert child.stdin is not None
+        told = {"state": "failed", "flowed": True, "error": refused}
+        child.stdin.write(json.dumps(told).encode() + b"\n")
+        child.stdin.flush()
+        assert worker.hear()
+    assert worker.try_again()

@@ -28,8 +28,8 @@ from walstream.state.control_message import (
     ReloadRequest,
 )
 from walstream.state.lock import FolderLock
-from walstream.status.running import Instance
-from walstream.status.running import running as instance
+from walstream.status.instance import Instance
+from walstream.status.instance import running as instance
 
 BORROW = """
 import sys

@@ -34,12 +34,12 @@ from walstream.lsn import WAL_PAGE_HEADER
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
 from walstream.records.router import Unmapped
-from walstream.service import supported
+from walstream.service import features
 from walstream.sources.handlers import handler_problems
 from walstream.sources.postgres.publications import read_anew
 from walstream.sources.routers import NotFull, Routers
+from walstream.status.instance import Streaming, streaming
 from walstream.status.lookup.sql import kept_of
-from walstream.status.running import Streaming, streaming
 from walstream.status.sql import (
     StoredPolls,
 )
@@ -81,11 +81,11 @@ def check(config: Config, more: Iterable[Finding] = ()) -> Report:
     """
     folder = Path(config.state)
     whole = [
-        *map(_unsupported, supported.unsupported(config)),
+        *map(_unsupported, features.unsupported(config)),
         *config_file.look_at_file(config.plain_secrets_in),
         *state.look_at_folder(folder),
         *more,
-        *(_risk(risk) for risk in supported.risks(config)),
+        *(_risk(risk) for risk in features.risks(config)),
     ]
     usable = not any(finding.code == "state-unwritable" for finding in whole)
     ours = streaming(folder)
@@ -114,12 +114,12 @@ def _unsupported(error: ConfigError) -> Finding:
     return Finding.of(error, "unsupported", "configuration")
 
 
-def _risk(risk: supported.Risk) -> Finding:
+def _risk(risk: features.Risk) -> Finding:
     return warning("risk", risk.key, risk.what, "said at each start")
 
 
 def _is_of_publication(finding: Finding) -> bool:
-    """Tell what `run` meets only after it looked at keys and topics."""
+    """Return what `run` meets only after it looked at keys and topics."""
     return finding.subject.startswith("publication ")
 
 
@@ -129,7 +129,7 @@ def _stops_first(findings: list[Finding]) -> list[Finding]:
 
 
 def _first_stop(findings: Iterable[Finding]) -> int:
-    """Give the exit code of the first that stops `run`; 0: none does."""
+    """Return the exit code of the first that stops `run`; 0: none does."""
     stops = (found for found in findings if found.severity is Severity.STOP)
     return next((found.exit_code for found in stops), 0)
 
@@ -252,7 +252,7 @@ class _Checker:
 
 
 def _oldest_commit(known: StateFolderFacts, inspection: Inspection) -> float | None:
-    """Give a time before which no change waits; None: nothing waits, or not known."""
+    """Return a time before which no change waits; None: nothing waits, or not known."""
     position, server = known.stored.position, inspection.server
     if position is None or server is None:
         return None

@@ -2,7 +2,7 @@
 
 
 def is_text(value: bytes) -> bool:
-    """Tell UTF-8 from other bytes."""
+    """Return UTF-8 from other bytes."""
     try:
         value.decode()
     except UnicodeDecodeError:

@@ -39,7 +39,7 @@ def excerpt(
 
 
 def _misleads(text: str) -> bool:
-    """Tell whether it would be taken for something else without quotes."""
+    """Return whether it would be taken for something else without quotes."""
     if not text or not text.isprintable() or text.strip() != text:
         return True
     if (text[0], text[-1]) in _BRACKETS:
@@ -57,7 +57,7 @@ def _quote(text: str) -> str:
 
 
 def first_difference(one: str, other: str, longest: int) -> int:
-    """Tell where to begin two excerpts, so that they show where the texts part."""
+    """Return where to begin two excerpts, so that they show where the texts part."""
     if max(len(one), len(other)) <= longest + _SPARED:
         return 0
     common = _common(one, other)

@@ -117,7 +117,7 @@ class Follower:
         self._tell(f"{_count(len(topics), 'topic')}, {partitions}, {self._span}")
 
     def batches(self, ended: Callable[[], bool]) -> Iterator[list[TopicRecord]]:
-        """Give records as they arrive, in each partition in its order."""
+        """Yield records as they arrive, in each partition in its order."""
         look_at = time.monotonic() + _LOOK_S
         while not ended() and not self._reached():
             if records := [one for one in self._poll() if self._is_wanted(one)]:

@@ -61,7 +61,7 @@ def line(change: TailChange) -> str:
 
 
 def document(change: TailChange) -> dict[str, object]:
-    """Say all of a change in JSON's own types, and `orjson.Fragment`s."""
+    """Return all of a change in JSON's own types, and `orjson.Fragment`s."""
     record, content = change.record, change.content
     made: dict[str, object] = {
         "topic": record.topic,

@@ -21,7 +21,7 @@ Line = list[Piece]
 
 
 def plain(line: Iterable[Piece]) -> str:
-    """Give the text without its styles."""
+    """Return the text without its styles."""
     return "".join(piece.text for piece in line)
 
 

@@ -29,7 +29,7 @@ Fields = dict[str, object]
 
 
 def read(value: bytes | None) -> Content:
-    """Tell what a value says; never raises."""
+    """Return what a value says; never raises."""
     if value is None:
         return Content(None, ContentKind.TOMBSTONE)
     try:

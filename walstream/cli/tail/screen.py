@@ -53,7 +53,7 @@ def lines(change: TailChange, width: int | None, *, full: bool = False) -> list[
 
 
 def _items(change: TailChange, longest: int | None) -> Iterator[Line]:
-    """Give what is kept whole on a line where it fits."""
+    """Yield what is kept whole on a line where it fits."""
     for piece in _head(change, longest):
         yield [piece]
     columns = list(_columns(change, longest))
@@ -120,7 +120,7 @@ def _absent(row: Columns, longest: int | None) -> Iterator[Line]:
 
 
 def _difference(old: Columns, new: Columns, longest: int | None) -> Iterator[Line]:
-    """Say what changed; where the old value was not sent, nobody knows."""
+    """Yield what changed; where the old value was not sent, nobody knows."""
     changed = False
     for name, value in new.items():
         before = old.get(name)
@@ -157,7 +157,7 @@ def _plain(value: Value) -> str:
 
 
 def _rest(content: Content) -> Iterator[Line]:
-    """Say in brackets what only its format has."""
+    """Yield in brackets what only its format has."""
     if content.kind in {ContentKind.TRUNCATE, ContentKind.TRANSACTION}:  # shown already
         return
     rest = list(_named(content.more, None, _DIM))

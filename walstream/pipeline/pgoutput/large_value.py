@@ -36,7 +36,7 @@ class LargeFrame(bytes):
         return made
 
     def take(self) -> memoryview:
-        """Give the payload away: who keeps the frame keeps nothing large."""
+        """Return the payload away: who keeps the frame keeps nothing large."""
         whole, self._whole = self._whole, None
         if whole is None:
             raise ValueError("taken before")
@@ -75,7 +75,7 @@ def _rows_of(message: object) -> list[list[Value]]:
 
 
 def _thin(payload: memoryview) -> tuple[bytes, list[_Row]]:
-    """Give the message with empty texts for large ones; and those, row by row."""
+    """Return the message with empty texts for large ones; and those, row by row."""
     size = len(payload)
     offset = 1 + _OID_SIZE
     thin = bytearray(payload[:offset])

@@ -16,7 +16,7 @@ from walstream.telemetry.tally import Tally
 def make(
     name: str, kind: str, options: Mapping[str, Any], meter: SinkMeter | None = None
 ) -> "PackagedSink":
-    """Have the package make its sink; raise ConfigError where it cannot."""
+    """Make the package make its sink; raise ConfigError where it cannot."""
     made = plugins.make(plugins.SINKS, kind, f"sinks.{name}", name, options)
     return PackagedSink(name, made, meter)
 

@@ -38,7 +38,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
 def of_names(
     columns: Iterable[tuple[str, ...]], captured: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
-    """Tell of keys that hold what is called otherwise one day."""
+    """Yield of keys that hold what is called otherwise one day."""
     found: dict[str, None] = {}
     names = []
     for name, column, kind in columns:

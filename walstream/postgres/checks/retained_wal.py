@@ -30,7 +30,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
 
 
 def _unseen(seen: ServerContext) -> Finding:
-    """Say that files of large transactions may fill the disk unseen."""
+    """Return a message that files of large transactions may fill the disk unseen."""
     row = seen.connection.execute("SELECT quote_ident(current_user)").fetchone()
     role = row[0] if row else "walstream"
     return note(
@@ -50,7 +50,7 @@ def _limit(seen: ServerContext) -> int:
 
 
 def of_ours(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
-    """Say when our slot holds more than it should."""
+    """Yield when our slot holds more than it should."""
     if slot.held_bytes <= alarm:
         return
     if slot.reader is None:
@@ -70,7 +70,7 @@ def of_ours(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
 
 
 def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
-    """Say when our slot is about to be lost to max_slot_wal_keep_size."""
+    """Yield when our slot is about to be lost to max_slot_wal_keep_size."""
     if slot.invalidation or limit < 0 or slot.safe_wal_size is None:
         return
     if slot.wal_status != "unreserved" and slot.safe_wal_size * _NEAR > limit:
@@ -91,7 +91,7 @@ def of_danger(slot: SlotFacts, limit: int) -> Iterator[Finding]:
 
 
 def of_another(slot: SlotFacts, alarm: int) -> Iterator[Finding]:
-    """Say when another's slot is a danger to the server, and so to us."""
+    """Yield when another's slot is a danger to the server, and so to us."""
     subject = f"slot {slot.name}"
     if slot.invalidation:
         yield warning(

@@ -29,7 +29,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
 
 
 def wanted_tables(seen: ServerContext) -> dict[str, TableFacts]:
-    """Give what matches or is published; a partition goes with its root."""
+    """Return what matches or is published; a partition goes with its root."""
     matching = {
         name: table
         for name, table in seen.facts.items()
@@ -56,7 +56,7 @@ def of_patterns(
 def failing_updates(
     publications: Iterable[Publication], facts: Mapping[str, TableFacts]
 ) -> dict[str, tuple[TableFacts, str]]:
-    """Give the tables whose rows cannot be updated now, and the publication."""
+    """Return the tables whose rows cannot be updated now, and the publication."""
     found = {}
     for made in publications:
         if made.operations.isdisjoint({"update", "delete"}):
@@ -71,7 +71,7 @@ def failing_updates(
 def _reaches(
     made: Publication, table: TableFacts, facts: Mapping[str, TableFacts]
 ) -> bool:
-    """Tell whether a publication reaches a table, by itself or by its root."""
+    """Return whether a publication reaches a table, by itself or by its root."""
     root = facts.get(table.root or "")
     return made.holds(table) or (root is not None and made.holds(root))
 
@@ -79,7 +79,7 @@ def _reaches(
 def of_failing_updates(
     publications: Iterable[Publication], facts: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
-    """Say it loudly: it is the application that fails."""
+    """Yield it loudly: it is the application that fails."""
     failing = failing_updates(publications, facts)
     if failing:
         reasons = {
@@ -175,7 +175,7 @@ def of_leaves(
 
 
 def of_partitions(captured: Mapping[str, TableFacts]) -> Iterator[Finding]:
-    """Say of roots what happens to their partitions without a row in the WAL."""
+    """Yield of roots what happens to their partitions without a row in the WAL."""
     roots = {name: table for name, table in captured.items() if table.kind == "p"}
     if roots:
         yield note(

@@ -63,7 +63,7 @@ def look(seen: ServerContext) -> Iterator[Finding]:
 def of_absent(
     partial: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
-    """Tell of tables whose unchanged long values do not come."""
+    """Yield of tables whose unchanged long values do not come."""
     if not partial:
         return
     lacking = (

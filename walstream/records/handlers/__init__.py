@@ -42,7 +42,7 @@ class Handler(Protocol):
     """
 
     def handle(self, op: ReplicationOp) -> Iterable[Out]:
-        """Give what goes on in its place; nothing: it is skipped."""
+        """Return what goes on in its place; nothing: it is skipped."""
 
 
 MakeHandler = Callable[[Table, Mapping[str, Any]], Handler]

@@ -73,7 +73,7 @@ class Chain:
         self._steps = [_Step(spec) for spec in specs]
 
     def handle(self, op: ReplicationOp) -> Sequence[Out]:
-        """Give what leaves the last handler, in order.
+        """Return what leaves the last handler, in order.
 
         Raises Transient where the same should be tried again, Unhandled where not.
         """
@@ -93,7 +93,7 @@ class Chain:
         return ops
 
     def shape(self, table: Table) -> Table:
-        """Tell what becomes of a table; raise ConfigError for what it cannot have."""
+        """Return what becomes of a table; raise ConfigError for what it cannot have."""
         for step in self._steps:
             handler = step.of(table)
             table = getattr(handler, "table", table)

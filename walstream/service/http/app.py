@@ -162,7 +162,7 @@ class Errors:
         return response
 
     async def say_defect(self, request: Request, error: Exception) -> Response:
-        """Say nothing of it but that it is one."""
+        """Return nothing of it but that it is one."""
         now = time.monotonic()
         if now - self._said_at >= _SAY_AGAIN_S:
             self._said_at = now

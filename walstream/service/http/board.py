@@ -41,7 +41,7 @@ class Truth:
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """Say what is red, each with the source's name; "" is the supervisor's."""
+        """Return what is red, each with the source's name; "" is the supervisor's."""
         found = [("", self.hangs)] if self.hangs else []
         for source in self.status.sources:
             texts = source.problems
@@ -68,7 +68,7 @@ class Truth:
 
 
 def is_ready(source: SourceStatus) -> bool:
-    """Tell whether it does its work, or has none left."""
+    """Return whether it does its work, or has none left."""
     if source.exit_code:
         return False
     return source.state in {"streaming", "polling", "backfilling", "stopped"}

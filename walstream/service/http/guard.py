@@ -58,7 +58,7 @@ class GuardRules:
         return cls(http.token, frozenset(name.lower().rstrip(".") for name in names))
 
     def knows(self, host: str) -> bool:
-        """Tell whether a Host header is an address, or a name of ours."""
+        """Return whether a Host header is an address, or a name of ours."""
         found = _HOST.fullmatch(host)
         if not found:
             return False
@@ -72,13 +72,13 @@ class GuardRules:
         return True
 
     def admits(self, authorization: str) -> bool:
-        """Tell whether it shows the token: as Bearer, or as a browser's password."""
+        """Return whether it shows the token: as Bearer, or as a browser's password."""
         if not self.token:
             return True
         return hmac.compare_digest(_digest(_shown(authorization)), _digest(self.token))
 
     def refusal(self, headers: Headers) -> Refusal | None:
-        """Say why a request is not answered; None: it is."""
+        """Return why a request is not answered; None: it is."""
         if not self.any_host and not self.knows(headers.get("host", "")):
             text = (
                 "This Host is not known here: ask by address, localhost, or a name in"
@@ -104,7 +104,7 @@ def _too_large(scope: Scope) -> Refusal | None:
 
 
 def is_cross_site(headers: Headers) -> bool:
-    """Tell whether a browser asks on behalf of another site's page."""
+    """Return whether a browser asks on behalf of another site's page."""
     if headers.get("sec-fetch-site", "") in _CROSS:
         return True
     origin = headers.get("origin", "")
@@ -112,7 +112,7 @@ def is_cross_site(headers: Headers) -> bool:
 
 
 def _shown(authorization: str) -> str:
-    """Give the token of a Bearer, or the password of a Basic; "" for none."""
+    """Return the token of a Bearer, or the password of a Basic; "" for none."""
     kind, _, shown = authorization.partition(" ")
     if kind.lower() == "bearer":
         return shown.strip()

@@ -94,7 +94,7 @@ class Faces:
             raise
 
     def _overlaps(self, config: Config) -> bool:
-        """Tell whether another address is wanted at a port of ours."""
+        """Return whether another address is wanted at a port of ours."""
         ours = {face.where for face in self._faces}
         ports = {_port(where) for where in ours}
         wanted = {where for _, where in _addresses(config)} - ours

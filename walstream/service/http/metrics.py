@@ -198,7 +198,7 @@ class Collection:
             self._add("walstream_backfill_left_tables", name, tables + len(left))
 
     def _slots(self, source: SourceStatus) -> Iterator[tuple[str, SlotStatus | Health]]:
-        """Give the figures of its slot, and of those of its detached sinks."""
+        """Yield the figures of its slot, and of those of its detached sinks."""
         if source.slot is not None:
             yield source.slot.name, source.slot
         for name, worker in self._truth.snapshot.away.items():

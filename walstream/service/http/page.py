@@ -90,7 +90,7 @@ def render(truth: Truth, samples: Samples) -> str:
 
 
 def _verdict(truth: Truth) -> tuple[str, str, str]:
-    """Say in a line how all is: for the title, for the page, and its look."""
+    """Return in a line how all is: for the title, for the page, and its look."""
     red = {source.name for source in truth.status.sources if source.exit_code}
     if truth.hangs:
         return "✗ walstream hangs", escape(f"✗ {truth.hangs}"), "bad"

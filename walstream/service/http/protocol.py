@@ -28,7 +28,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def waits(self) -> bool:
-        """Tell whether no request is being answered."""
+        """Return whether no request is being answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 

@@ -10,7 +10,7 @@ from walstream.telemetry.terminal import escape_json
 
 
 def status_lines(truth: Truth) -> Iterator[str]:
-    """Say first whether all is well, then what is not, then how each object is."""
+    """Yield first whether all is well, then what is not, then how each object is."""
     yield "OK" if truth.well else "ERROR"
     for source, text in truth.problems:
         yield f"! {f'source {source!r}' if source else 'supervisor'}: {text}"
@@ -21,7 +21,7 @@ def status_lines(truth: Truth) -> Iterator[str]:
 
 
 def stats_lines(status: Status) -> Iterator[str]:
-    """Give the figures, one line an object: key=value, what is not known left out."""
+    """Yield the figures, one line an object: key=value, what is not known left out."""
     for source in status.sources:
         yield _line(
             source=source.name,

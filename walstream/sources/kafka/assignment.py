@@ -84,7 +84,7 @@ class Holdings:
         )
 
     def due(self, places: Iterable[Partition] | None = None) -> Storing:
-        """Give what the group was not told yet, and take it for told."""
+        """Return what the group was not told yet, and take it for told."""
         found: dict[Partition, tuple[int, str]] = {}
         for place in list(self.offsets if places is None else places):
             offsets = self.offsets.get(place)
@@ -100,7 +100,7 @@ class Holdings:
                 self.offsets[place].stored = None
 
     def pass_over(self, positions: Mapping[Partition, int]) -> None:
-        """Hear what was read so far, while nothing of it is left to be sent."""
+        """Note what was read so far, while nothing of it is left to be sent."""
         for place, position in positions.items():
             if place in self.offsets and not self.pending:
                 self.offsets[place].pass_over(position)

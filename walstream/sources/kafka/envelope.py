@@ -67,7 +67,7 @@ def noted(
 
 
 def timestamp(given_ms: int | None, now_ms: int, retention_ms: int) -> int:
-    """Give the time as it came, unless Kafka would delete or refuse the record.
+    """Return the time as it came, unless Kafka would delete or refuse the record.
 
     One as old as the topic's retention is gone before it is read, one too far ahead
     fails its whole batch. 0: the record has none.

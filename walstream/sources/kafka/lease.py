@@ -51,7 +51,7 @@ class PartitionLease:
         return int(self.session_ms * _FROZEN_SHARE)
 
     def properties(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Give what the producer needs beside the operator's properties.
+        """Return what the producer needs beside the operator's properties.
 
         librdkafka refuses a time-out that is shorter than linger.ms.
         """
@@ -78,7 +78,7 @@ class RateWindow:
         self._size += (size - self._size) / (64 if self._size else 1)
 
     def quota(self, now: float, delivered: int, in_flight: int) -> float:
-        """Tell how many more bytes may be put; `now` and `delivered` only grow."""
+        """Return how many more bytes may be put; `now` and `delivered` only grow."""
         marks = self._marks
         if not marks or now - marks[-1][0] >= _MARK_EVERY_S:
             marks.append((now, delivered))

@@ -52,6 +52,7 @@ class Figures:
         self._away_said = False
         self._away_at = 0.0
         self.streaming = False
+        self.has_streamed = False  # in this process
         self.sinks: dict[str, SinkReport] = {}
         self.meter = Meter()
         self._meters: dict[Table | None, TableMeter] = {}
@@ -161,5 +162,5 @@ class Lasting:
 
     @property
     def tables(self) -> dict[str, dict[str, int]]:
-        """Give what this process dropped, by table; from any thread."""
+        """Return what this process dropped, by table; from any thread."""
         return {name: {"dropped": n} for name, n in dict(self._by_table).items()}

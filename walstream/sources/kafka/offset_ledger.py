@@ -86,11 +86,11 @@ class Offsets:
 
     @property
     def due(self) -> int | None:
-        """Give the offset that the group was not told yet; None: it knows."""
+        """Return the offset that the group was not told yet; None: it knows."""
         reached = self.advance()
         return None if reached == self.stored else reached
 
     def take_delivered(self) -> int:
-        """Give how many records were delivered since this was asked last."""
+        """Return how many records were delivered since this was asked last."""
         found, self.delivered = self.delivered, 0
         return found

@@ -87,7 +87,7 @@ class Poison:
 
 
 def headers(record: TopicRecord, cause: str) -> list[Header]:
-    """Say where a record was, and what is wrong with it."""
+    """Return where a record was, and what is wrong with it."""
     return [
         ("walstream-topic", record.topic.encode()),
         ("walstream-partition", str(record.partition).encode()),

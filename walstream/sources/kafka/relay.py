@@ -78,7 +78,7 @@ class Passing:
             self._keep_apart()
             self._upstream.subscribe()
             _log.info("streaming", topics=len(self._source.topics))
-            self._figures.streaming = True
+            self._figures.streaming = self._figures.has_streamed = True
             while not self._stop.requested:
                 self._turn()
             return self._drain()
@@ -117,7 +117,7 @@ class Passing:
         self._hear(_POLL_S)
 
     def _serve(self) -> bool:
-        """Hear of deliveries; tell whether every sink has room."""
+        """Serve delivery reports; return whether every sink has room."""
         # a list: each is served, whatever another says
         return all([outlet.serve() for outlet in self._outlets])  # noqa: C419
 
@@ -172,7 +172,7 @@ class Passing:
             outlet.keep_from(identities)
 
     def begins(self, topic: str) -> str:
-        """Hear that the group knows no offset of a topic."""
+        """Note that the group knows no offset of a topic."""
         return self._topics.begins(topic)
 
     def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None:

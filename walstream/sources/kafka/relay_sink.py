@@ -92,7 +92,7 @@ class RelaySink:
         self._asking = Asking(self)
 
     def serve(self) -> bool:
-        """Hear of deliveries, send what is held; tell whether there is room.
+        """Serve delivery reports, send what is held; return whether there is room.
 
         Raises what stops this producer for good: nothing is sent after that.
         """
@@ -118,7 +118,7 @@ class RelaySink:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether one more record would be taken, and delivered in its time."""
+        """Return whether one more record would be taken, and delivered in its time."""
         return self._outbox is not None and self._outbox.has_room and self._quota > 0
 
     @property
@@ -127,7 +127,7 @@ class RelaySink:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for Kafka."""
+        """Return whether it waits for Kafka."""
         outbox = self._outbox
         return outbox is None or outbox.unreachable or self._topics.away
 

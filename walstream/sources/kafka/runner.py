@@ -75,6 +75,10 @@ class ChainedSource:
             self._figures.write(now=True)
 
     @property
+    def flowed(self) -> bool:
+        return self._figures.has_streamed
+
+    @property
     def phase(self) -> str:
         if self._figures.streaming and self._figures.away:
             return "waiting"

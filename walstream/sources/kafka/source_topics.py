@@ -98,7 +98,7 @@ class ReadTopics:
                 raise Restart(f"topic {name!r} has other partitions now")
 
     def begins(self, topic: str) -> str:
-        """Hear that the group knows no offset of a topic: the note of its first ones.
+        """Note that the group knows no offset of a topic: the note of its first ones.
 
         Raises where this group stored some before: what came since would be skipped,
         or what was deleted since would not be missed.

@@ -221,5 +221,5 @@ class Beginning:
 
 
 def tell_of_waiting(who: str) -> None:
-    """Say which transactions hold up the creation of a slot."""
+    """Log which transactions hold up the creation of a slot."""
     _log.warning("creating the slot waits for running transactions", sessions=who)

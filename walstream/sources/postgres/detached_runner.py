@@ -67,7 +67,7 @@ class SourceFolder:
         self._lock = threading.Lock()
 
     def read(self, what: Callable[[DetachedDocuments], Found]) -> Found | None:
-        """Give what is asked for; None: nothing is kept yet."""
+        """Return what is asked for; None: nothing is kept yet."""
         with self._lock, LmdbPositions.beside(self._folder) as positions:
             return what(positions) if positions else None
 
@@ -115,7 +115,7 @@ class BorrowedKeys:
         return ()
 
     def told(self, oid: int) -> None:
-        """Hear of nothing."""
+        """Ignore it."""
 
     def _root(self, oid: int) -> RootKeys:
         stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))
@@ -306,6 +306,10 @@ class AwaySink:
     def _stopping(self) -> bool:
         pipeline = self._pipeline
         return self._stop.requested or (pipeline is not None and pipeline.reached)
+
+    @property
+    def flowed(self) -> bool:
+        return self._gauge.has_streamed
 
     @property
     def phase(self) -> str:

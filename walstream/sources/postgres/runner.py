@@ -72,6 +72,10 @@ class StreamedSource:
         return self._session is not None and self._session.ended
 
     @property
+    def flowed(self) -> bool:
+        return self._gauge.has_streamed
+
+    @property
     def phase(self) -> str:
         if self._gauge.backfill is not None:
             return "backfilling"
@@ -107,7 +111,7 @@ class StreamedSource:
         return replace(counts, backfill_rows=rows)
 
     def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
-        """Have tables read beside the stream; "" when that is on disk."""
+        """Request that tables are read beside the stream; "" when that is on disk."""
         try:
             self._progress.ask(tables, replace=replace)
         except WalstreamError as error:

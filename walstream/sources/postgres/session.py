@@ -174,7 +174,7 @@ class SourceSession:
 
     @property
     def _away(self) -> bool:
-        """Tell whether a sink would miss what is not in the stream."""
+        """Return whether a sink would miss what is not in the stream."""
         return self.members is not None and bool(self.members.away)
 
     def _settle(self, stack: ExitStack) -> set[str]:
@@ -259,7 +259,7 @@ class SourceSession:
             return whole
 
     def _came_late(self, stage: Stage) -> bool:
-        """Tell whether a table is to be read of which this session does not know."""
+        """Return whether a table is to be read of which this session does not know."""
         strange = self._backfill.strange(stage.captured)
         if not strange:
             return False

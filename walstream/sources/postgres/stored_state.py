@@ -31,7 +31,7 @@ def drained(positions: LmdbPositions) -> None:
 
 
 def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
-    """Tell from where on nothing was ever sent, before a stream begins.
+    """Return from where on nothing was ever sent, before a stream begins.
 
     Where the last one ended, if nothing was under way then, and not below where an
     earlier one may have been, before a rewind. Else where the server is.
@@ -57,7 +57,7 @@ def stored_of(positions: LmdbPositions, slot: str) -> StoredState:
 
 
 def given_of(positions: LmdbPositions) -> Given | None:
-    """Tell how far sinks were given commits, as far as is known."""
+    """Return how far sinks were given commits, as far as is known."""
     return Given.of(positions.read(GIVEN))
 
 
@@ -75,7 +75,7 @@ class ReplayWindow:
         return self.oldest <= lsn <= self.newest
 
     def timed(self, reach: tuple[int, int] | None) -> "ReplayWindow":
-        """Tell the times, as the index of commit times has them."""
+        """Return the times, as the index of commit times has them."""
         first, last = map(timestamp.moment, reach) if reach else (None, None)
         return replace(self, first_time=first, last_time=last)
 

@@ -98,7 +98,7 @@ class GapLedger:
             self._join_blocks()
 
     def wants_look(self, now: float) -> bool:
-        """Tell whether a round would read anything: before the engine is asked."""
+        """Return whether a round would read anything: before the engine is asked."""
         return self.full or any(
             block.is_due(now) or now - block.since >= self._timeout_s
             for block in self._blocks
@@ -232,7 +232,7 @@ class GapLedger:
         return index if index >= 0 and self._gaps[index][1] >= key else None
 
     def _keep(self, gaps: list[_Gap]) -> None:
-        """Have these instead."""
+        """Keep these instead."""
         self._gaps = gaps
         self._keys = count_keys(gaps)
         counts = Counter(block for _, _, block in gaps)

@@ -14,7 +14,7 @@ from walstream.sources.sql.inspection import DatabaseInspection, TableInspection
 
 
 def wish_of(name: str, rules: PolledTable) -> TableSpec:
-    """Say what is configured of a table."""
+    """Return what is configured of a table."""
     return TableSpec(name, rules.primary_key, tuple(rules.fields))
 
 

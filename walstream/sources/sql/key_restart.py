@@ -58,12 +58,12 @@ class KeyExtent:
 
 
 def is_suspect(position: int, newest: int | None) -> bool:
-    """Tell whether the engine has to be asked for its next key."""
+    """Return whether the engine has to be asked for its next key."""
     return newest is None or newest < position
 
 
 def are_restarted(position: int, keys: KeyExtent) -> bool:
-    """Tell whether keys up to the position are given out again.
+    """Return whether keys up to the position are given out again.
 
     Where the engine tells its next key, that decides. Else a greatest key below the
     position does; a table without rows shows nothing, until there is one.
@@ -76,7 +76,7 @@ def are_restarted(position: int, keys: KeyExtent) -> bool:
 
 
 def is_another(before: str, now: str) -> bool:
-    """Tell whether two origins are of different counters: "" is not known.
+    """Return whether two origins are of different counters: "" is not known.
 
     One that only has other bounds or steps was altered: its rewriting says nothing.
     """
@@ -90,13 +90,13 @@ def _parts(origin: str) -> tuple[str, ...]:
 
 
 def beginning(keys: KeyExtent) -> int:
-    """Give the position from which all that is there is read."""
+    """Return the position from which all that is there is read."""
     first = keys.oldest if keys.oldest is not None else keys.next or 1
     return min(0, first - 1)
 
 
 def error(table: str, position: int, keys: KeyExtent) -> KeysRestarted:
-    """Say it, with the command that reads the table from its first key."""
+    """Return it, with the command that reads the table from its first key."""
     if keys.newest is not None and keys.newest < position:
         seen = f"its greatest key is {keys.newest}"
     elif keys.newest is None or (keys.next or position + 1) <= position:
@@ -122,13 +122,13 @@ class KeyQueries(Protocol):
     """A connection that is asked for the keys of a table."""
 
     def oldest(self) -> int | None:
-        """Give the least key."""
+        """Return the least key."""
 
     def next_key(self) -> int | None:
-        """Give the least key that the engine gives next; None: it does not tell."""
+        """Return the least key that the engine gives next; None: it does not tell."""
 
     def is_replica(self) -> bool:
-        """Tell whether the server may be behind another one."""
+        """Return whether the server may be behind another one."""
 
     def origin(self) -> str:
         """Name what gives the keys: another one starts anew; "": it is not told."""

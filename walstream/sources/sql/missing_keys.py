@@ -59,7 +59,7 @@ class Holes:
         self.low: int | None = None  # the engine's low-water mark, as last seen
 
     def see(self, newest: int) -> None:
-        """Hear of a greatest key, before what lies below it is read."""
+        """Note a greatest key, before what lies below it is read."""
         progress = self._progress
         horizon = progress.horizon
         if horizon is None or (
@@ -72,7 +72,7 @@ class Holes:
         self._watched = self._settled = None
 
     def begin_reading(self) -> None:
-        """Hear that rows are read from now on."""
+        """Note that rows are read from now on."""
         self._read_at = self._progress.now()
 
     def look_back(self) -> None:

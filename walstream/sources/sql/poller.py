@@ -38,16 +38,16 @@ class PollQueries(KeyQueries, Protocol):
         """Look at the low-water mark; None: the engine has none, or tells it not."""
 
     def newest(self) -> int | None:
-        """Give the greatest key."""
+        """Return the greatest key."""
 
     def ahead(self, after: int, rows: int) -> int | None:
-        """Give the key of the last of the next rows; None: there is none."""
+        """Return the key of the last of the next rows; None: there is none."""
 
     def cuts(self, low: int, high: int, parts: int) -> Sequence[int]:
-        """Give keys that part the rows above `low`, up to `high`."""
+        """Return keys that part the rows above `low`, up to `high`."""
 
     def present(self, intervals: Sequence[tuple[int, int]], most: int) -> Sequence[int]:
-        """Give the keys that are there now, in their order: the first of them."""
+        """Return the keys that are there now, in their order: the first of them."""
 
 
 Connect = Callable[[], AbstractContextManager[PollQueries]]
@@ -208,7 +208,7 @@ class Poller:
         self._delivered(done)
 
     def _hold(self) -> bool:
-        """Tell whether no new rows may be read; say so once."""
+        """Return whether no new rows may be read; say so once."""
         full = self._progress.gaps.full
         was, self.held = self.held, full
         if full and not was:

@@ -36,7 +36,7 @@ class IdleConnections:
         self._idle: deque[Driver] = deque()
 
     def take(self) -> Driver:
-        """Give one that is open, or a new one; raise Transient where there is none."""
+        """Return one that is open, or a new one; raise Transient if there is none."""
         while True:
             try:
                 driver = self._idle.pop()
@@ -69,7 +69,7 @@ class Ends:
 
     @property
     def cut(self) -> bool:
-        """Tell whether what runs is to end as it is."""
+        """Return whether what runs is to end as it is."""
         return self.stop.expired or self.failed.is_set()
 
 
@@ -88,7 +88,7 @@ class Caution:
         self._path.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Hear that Spark got through."""
+        """Note that Spark got through."""
         if self.left:
             self._path.unlink(missing_ok=True)
             self.left = False

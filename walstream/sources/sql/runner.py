@@ -89,6 +89,7 @@ class PolledSource:
         self._refreshes: list[Future[Any]] = []
         self.ended = False  # there is nothing left to do, now or later
         self._polling = False
+        self.flowed = False
         self._spark_found = False
 
     @property
@@ -208,7 +209,7 @@ class PolledSource:
         for table in self._tables:
             table.start()
         _log.info("polling", tables=len(self._tables))
-        self._polling = True
+        self._polling = self.flowed = True
         try:
             while any(table.is_alive() for table in self._tables):
                 time.sleep(_LOOK_EVERY_S)
@@ -229,13 +230,13 @@ class PolledSource:
         return not any(table.cut_short for table in self._tables)
 
     def _is_over(self) -> bool:
-        """Tell whether nothing can be polled any more."""
+        """Return whether nothing can be polled any more."""
         if any(table.error for table in self._tables):
             return True
         return all(table.hopeless and table.done for table in self._tables)
 
     def _setback(self) -> WalstreamError | None:
-        """Tell why a table did not go on in its last poll."""
+        """Return why a table did not go on in its last poll."""
         for table in self._tables:
             if (trouble := table.trouble) is not None:
                 if not trouble.retryable:
@@ -287,7 +288,7 @@ class PolledSource:
                 raise error
 
     def ask(self, answer: Answer) -> None:
-        """Have every table polled once more, soon; from any thread."""
+        """Poll every table once more, soon; from any thread."""
         self._asked.append(answer)
 
     def _answer(self) -> None:

@@ -88,7 +88,7 @@ class TableThread(threading.Thread):
 
     @property
     def held(self) -> bool:
-        """Tell whether it reads no new rows, since too many keys are missing."""
+        """Return whether it reads no new rows, since too many keys are missing."""
         return self._poller.held
 
     @property
@@ -96,7 +96,7 @@ class TableThread(threading.Thread):
         return self._runner.cut_short
 
     def poll_now(self) -> int:
-        """Have it poll without a wait; give the number of the poll that counts."""
+        """Make it poll without a wait; return the number of the poll that counts."""
         number = self._begun + 1
         self._wake.set()
         return number
@@ -108,7 +108,7 @@ class TableThread(threading.Thread):
 
     @property
     def hopeless(self) -> bool:
-        """Tell whether nothing but a person brings the table back."""
+        """Return whether nothing but a person brings the table back."""
         return isinstance(self.trouble, ConfigError | PermissionLacking)
 
     def run(self) -> None:
@@ -132,7 +132,7 @@ class TableThread(threading.Thread):
             self._runner.leave()
 
     def _is_tried(self) -> bool:
-        """Tell whether a single poll is over: what passes is tried again."""
+        """Return whether a single poll is over: what passes is tried again."""
         if self._wake.is_set():
             return False
         self._tries -= 1
@@ -140,7 +140,7 @@ class TableThread(threading.Thread):
         return not passing or not self._tries
 
     def _wait_s(self) -> float:
-        """Give how long to wait for the next poll."""
+        """Return how long to wait for the next poll."""
         interval_s = self._interval_s or 0.0
         if self.trouble is None or isinstance(self.trouble, HistoryError):
             return interval_s
@@ -196,7 +196,7 @@ class TableThread(threading.Thread):
         return error
 
     def _say(self, error: WalstreamError) -> None:
-        """Say why the table does not go on, once a minute if that stays.
+        """Log why the table does not go on, once a minute if that stays.
 
         Of keys that start anew once: nothing but an operator changes that.
         """

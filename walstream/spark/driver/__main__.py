@@ -146,7 +146,7 @@ def main() -> int:
 
 
 def _refuse(listener: socket.socket, error: WalstreamError) -> None:
-    """Say to all who wait why there is no Spark."""
+    """Report to all that wait why there is no Spark."""
     while select.select([listener], [], [], _REFUSE_S)[0]:
         connection, _ = listener.accept()
         with connection, contextlib.suppress(OSError, EOFError, WalstreamError):

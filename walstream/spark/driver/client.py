@@ -26,7 +26,7 @@ class Driver:
         self.running = False  # what was ordered
 
     def order(self, order: JobOrder) -> None:
-        """Have chunks run; `hear` tells of them until it was Failed or Finished."""
+        """Run chunks; `hear` is called for them until it was Failed or Finished."""
         self.running = True
         # Spark's process may only be starting: nobody waits here until it reads
         threading.Thread(target=self._send, args=(order,), daemon=True).start()
@@ -36,7 +36,7 @@ class Driver:
             transport.send(self._connection, order)
 
     def hear(self, wait_s: float) -> Message | None:
-        """Give the next message; None: none came in time."""
+        """Return the next message; None: none came in time."""
         if not select.select([self._connection], [], [], wait_s)[0]:
             return None
         try:

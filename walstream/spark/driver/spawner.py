@@ -116,7 +116,7 @@ class DriverSpawner:
             self._process.terminate()  # who waits for it connects to the next one
 
     def log(self, level: str) -> None:
-        """Have this driver, and those after it, log from this level on."""
+        """Make this driver, and those after it, log from this level on."""
         self._level = level
         self._tell(f"log {level}")
 

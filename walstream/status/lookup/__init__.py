@@ -14,6 +14,7 @@ from walstream.postgres.slot_health import (
 )
 from walstream.state.lock import holder
 from walstream.status.detached import AwaySight
+from walstream.status.instance import running
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import StoredRelay as KeptRecords
 from walstream.status.lookup.detached import sights
@@ -25,7 +26,6 @@ from walstream.status.model import Status
 from walstream.status.observer import Workers
 from walstream.status.postgres import StoredStream
 from walstream.status.report import WorkerState
-from walstream.status.running import running
 from walstream.status.sql import (
     StoredPolls as KeptPolls,
 )

@@ -37,7 +37,7 @@ def look(name: str, source: KafkaSource) -> GroupSight:
 def _lost(
     source: KafkaSource, found: Mapping[Partition, GroupOffset]
 ) -> WalstreamError | None:
-    """Say that what comes next in some partition is not there."""
+    """Return a message that what comes next in some partition is not there."""
     for where, place in found.items():
         if place.gap:
             return gap(source.consumer, source.group, where, place.stored)

@@ -20,6 +20,7 @@ from walstream.postgres.slot_inventory import SlotFacts, find, oldest_kept
 from walstream.sources.postgres.stored_state import ReplayWindow, stored_of, window
 from walstream.state.lock import holder
 from walstream.state.store import LmdbPositions
+from walstream.status.instance import Streaming, streaming
 from walstream.status.positions import kafka
 from walstream.status.positions.model import (
     Intent,
@@ -36,7 +37,6 @@ from walstream.status.positions.verdict import (
     remarks,
     verdict,
 )
-from walstream.status.running import Streaming, streaming
 
 _ANSWER_S: Final = 5.0
 

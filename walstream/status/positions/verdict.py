@@ -52,7 +52,7 @@ def verdict(seen: StartFacts, scrub: Callable[[str], str]) -> Verdict:
 
 
 def refusal(error: WalstreamError, source: str, scrub: Callable[[str], str]) -> Verdict:
-    """Say that `run` would meet this error."""
+    """Return a message that `run` would meet this error."""
     problem = finding(error, "start", f"source {source}", scrub)
     problem = replace(problem, repair=problem.repair.of_source(source))
     if error.exit_code == _WAITS:

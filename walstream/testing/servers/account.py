@@ -38,7 +38,7 @@ class Account:
         return bool(status.st_mode & stat.S_IXOTH)
 
     def own(self, folder: Path) -> None:
-        """Give it the folder with all that is in it."""
+        """Make it own the folder with all that is in it."""
         os.chown(folder, *self.ids)
         for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pipeline.sinks.test_handling import TABLE, Target
+from tests.unit.pipeline.sinks.test_handler import TABLE, Target
 from walstream import plugins
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.op import Kind, ReplicationOp

@@ -95,7 +95,7 @@ class Chunk:
 
     @property
     def repeats(self) -> bool:
-        """Tell whether each attempt reads the same rows in the same order."""
+        """Return whether each attempt reads the same rows in the same order."""
         return self.span is not None
 
     @property

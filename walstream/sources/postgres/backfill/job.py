@@ -44,13 +44,13 @@ class JobListener(Protocol):
     """Who is told how it goes."""
 
     def done(self, table: str, rows: int) -> None:
-        """Hear that a table's last chunk was delivered, and its rows in all."""
+        """Note that a table's last chunk was delivered, and its rows in all."""
 
     def given_up(self, table: str, why: str) -> None:
-        """Hear that a table is not read any further."""
+        """Note that a table is not read any further."""
 
     def counted(self, chunk: Chunk, done: ChunkDone) -> None:
-        """Hear that a chunk was delivered, and what of it was not."""
+        """Note that a chunk was delivered, and what of it was not."""
 
     def look(self, *, now: bool = False) -> None:
         """Look, now and then or at once, at what the job stands on; raise to end it."""
@@ -145,7 +145,7 @@ class Job:
         return not self._left
 
     def _drive(self, stop: Stop) -> WalstreamError | None:
-        """Have the driver run what is left; give the error that ended it."""
+        """Make the driver run what is left; return the error that ended it."""
         if self._driven:
             self._renumber()
         self._driven = True
@@ -167,14 +167,14 @@ class Job:
         return None
 
     def _due(self) -> list[Chunk]:
-        """Give what is left, but hold back what an emptying would take away."""
+        """Return what is left, but hold back what an emptying would take away."""
         unsure = {_table(one) for one in self._left.values() if not one.repeats}
         unsure &= self._unsure.keys()
         left = self._left.values()
         return [one for one in left if not (one.repeats and _table(one) in unsure)]
 
     def _renumber(self) -> None:
-        """Give new numbers to chunks that would be read in another order.
+        """Renumber chunks that would be read in another order.
 
         A table without a key would have the rows of both attempts: it is emptied, and
         what of it was delivered, such chunks too, comes again.

@@ -122,7 +122,7 @@ def find(connection: Connection, name: str) -> Keyed:
 
 
 def _places(name: str) -> tuple[list[str], list[str]]:
-    """Give the schemas and names that `schema.table` may mean: either may have dots.
+    """Return the schemas and names that `schema.table` may mean: either may have dots.
 
     To be looked up: every table's name would be put together else.
     """

@@ -97,7 +97,7 @@ SELECT EXISTS (SELECT FROM pg_index i CROSS JOIN unnest(i.indclass) AS class
 
 
 def _is_foreign(connection: Connection, part: ReadableRelation) -> bool:
-    """Tell whether comparing its key wants operators that are not PostgreSQL's own."""
+    """Return whether comparing its key takes operators other than PostgreSQL's own."""
     return connection.execute(_FOREIGN, (part.relation.oid,)).fetchone() == (True,)
 
 
@@ -113,7 +113,7 @@ def by_pages(pages: int, size: int, chunk_bytes: int) -> list[PageRange]:
 
 
 def by_pages_size(size: int, pages: int, span: PageRange) -> int:
-    """Give the bytes of a range, about."""
+    """Return the bytes of a range, about."""
     high = max(pages, span.low) if span.high is None else span.high
     return size * (high - span.low) // max(pages, 1)
 

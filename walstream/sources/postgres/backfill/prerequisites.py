@@ -13,7 +13,7 @@ from walstream.spark.prerequisites import Obstacle
 def in_tables(
     connection: Connection, captured: Mapping[str, TableFacts]
 ) -> Iterator[Obstacle]:
-    """Give what keeps this role from reading all rows of some table."""
+    """Yield what keeps this role from reading all rows of some table."""
     wishes = (
         wanted(table, ())
         for table in captured.values()

@@ -119,7 +119,7 @@ def _by_table(rows: Iterable[tuple[Any, ...]]) -> Through:
 def what_is_let_through(
     wanted: KeyedTable, through: Through
 ) -> tuple[Sequence[str] | None, str]:
-    """Give the columns that are let through, and the rows, as SQL."""
+    """Return the columns that are let through, and the rows, as SQL."""
     if not wanted.publications:
         return None, ""
     rows = through.get((wanted.schema, wanted.name))

@@ -121,7 +121,7 @@ def blocks(connection: Connection, chunk: Chunk) -> Iterator[bytes]:
 
 
 def _judged(error: psycopg.Error, chunk: Chunk) -> Exception:
-    """Tell what is a fault of these rows, and not of the connection or the moment."""
+    """Return what is a fault of these rows, and not of the connection or the moment."""
     state = error.sqlstate
     if state is None or state.startswith(_PASSING):
         return error

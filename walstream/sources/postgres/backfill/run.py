@@ -58,7 +58,7 @@ class SnapshotBackfill:
 
     @property
     def pending(self) -> bool:
-        """Tell whether there are rows left to read, and wanted."""
+        """Return whether there are rows left to read, and wanted."""
         wanted = self._site.asked or self._site.source.backfill != "never"
         return wanted and bool(self._wanted)
 
@@ -91,7 +91,7 @@ class SnapshotBackfill:
         return self._book.record
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
-        """Give the documents of a new backfill, to be stored with the position.
+        """Return the documents of a new backfill, to be stored with the position.
 
         Without an `lsn` there is none: nothing will be streamed.
         """
@@ -131,7 +131,7 @@ class SnapshotBackfill:
 
     @property
     def unfenced(self) -> bool:
-        """Tell whether tasks that ran elsewhere may still send rows."""
+        """Return whether tasks that ran elsewhere may still send rows."""
         record = self.record
         return record is not None and record.elsewhere is not None
 
@@ -240,7 +240,7 @@ class SnapshotBackfill:
     def _wishes(
         self, record: BackfillRecord, around: Surroundings
     ) -> dict[str, KeyedTable]:
-        """Say what is read of each table that is left, and there."""
+        """Return what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
         return {name: _wish(name, around) for name in record.tables if name in there}
 
@@ -253,7 +253,7 @@ class SnapshotBackfill:
     def _empty(
         self, record: BackfillRecord, chunks: Sequence[Chunk], around: Surroundings
     ) -> None:
-        """Have readers empty what is replaced; leave out what has no rows to read."""
+        """Make readers empty what is replaced; leave out what has no rows to read."""
         tables = {one.relation.table.full_name: one.relation.table for one in chunks}
         for number, name in enumerate(record.replace, 1):
             table = tables.get(name)

@@ -51,7 +51,7 @@ def asking_again(source: str, tables: Iterable[str]) -> str:
 
 
 def problems(source: str, record: BackfillRecord | None) -> list[str]:
-    """Say which tables' rows are not all in Kafka; each ends with the command."""
+    """Return which tables' rows are not all in Kafka; each ends with the command."""
     if record is None:
         return []
     return [

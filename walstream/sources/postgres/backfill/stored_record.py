@@ -99,7 +99,7 @@ class Book:
 
     @property
     def record(self) -> BackfillRecord | None:
-        """Give it as it is now; None: there never was a backfill."""
+        """Return it as it is now; None: there never was a backfill."""
         if self._record is not None and (self._done or self._failed):
             self._record = self._record.without_all(
                 self._done, rows=self._rows, failed=self._failed
@@ -108,14 +108,14 @@ class Book:
         return self._record
 
     def begin(self, record: BackfillRecord) -> dict[str, Any]:
-        """Have another record; give what the caller has to write."""
+        """Set another record; return what the caller has to write."""
         self._rows, self._done, self._failed = 0, set(), {}
         self._record, self._stored = record, False
         documents = documents_of(record)
         return {**dict.fromkeys(self._kept.keys() - documents.keys()), **documents}
 
     def store(self, record: BackfillRecord) -> None:
-        """Have another record, and write what is another in it."""
+        """Set another record, and write what changed in it."""
         changed = {
             name: document
             for name, document in self.begin(record).items()

@@ -81,7 +81,7 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND n.nspname <> 'information_schem
 
 
 def relations(connection: Connection) -> dict[str, str]:
-    """Give the kind (pg_class.relkind) of whatever has rows, by `schema.table`."""
+    """Return the kind (pg_class.relkind) of whatever has rows, by `schema.table`."""
     return dict(connection.execute(_RELATIONS).fetchall())
 
 
@@ -181,7 +181,7 @@ def _there(wanted: KeyedTable, there: Mapping[tuple[str, str], _Found]) -> _Foun
 def _sent(
     wanted: KeyedTable, columns: Sequence[Any], through: Through, *, generated: bool
 ) -> tuple[Table, str]:
-    """Say which columns of a table go out, and of which rows."""
+    """Return which columns of a table go out, and of which rows."""
     names, row_filter = what_is_let_through(wanted, through)
     shown = [
         (name, written_as(*kind))

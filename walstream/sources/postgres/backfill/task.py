@@ -49,7 +49,7 @@ class ChunkTask:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     def of(self, chunk: Chunk) -> Self:
-        """Give the task for chunks of one table, to be sent to each of them."""
+        """Return the task for chunks of one table, to be sent to each of them."""
         table = chunk.relation.table
         return replace(self, targets=tuple(one.of(table) for one in self.targets))
 
@@ -70,7 +70,7 @@ class ChunkTask:
             ) from None
 
     def _failed(self, chunk: Chunk, error: WalstreamError) -> Outcome:
-        """Say what is to be done about it; raise what Spark is to try again."""
+        """Return what is to be done about it; raise what Spark is to try again."""
         clean = error.cleaned(self.secrets)
         text = f"{chunk}: {clean.args[0]}"
         if isinstance(error, Unreadable) and not error.retryable:

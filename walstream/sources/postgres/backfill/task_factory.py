@@ -48,7 +48,7 @@ def transactions(slot: str, sink: str, source_header: bytes) -> str:
 def wanted(
     table: TableFacts, publications: Sequence[str], *, by_key: bool = False
 ) -> KeyedTable:
-    """Say what is read of a table, keyed as its stream is."""
+    """Return what is read of a table, keyed as its stream is."""
     return KeyedTable(
         table.schema,
         table.name,

@@ -57,7 +57,7 @@ class TaskTarget:
     dry: bool = False  # nothing is sent: there are no topics
 
     def of(self, table: Table) -> Self:
-        """Give what is needed for one table: of thousands of topics, its own."""
+        """Return what is needed for one table: of thousands of topics, its own."""
         router = deepcopy(self.router)  # it remembers whom it was asked for
         route = router.route(table, self.context.origin)
         wanted = {self.parking, route.topic if route is not None else ""}
@@ -132,7 +132,7 @@ class TaskSink:
     def _made(
         self, block: bytes, route: Route, seq_id: int
     ) -> tuple[list[bytes], list[bytes]]:
-        """Give the records that fit the topic: their values and keys."""
+        """Return the records that fit the topic: their values and keys."""
         if self._handled is None:
             values, keys = self._encode(block, route, seq_id)
             return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
@@ -144,7 +144,7 @@ class TaskSink:
     def _encode(
         self, block: bytes, route: Route, seq_id: int
     ) -> tuple[list[bytes], list[bytes]]:
-        """Give the rows' values and keys: in bulk where nothing needs a closer look."""
+        """Return the rows' values and keys, in bulk where nothing needs a look."""
         encoder, op = self._encoder, self._op
         width = len(op.table.columns)
         if isinstance(encoder, LineEncoder):

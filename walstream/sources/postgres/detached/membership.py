@@ -133,7 +133,7 @@ class Members:
 
     @property
     def oldest(self) -> Lsn:
-        """Tell from where on the keys of tables have to be known for them."""
+        """Return from where on the keys of tables have to be known for them."""
         resumes = (self._notes[name].resume for name in self.away)
         return min(resumes, default=NEVER)
 
@@ -143,7 +143,7 @@ class Members:
 
     @property
     def whole(self) -> bool:
-        """Tell whether no sink is away, or on its way; those given up count no more."""
+        """Return whether no sink is detached, nor on its way; given up ones are not."""
         gone = bool(self.away)
         tidying = any(not work.done() for work in self._tidying.values())
         return not (gone or self._leaving or self._joining or tidying)
@@ -194,7 +194,7 @@ class Members:
         self._leaving[sink.name] = _Leaving(sink, note, work)
 
     def gone(self, sink: Sink) -> bool:
-        """Tell whether its `resume` is somebody else's to keep now."""
+        """Return whether its `resume` is somebody else's to keep now."""
         leaving = self._leaving.get(sink.name)
         if leaving is None:
             return True
@@ -210,7 +210,7 @@ class Members:
         return False
 
     def _release_again(self, leaving: _Leaving, error: BaseException) -> None:
-        """Say what is waited for, once, and try again: the source keeps its WAL."""
+        """Log what is waited for, once, and try again: the source keeps its WAL."""
         if not isinstance(error, WalstreamError):
             raise error
         now = time.monotonic()
@@ -245,7 +245,7 @@ class Members:
     # coming back
 
     def arriving(self, place: Lsn) -> Sink | None:
-        """Give a sink that is to be sent everything from `place` on; None: nobody."""
+        """Return a sink that is to be sent everything from `place` on; None: nobody."""
         if self._joining is not None or self._open is None:
             return None
         if self._near is None:
@@ -267,7 +267,7 @@ class Members:
         return JoiningSink(self._open(name), self._ended, self._not_coming)
 
     def _ended(self) -> Lsn | None:
-        """Give the LSN below which the other worker delivered all, when it has."""
+        """Return the LSN below which the other worker delivered all, when it has."""
         joining = self._joining
         if joining is None or joining.work is None:
             raise Transient("it is not coming")
@@ -284,7 +284,7 @@ class Members:
         return place
 
     def _not_coming(self, error: WalstreamError | None) -> bool:
-        """Hear why a sink will not join; False: it is too late for that."""
+        """Note why a sink will not join; False: it is too late for that."""
         joining = self._joining
         if joining is None or joining.decide(comes=False):
             return False

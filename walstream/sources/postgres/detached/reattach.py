@@ -57,7 +57,7 @@ class Return:
             return self._decided
 
     def run(self, home: Home, positions: LmdbPositions) -> Lsn:
-        """Have the other worker stream to `place` and end; give where it ended.
+        """Make the other worker stream to `place` and end; return where it ended.
 
         Raises Transient when that takes too long: then nothing has changed.
         """

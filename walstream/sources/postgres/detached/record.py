@@ -86,5 +86,5 @@ def ended_of(positions: DetachedDocuments) -> Lsn | None:
 
 
 def folder_of(source_folder: Path, sink: str) -> Path:
-    """Say where the positions of a sink are that is away."""
+    """Return where the positions of a sink are that is away."""
     return source_folder / "away" / sink

@@ -32,7 +32,7 @@ class Home:
 
     @classmethod
     def of(cls, config: Config, name: str) -> "Home":
-        """Say where a source of the configuration is."""
+        """Return where a source of the configuration is."""
         source = config.postgres_source(name)
         folder = Path(config.state) / name
         return cls(name, source.dsn, source.slot, folder, source.failover)

@@ -30,13 +30,13 @@ class Visibility:
         return cls(int(xmax), map(int, running.split(",") if running else ()))
 
     def sees(self, xid: int) -> bool:
-        """Tell whether what a streamed transaction did is seen."""
+        """Return whether what a streamed transaction did is seen."""
         xmax = self._xmax
         full = xmax + (xid - xmax + _HALF) % _XIDS - _HALF
         return full < xmax and full not in self._running
 
     def sees_all_below(self, number: int) -> bool:
-        """Tell whether every transaction below this full number has ended.
+        """Return whether every transaction below this full number has ended.
 
         For a snapshot taken after some transaction above it ended: of what runs above
         all that ended, a snapshot lists nothing.
@@ -63,7 +63,7 @@ class KeyChunk:
     ordered: tuple[str, ...] = ()  # by which types, operators, collations
 
     def end(self, count: int) -> Key:
-        """Give after which key one goes on behind so many rows."""
+        """Return after which key one goes on behind so many rows."""
         row = self.rows[count - 1]
         return tuple(str(row[index]) for index in self.order)
 

@@ -57,7 +57,7 @@ class Past:
         self._base = self._marking = self._looking = None
 
     def note(self, xid: int) -> None:
-        """Hear who spoke of the table."""
+        """Note who spoke of the table."""
         self._passed.add(xid)
 
     def before(self) -> frozenset[int]:
@@ -65,16 +65,16 @@ class Past:
         return frozenset(self._passed)
 
     def later(self, xid: int) -> bool:
-        """Tell whether it ended after all of those that were waited for."""
+        """Return whether it ended after all of those that were waited for."""
         return self._base is not None and not self._base.sees(xid)
 
     @property
     def full(self) -> bool:
-        """Tell whether they are too many to be known: begin again."""
+        """Return whether they are too many to be known: begin again."""
         return len(self._passed) > self._most_of_all
 
     def ready(self) -> bool:
-        """Tell whether all that are to be waited for have ended, and were looked at."""
+        """Return whether all that were waited for have ended, and were looked at."""
         if self._base is None and self._marking is None:
             self._marking = self._submit(self._server.mark)
         if self._marking is not None and self._looking is None:
@@ -109,7 +109,7 @@ class Past:
         self._passed = {xid for xid in self._passed if not seen.sees(xid)}
 
     def is_seen(self, before: Iterable[int], seen: Visibility) -> bool:
-        """Tell whether a snapshot sees all of these; else look again after a while."""
+        """Return whether a snapshot sees all of these; if not, look again later."""
         self.forget(seen)
         if all(map(seen.sees, before)):
             return True

@@ -75,7 +75,7 @@ class KeysetReader:
             return int(row[0])
 
     def seen(self, later_s: float) -> Visibility:
-        """Give what a snapshot sees, after so long."""
+        """Return what a snapshot sees, after so long."""
         time.sleep(later_s)
         with self._session("asking for a snapshot") as connection:
             return _look_around(connection)[0]
@@ -181,7 +181,7 @@ class KeysetReader:
 
 
 def _look_around(connection: Connection) -> tuple[Visibility, Lsn]:
-    """Tell what is seen, and a place behind all of that."""
+    """Return what is seen, and a place behind all of that."""
     row: Any = connection.execute(_SEEN).fetchone()
     return Visibility.of(row[0]), parse(row[1])
 

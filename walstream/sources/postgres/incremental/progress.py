@@ -156,19 +156,19 @@ class IncrementalProgress:
             self._write(*asked)
 
     def wishes(self) -> dict[str, TableRequest]:
-        """Give all, in the order asked."""
+        """Return all, in the order asked."""
         with self._guard:
             return dict(self._wishes)
 
     def first(
         self, wanted: Callable[[str, TableRequest], bool]
     ) -> tuple[str, TableRequest] | None:
-        """Give the first in that order of which this is true."""
+        """Return the first in that order of which this is true."""
         with self._guard:
             return next((one for one in self._wishes.items() if wanted(*one)), None)
 
     def holds(self, name: str, wish: TableRequest) -> bool:
-        """Tell whether it is still wished as it was."""
+        """Return whether it is still wished as it was."""
         known = self._wishes.get(name)
         return known is not None and known.serial == wish.serial
 

@@ -110,7 +110,7 @@ class IncrementalBackfill:
         return self._run.note if self._run is not None else None
 
     def rows(self, place: Lsn, known: Callable[[Table], bool]) -> list[ReplicationOp]:
-        """Give rows that go in between two transactions, where the stream is now."""
+        """Return rows that go in between two transactions, where the stream is now."""
         self._settle()
         if self._run is not None and not self._wanted(self._run):
             self._run = None
@@ -131,12 +131,12 @@ class IncrementalBackfill:
         return ops
 
     def sent(self, transaction: Shares) -> None:
-        """Hear that all of the last rows went out, in this transaction."""
+        """Note that all of the last rows went out, in this transaction."""
         if self._run is not None:
             self._sent.append(_Sent(transaction, self._run.name, self._run.wish))
 
     def refused(self, error: WalstreamError) -> None:
-        """Hear that a sink never takes one of the last rows."""
+        """Note that a sink never takes one of the last rows."""
         if self._run is not None:
             self._fail(self._run, error)
 
@@ -215,7 +215,7 @@ class IncrementalBackfill:
             self._run = None
 
     def _wait(self, run: Run, place: Lsn) -> None:
-        """Say for whom it waits, when that takes long; have the stream come by."""
+        """Log for whom it waits, when that takes long; wake the stream."""
         now = self._clock()
         if run.high > place and now >= self._next_ask:
             self._next_ask = now + _ASK_EVERY_S
@@ -238,7 +238,7 @@ class IncrementalBackfill:
                 )
 
     def _fail(self, run: Run, error: BaseException) -> None:
-        """Say why a table does not go on, once; leave it for a while."""
+        """Log why a table does not go on, once; leave it for a while."""
         self._run = self._progress.run = None
         self._finishing, self._progress.reading = False, ""
         if not isinstance(error, WalstreamError):

@@ -75,7 +75,7 @@ class ChunkReader(Protocol):
         """End a transaction of one's own; give its number, above all that have one."""
 
     def seen(self, later_s: float) -> Visibility:
-        """Give what a snapshot sees, after so long."""
+        """Return what a snapshot sees, after so long."""
 
     def blockers(self) -> str:
         """Name the sessions whose transactions run."""
@@ -131,12 +131,12 @@ class Run:
 
     @property
     def waits(self) -> bool:
-        """Tell whether it waits for transactions that run."""
+        """Return whether it waits for transactions that run."""
         return self._past.waits
 
     @property
     def remark(self) -> str:
-        """Say how it goes: what it waits for, and what did not fit."""
+        """Return how it goes: what it waits for, and what did not fit."""
         said = []
         if self.waits:
             said.append(f"waits for running transactions: {self.sessions}".rstrip(": "))
@@ -152,7 +152,7 @@ class Run:
         return self._chunk.high if self._chunk is not None else self._high
 
     def note(self, op: ReplicationOp) -> None:
-        """Hear of an op of any table."""
+        """Note an op of any table."""
         mine = self._tables.get(op.table)
         if mine is None:
             if len(self._tables) >= _MOST_TABLES:
@@ -178,7 +178,7 @@ class Run:
         number: Callable[[], int | None],
         known: Callable[[Table], bool],
     ) -> list[ReplicationOp]:
-        """Give rows that may go in at this place; none: not now, or no more.
+        """Return rows that may go in at this place; none: not now, or no more.
 
         `number` gives a chunk's number, or None while there is none; `known` tells
         whether the sinks know where a table's rows go.
@@ -211,7 +211,7 @@ class Run:
         number: Callable[[], int | None],
         known: Callable[[Table], bool],
     ) -> list[ReplicationOp]:
-        """Say that readers have nothing now; what is said from here on counts."""
+        """Return the mark after which readers have nothing, and what follows counts."""
         if self._describing is None:
             self._describing = self._submit(self._reader.table, self.name)
         if not self._describing.done():

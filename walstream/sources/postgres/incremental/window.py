@@ -79,7 +79,7 @@ class Window:
             self._give_up()
 
     def focus(self, chunk: KeyChunk) -> None:
-        """Hear which rows are read: of others, and of what that saw, nothing is kept.
+        """Note which rows are read: of others, and of what that saw, nothing is kept.
 
         What is dropped here is owed to the next chunk by its transaction alone.
         """
@@ -140,7 +140,7 @@ class Window:
         self._size += _size(new)
 
     def agrees(self, chunk: KeyChunk) -> bool:
-        """Tell whether the stream names rows by the columns that the chunk has."""
+        """Return whether the stream names rows by the columns that the chunk has."""
         table = chunk.table
         names = tuple(table.columns[index] for index in table.key)
         return self._key in {None, names}
@@ -148,7 +148,7 @@ class Window:
     def rows(
         self, chunk: KeyChunk, first: int, most: int
     ) -> Iterator[tuple[int, Table, Row]]:
-        """Give what readers need of these rows of a chunk, filled where need be.
+        """Yield what readers need of these rows of a chunk, filled where need be.
 
         Each with its index in the chunk.
         """

@@ -120,7 +120,7 @@ def install(package: str) -> str:
 
 
 def place(url: URL) -> str:
-    """Say which database it is, without user or secret."""
+    """Return which database it is, without user or secret."""
     where = f" at {url.host}" if url.host else ""
     port = f":{url.port}" if url.host and url.port else ""
     return f"the {url.get_backend_name()} database {url.database or ''}{where}{port}"

@@ -184,7 +184,7 @@ class _Password:
 
 
 def limits(url: URL) -> dict[str, Any]:
-    """Give the arguments that keep a driver from waiting for ever."""
+    """Return the arguments that keep a driver from waiting for ever."""
     known = _LIMITS.get(url.get_driver_name(), {})
     return {name: limit for name, limit in known.items() if name not in url.query}
 

@@ -118,7 +118,7 @@ _PASSING: Final = frozenset({"OperationalError", "InterfaceError", "InternalErro
 def translate(
     error: BaseException, doing: str = "asking the database", secret: str = ""
 ) -> WalstreamError:
-    """Tell what to do about it; neither a row's value nor the secret is in the text."""
+    """Return what to do about it; the text has no row's value and no secret."""
     if isinstance(error, WalstreamError):
         return error
     original = error
@@ -140,7 +140,7 @@ def translate(
 
 
 def hides_rows(error: BaseException) -> bool:
-    """Tell whether PostgreSQL refuses since a policy would hide rows."""
+    """Return whether PostgreSQL refuses since a policy would hide rows."""
     original = error.orig if isinstance(error, DBAPIError) else error
     diagnosis = getattr(original, "diag", None)
     return getattr(diagnosis, "source_function", None) == _HIDES_ROWS
@@ -188,7 +188,7 @@ def _judge_sqlite(error: BaseException) -> tuple[Kind, str]:
 
 
 def _asks_for_one(words: str) -> bool:
-    """Tell whether a server refuses for the client's own certificate."""
+    """Return whether a server refuses for the client's own certificate."""
     return any(said in words.lower().replace("_", " ") for said in _ALERTS)
 
 

@@ -116,12 +116,12 @@ _INT: Final = {int}
 
 
 def whole(value: Any, shape: SqlTableShape) -> int | None:
-    """Give the key as an int; None stays None."""
+    """Return the key as an int; None stays None."""
     return None if value is None else wholes([value], shape)[0]
 
 
 def wholes(values: Sequence[Any], shape: SqlTableShape) -> list[int]:
-    """Give keys as ints; ConfigError where one is null, a fraction or a text."""
+    """Return keys as ints; ConfigError where one is null, a fraction or a text."""
     if set(map(type, values)) <= _INT:
         return list(values)
     return [_whole(value, shape) for value in values]

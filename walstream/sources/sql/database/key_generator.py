@@ -48,7 +48,7 @@ SELECT seq + 1 FROM sqlite_sequence WHERE name = :name
 
 
 def next_key(connection: Connection, shape: SqlTableShape) -> int | None:
-    """Give the least key that the engine gives next; None: it is not known."""
+    """Return the least key that the engine gives next; None: it is not known."""
     ask = _NEXT.get(connection.dialect.name)
     if ask is None:
         return None
@@ -56,7 +56,7 @@ def next_key(connection: Connection, shape: SqlTableShape) -> int | None:
 
 
 def is_replica(connection: Connection) -> bool:
-    """Tell whether the server may be behind another one."""
+    """Return whether the server may be behind another one."""
     asked = _REPLICA.get(connection.dialect.name)
     if asked is None:
         return False

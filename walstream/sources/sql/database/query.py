@@ -38,7 +38,7 @@ _UNSIGNED: Final = frozenset({"mysql", "mariadb"})  # which have greater ones
 
 
 def newest(connection: Connection, shape: SqlTableShape) -> int | None:
-    """Give the highest key; None: the table is empty.
+    """Return the highest key; None: the table is empty.
 
     As all that gives one key: ConfigError if it is beyond those that can be polled.
     """
@@ -46,14 +46,14 @@ def newest(connection: Connection, shape: SqlTableShape) -> int | None:
 
 
 def oldest(connection: Connection, shape: SqlTableShape) -> int | None:
-    """Give the lowest key; None: the table is empty."""
+    """Return the lowest key; None: the table is empty."""
     return _one(connection, shape, select(func.min(_key(shape))))
 
 
 def ahead(
     connection: Connection, shape: SqlTableShape, after: int | None, limit: int
 ) -> int | None:
-    """Give the key of the last of the next `limit` rows; None: there are none."""
+    """Return the key of the last of the next `limit` rows; None: there are none."""
     key = _key(shape)
     near = select(key).where(*_between(connection, shape, after, None))
     found = near.order_by(key).limit(limit).subquery()
@@ -103,7 +103,7 @@ def present(
     ranges: Iterable[tuple[int, int]],
     most: int,
 ) -> list[int]:
-    """Give the first keys, up to `most`, that are there in these ranges.
+    """Return the first keys, up to `most`, that are there in these ranges.
 
     Ends are included; the ranges are in order, and none lies over another.
     """

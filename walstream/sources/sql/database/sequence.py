@@ -26,5 +26,5 @@ sequences that the key's default or identity names. It asks for `asked`."""
 
 
 def asked(shape: SqlTableShape) -> dict[str, str]:
-    """Give the parameters of what asks for a table's key, by any engine."""
+    """Return the parameters of what asks for a table's key, by any engine."""
     return {"schema": shape.schema, "name": shape.table, "key": shape.key.name}

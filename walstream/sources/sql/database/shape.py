@@ -46,7 +46,7 @@ class SqlTableShape:
         return self.names.index(self.key.name)
 
     def clause(self) -> TableClause:
-        """Give what SQLAlchemy selects from; it quotes every name that needs it.
+        """Return what SQLAlchemy selects from; it quotes every name that needs it.
 
         Untyped, so that it hands out the values as the driver gives them.
         """

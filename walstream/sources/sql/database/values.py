@@ -55,7 +55,7 @@ class ValueConverters:
 
 
 def converter(kind: Type, dialect: Dialect) -> Converter | None:
-    """Give what makes the type's values; None where the driver's are right."""
+    """Return what makes the type's values; None where the driver's are right."""
     match dialect.name:
         case "sqlite":
             return _of_sqlite(kind)

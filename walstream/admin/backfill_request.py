@@ -34,7 +34,7 @@ class RequestedBackfill:
 def backfill(
     config: Config, name: str, patterns: Sequence[str], *, replace: bool = False
 ) -> RequestedBackfill:
-    """Have tables read whole beside the stream of a source.
+    """Request that whole tables are read beside a source's stream.
 
     `patterns` are names, or patterns of captured tables. A table that is named and
     cannot be read is refused; one that a pattern finds is left out. With `replace`

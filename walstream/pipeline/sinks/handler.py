@@ -22,7 +22,7 @@ from walstream.op import ReplicationOp
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.ports import NamedSink
-from walstream.pipeline.sinks.forwarding import FrontSink
+from walstream.pipeline.sinks.wrapper import FrontSink
 from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
@@ -77,7 +77,7 @@ class HandlerSink(FrontSink):
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for its target, or one of its handlers."""
+        """Return whether it waits for its target, or one of its handlers."""
         return self._sink.waiting or self._again_at > 0
 
     @property

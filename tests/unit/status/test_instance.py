@@ -5,8 +5,7 @@ from pathlib import Path
 
 from walstream.sources.report import PollReport, StreamReport, WorkerReport
 from walstream.state.lock import FolderLock
-from walstream.status.report import WorkerState
-from walstream.status.running import (
+from walstream.status.instance import (
     Instance,
     Streaming,
     instance_document,
@@ -15,6 +14,7 @@ from walstream.status.running import (
     streamed_by,
     streaming,
 )
+from walstream.status.report import WorkerState
 from walstream.telemetry.json_record import dumps, loads
 
 STREAMS = WorkerState(report=WorkerReport(state="streaming"), pid=8)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from walstream.errors import ConfigError, HistoryError, Transient
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.sinks.handling import Batching, HandlerSink
+from walstream.pipeline.sinks.handler import Batching, HandlerSink
 from walstream.records.handlers import HANDLERS, Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Spec
 from walstream.telemetry.tally import Tally

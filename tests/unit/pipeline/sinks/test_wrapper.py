@@ -2,10 +2,10 @@
 
 from structlog.testing import capture_logs
 
-from tests.unit.pipeline.sinks.test_handling import TABLE, Target
+from tests.unit.pipeline.sinks.test_handler import TABLE, Target
 from walstream.op import Kind, ReplicationOp
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.sinks.forwarding import (
+from walstream.pipeline.sinks.wrapper import (
     VerboseSink,
 )
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from walstream.postgres.publication_sighting import Sighting, files_of
+from walstream.postgres.publication_facts import Sighting, files_of
 
 SEEN = Sighting(
     oid=9,

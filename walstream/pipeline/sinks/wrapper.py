@@ -39,12 +39,12 @@ class FrontSink:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether it waits for its target."""
+        """Return whether it waits for its target."""
         return self._sink.waiting
 
     @property
     def handler_waits(self) -> bool:
-        """Tell whether one of its handlers cannot go on."""
+        """Return whether one of its handlers cannot go on."""
         return self._sink.handler_waits
 
     @property
