@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tests.support.oracles import vectors
 from tests.support.strategies import lsns, names
 from walstream.cli.tail import json_lines
-from walstream.cli.tail.change import TailChange, read
+from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.layout import plain
 from walstream.cli.tail.screen import lines
 from walstream.formats.op import OpEncoder
@@ -52,7 +52,7 @@ times = st.none() | st.integers(-(2**63), 2**63 - 1)
 
 def shown(
     key: bytes | None, value: bytes | None, time: int | None
-) -> tuple[TailChange, str]:
+) -> tuple[Change, str]:
     """Show a record in every way; claim what holds of any."""
     change = read(TopicRecord("topic", 0, 0, key, value, [], time))
     for full in (False, True):

@@ -285,6 +285,7 @@ def of_document(found: Document) -> WorkerReport:
     kind = next((kind for name, kind in _KINDS.items() if name in found), None)
     return WorkerReport(
         state=read(str, found.get("state", "starting")),
+        flowed=read(bool, found.get("flowed", False)),
         error=read_optional(ErrorReport, found.get("error")),
         answers=read_all(WorkerAnswer, found.get("answers", {})),
         source=read(kind, found) if kind else None,

@@ -67,6 +67,7 @@ def test_a_report_that_fails_is_not_the_last() -> None:
 class Part:
     """One that cannot be asked once its positions are closed."""
 
+    flowed = True
     closed = False
     phase = ""
 

@@ -1,7 +1,6 @@
 """What a supervisor makes of a worker's words. How it ends: tests/fault."""
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -203,10 +202,10 @@ def test_consents_are_of_the_first_stream_alone() -> None:
         worker._process = child  # noqa: SLF001 - it tells what it is told
         assert child.stdin is not None
         for told, given in (
-            ({"state": "backfilling"}, True),
-            ({"flowed": True}, False),
+            (WorkerReport(state="backfilling"), True),
+            (WorkerReport(flowed=True), False),
         ):
-            child.stdin.write(json.dumps(told).encode() + b"\n")
+            child.stdin.write(encode(told, ProcessCounts()))
             child.stdin.flush()
             assert worker.hear()
             assert worker._options.accept_timeline is given  # noqa: SLF001
@@ -215,14 +214,14 @@ def test_consents_are_of_the_first_stream_alone() -> None:
 def test_a_stream_of_a_moment_has_the_grace_of_a_reload() -> None:
     """It ended before a report said `streaming`, as a password was changed."""
     worker = WorkerProcess(config(), "app", Options())
-    refused = {"error": "28P01", "exit_code": 4, "final": True, "renewable": True}
+    refused = ErrorReport(error="28P01", exit_code=4, final=True, renewable=True)
     with subprocess.Popen(
         ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         worker._process = child  # noqa: SLF001 - it tells what it is told
         assert child.stdin is not None
-        told = {"state": "failed", "flowed": True, "error": refused}
-        child.stdin.write(json.dumps(told).encode() + b"\n")
+        told = WorkerReport(state="failed", flowed=True, error=refused)
+        child.stdin.write(encode(told, ProcessCounts()))
         child.stdin.flush()
         assert worker.hear()
     assert worker.try_again()

@@ -12,7 +12,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class TailChange:
+class Change:
     record: TopicRecord
     content: Content
 
@@ -28,6 +28,6 @@ class TailChange:
         return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
 
 
-def read(record: TopicRecord) -> TailChange:
+def read(record: TopicRecord) -> Change:
     """Understand a record, whatever it holds; never raises."""
-    return TailChange(record, parse.read(record.value))
+    return Change(record, parse.read(record.value))

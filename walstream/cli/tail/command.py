@@ -18,7 +18,7 @@ from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import console, echo, print_schema
 from walstream.cli.tail import json_lines, screen
 from walstream.cli.tail.brokers import Client, of_brokers, of_config
-from walstream.cli.tail.change import TailChange, read
+from walstream.cli.tail.change import Change, read
 from walstream.cli.tail.filter import TailFilter, nothing_named
 from walstream.cli.tail.follow import (
     Ending,
@@ -99,7 +99,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         _print(islice(changes, limit), _Printer(as_json=as_json, full=full))
 
 
-def _print(changes: Iterable[TailChange], printer: "_Printer") -> None:
+def _print(changes: Iterable[Change], printer: "_Printer") -> None:
     try:
         for change in changes:
             printer.print(change)
@@ -142,7 +142,7 @@ def _begin(
 
 def _changes(
     batches: Iterable[list[TopicRecord]], choice: TailFilter
-) -> Iterator[TailChange]:
+) -> Iterator[Change]:
     for record in chain.from_iterable(batches):
         if choice.takes_record(record):
             change = read(record)
@@ -162,7 +162,7 @@ class _Printer:
         self._full = full
         self._console = console()
 
-    def print(self, change: TailChange) -> None:
+    def print(self, change: Change) -> None:
         if self._as_json:
             text = json_lines.line(change)
         else:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 import orjson
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from walstream.cli.tail.change import TailChange
+from walstream.cli.tail.change import Change
 from walstream.cli.tail.content import (
     Columns,
     Content,
@@ -27,7 +27,7 @@ _BASE64: Final = Field(json_schema_extra={"contentEncoding": "base64"})
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLine:
+class Line:
     """One change. What has a default is there only where it applies."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
@@ -52,15 +52,15 @@ class JsonLine:
     key_base64: Annotated[str, _BASE64] = ""  # where the key is no text
 
 
-SCHEMA: Final = TypeAdapter(JsonLine)
+SCHEMA: Final = TypeAdapter(Line)
 
 
-def line(change: TailChange) -> str:
+def line(change: Change) -> str:
     """Render without the newline; every character prints."""
     return escape_json(orjson.dumps(document(change)).decode())
 
 
-def document(change: TailChange) -> dict[str, object]:
+def document(change: Change) -> dict[str, object]:
     """Return all of a change in JSON's own types, and `orjson.Fragment`s."""
     record, content = change.record, change.content
     made: dict[str, object] = {
@@ -114,7 +114,7 @@ def _absent(content: Content) -> dict[str, list[str]]:
     return halves
 
 
-def _add_raw(made: dict[str, object], change: TailChange) -> None:
+def _add_raw(made: dict[str, object], change: Change) -> None:
     """Add what is of no known format, and what is no text."""
     value, key = change.record.value, change.record.key
     if value is not None and change.content.format is Format.TEXT:

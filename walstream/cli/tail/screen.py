@@ -9,7 +9,7 @@ it could be misread (`"null"` is a text, NULL is none; `\n` counts within quotes
 from collections.abc import Iterator
 from typing import Final
 
-from walstream.cli.tail.change import TailChange
+from walstream.cli.tail.change import Change
 from walstream.cli.tail.content import (
     Columns,
     Content,
@@ -44,7 +44,7 @@ _BECOMES: Final = Piece(" → ", _DIM)
 _SAME: Final = Piece("nothing changed", _DIM)
 
 
-def lines(change: TailChange, width: int | None, *, full: bool = False) -> list[Line]:
+def lines(change: Change, width: int | None, *, full: bool = False) -> list[Line]:
     """Render within so many columns; None: all on one line.
 
     `full` shortens nothing, and adds what else the record holds.
@@ -52,7 +52,7 @@ def lines(change: TailChange, width: int | None, *, full: bool = False) -> list[
     return lay_out(_items(change, None if full else LONGEST), width)
 
 
-def _items(change: TailChange, longest: int | None) -> Iterator[Line]:
+def _items(change: Change, longest: int | None) -> Iterator[Line]:
     """Yield what is kept whole on a line where it fits."""
     for piece in _head(change, longest):
         yield [piece]
@@ -64,7 +64,7 @@ def _items(change: TailChange, longest: int | None) -> Iterator[Line]:
     yield from columns[-1:]
 
 
-def _head(change: TailChange, longest: int | None) -> Iterator[Piece]:
+def _head(change: Change, longest: int | None) -> Iterator[Piece]:
     record, content = change.record, change.content
     yield Piece(change.time or "(no time)", _DIM)
     if content.lsn is not None:
@@ -87,7 +87,7 @@ def _cut(name: str, longest: int | None) -> str:
     return plain(excerpt(name, longest, quotable=False))
 
 
-def _columns(change: TailChange, longest: int | None) -> Iterator[Line]:
+def _columns(change: Change, longest: int | None) -> Iterator[Line]:
     content = change.content
     style = _STYLES[content.kind]
     if content.format in {Format.TEXT, Format.BYTES}:

@@ -31,7 +31,7 @@ def test_consents_are_used_by_a_stream_that_was_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Streams.given = []
-    monkeypatch.setattr(runner, "Session", Streams)
+    monkeypatch.setattr(runner, "SourceSession", Streams)
     with LmdbPositions(tmp_path / "app") as positions:
         options = Options(accept_timeline=True, adopt_slot=True, driver="x")
         stop = Stop(Waker(), 1.0)
