@@ -1,11 +1,7 @@
 """One source's worker, as its supervisor sees it: told, heard, ended, started again."""
 
-import contextlib
 import os
-import select
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +23,8 @@ from walstream.service.worker_order import (
     request_line,
     start_line,
 )
+from walstream.service.worker_pipe import WorkerPipe
 from walstream.sources.report import ErrorReport, WorkerAnswer, WorkerReport, decode
-from walstream.spark.parent_death import signals_held
 from walstream.status.report import WorkerState
 from walstream.status.snapshot import SILENT_S
 from walstream.telemetry.counts import ProcessCounts
@@ -67,13 +63,12 @@ class WorkerProcess:
         self._renewal = Renewal(config.reload_grace)
         self._config = config
         self._options = replace(options, sink=sink)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: WorkerPipe | None = None
         self._backoff = Backoff(0.2, 30.0)
         self._started_at = 0.0
         self._start_at = 0.0
         self._lent_at = 0.0
         self._died_with: int | None = None  # its last exit code, unless it was asked to
-        self._partial = b""
         self._stalls = StallWatch()
         self._level: str = config.log_level
         self._last = WorkerReport()  # of processes that ended
@@ -83,22 +78,21 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        return self._pipe.pid if self._pipe else None
 
     @property
     def stdout(self) -> int | None:
         """What to wait on for its state."""
-        process = self._process
-        return process.stdout.fileno() if process and process.stdout else None
+        return self._pipe.stdout if self._pipe else None
 
     def start_if_due(self) -> bool:
         """Start it when it is not running, not finished, and its wait is over."""
         now = time.monotonic()
         held = self.lent or self.exit_code is not None
-        if self._process or held or now < self._start_at:
+        if self._pipe or held or now < self._start_at:
             return False
         try:
-            self._process = _new_process()
+            self._pipe = WorkerPipe()
         except OSError as error:  # no process or memory is left: the others go on
             self._start_at = now + self._backoff.next()
             _log.error(
@@ -107,8 +101,7 @@ class WorkerProcess:
             )
             return False
         if self.sink:  # it catches up with what the sources leave over
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
+            self._pipe.be_nice(_NICE)
         self._started_at = now
         self.drain_s = self._config.shutdown_timeout + GRACE_S
         self._died_with = None
@@ -125,23 +118,18 @@ class WorkerProcess:
         return True
 
     def _tell(self, line: str) -> None:
-        process = self._process
-        if process and process.stdin:
-            try:
-                process.stdin.write(line.encode() + b"\n")
-                process.stdin.flush()
-            except BrokenPipeError:
-                pass  # it has ended: reap finds that
+        if self._pipe:
+            self._pipe.tell(line)
 
     def stop(self, *, now: bool = False) -> None:
         """Ask it to drain, or to end at once."""
-        if self._process is None and self.exit_code is None and not self.lent:
+        if self._pipe is None and self.exit_code is None and not self.lent:
             self.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
 
     def pass_on(self, word: str, request: WorkerRequest) -> str:
         """Ask it to `backfill` or `poll`; say why not, or ""."""
-        if self._process is None:
+        if self._pipe is None:
             return "its worker does not run now"
         self._tell(request_line(word, request))
         return ""
@@ -153,7 +141,7 @@ class WorkerProcess:
 
     def answer(self, number: int) -> WorkerAnswer | None:
         """Return what it says to a request; None: nothing yet."""
-        if self._process is None:
+        if self._pipe is None:
             return WorkerAnswer(
                 "its worker ended meanwhile: ask again", Transient.exit_code
             )
@@ -169,7 +157,7 @@ class WorkerProcess:
     def take_back(self, *, stopping: bool) -> None:
         """Start it again, whatever it had ended with; not while all is stopping."""
         self.lent = False
-        if (stopping or self.retired) and self._process is None:
+        if (stopping or self.retired) and self._pipe is None:
             self.exit_code = 0
         self._start_again()
 
@@ -187,7 +175,7 @@ class WorkerProcess:
         self._renewal.grace_s = config.reload_grace
         to = Effective.of(config, self.source)
         changes = list(self._effective.changes(to)) if self._effective else []
-        if self._process is None:
+        if self._pipe is None:
             if (self.exit_code and asked) or changes or self.retired:
                 self.exit_code = None
                 self._start_again()
@@ -204,7 +192,7 @@ class WorkerProcess:
     def retire(self) -> None:
         """Drain and end it for good: it is configured no more."""
         self.retired = True
-        if self._process is not None:
+        if self._pipe is not None:
             self._renew()
         elif not self.lent:
             self.exit_code = 0
@@ -212,7 +200,7 @@ class WorkerProcess:
     @property
     def is_over(self) -> bool:
         """Return whether it was retired, and nothing of it is left."""
-        return self.retired and self._process is None and not self.lent
+        return self.retired and self._pipe is None and not self.lent
 
     @property
     def was_refused(self) -> bool:
@@ -224,7 +212,7 @@ class WorkerProcess:
     @property
     def sink_is_refused(self) -> bool:
         """Return whether a sink of its waits whose client is refused as who it is."""
-        if self._process is None or self.report is None:
+        if self._pipe is None or self.report is None:
             return False
         outages = [sink.outage for sink in self.report.sinks.values()]
         return any(outage and outage.refused for outage in outages)
@@ -249,24 +237,22 @@ class WorkerProcess:
     def give_up(self) -> None:
         """Wait no longer, neither for its end nor for whom it is lent to."""
         self.kill()
-        if self._process is None and self.exit_code is None:
+        if self._pipe is None and self.exit_code is None:
             self.exit_code = 0
 
     def kill(self) -> None:
-        if self._process:
-            self._process.kill()
+        if self._pipe:
+            self._pipe.kill()
 
     def hear(self) -> bool:
         """Take in the state that it wrote; False: it will write no more."""
-        if (stdout := self.stdout) is None:
+        if self._pipe is None:
             return False
-        data = os.read(stdout, 65536)
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        if lines:
-            self._take_in(lines[-1])
+        line, goes_on = self._pipe.read()
+        if line is not None:
+            self._take_in(line)
             self.heard_at = time.monotonic()
-            self._note_flow()
-        return bool(data)
+        return goes_on
 
     def _note_flow(self) -> None:
         """Note that it streamed: a state that passed quickly is in no report."""
@@ -285,6 +271,7 @@ class WorkerProcess:
             _log.debug("a report cannot be read", **said)
         else:
             self._counts.hear(counts)
+            self._note_flow()
 
     @property
     def _heard(self) -> bool:
@@ -297,7 +284,7 @@ class WorkerProcess:
 
         A server that is away, or a source without changes, lets both go on.
         """
-        if self._process is None:
+        if self._pipe is None:
             return False
         now = time.monotonic()
         if not self._heard:
@@ -329,7 +316,7 @@ class WorkerProcess:
         told = self.report or WorkerReport()
         # what it said before it was started anew is not how it is
         current = told if self._heard else WorkerReport()
-        runs = self._process is not None
+        runs = self._pipe is not None
         return WorkerState(
             report=told,
             pid=self.pid,
@@ -356,28 +343,23 @@ class WorkerProcess:
         """Return what all its processes counted; it never falls."""
         return replace(self._counts.sum, deaths=self._deaths)
 
-    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+    def _end(self, pipe: WorkerPipe) -> None:
         """Read its last words, and keep what it counted."""
-        if process.stdout is not None:
-            while select.select([process.stdout], [], [], 0)[0] and self.hear():
-                pass
+        while pipe.has_more and self.hear():
+            pass
         self._counts.end()
-        for pipe in (process.stdin, process.stdout):
-            if pipe:
-                with contextlib.suppress(BrokenPipeError):  # nothing is to be told now
-                    pipe.close()
-        self._process = None
+        pipe.close()
+        self._pipe = None
         report, self.report = self.report, None  # the state folder knows how it ended
-        self._partial = b""
         self._ended_with = report.error if report else None
         if report is not None:
             self._last = replace(report, source=report.source or self._last.source)
 
     def reap(self, *, stopping: bool) -> None:
         """See whether it has ended, and decide whether it is started again."""
-        if self._process is None or (code := self._process.poll()) is None:
+        if self._pipe is None or (code := self._pipe.poll()) is None:
             return
-        self._end(self._process)
+        self._end(self._pipe)
         lived_s = time.monotonic() - self._started_at
         renewed_at, self._renewed_at = self._renewed_at, 0.0
         if renewed_at and not (stopping or self.lent):
@@ -417,16 +399,4 @@ class WorkerProcess:
             **{SOURCE: self.name},
             exit_code=self._died_with,
             wait_s=round(wait_s, 1),
-        )
-
-
-def _new_process() -> "subprocess.Popen[bytes]":
-    with signals_held():
-        return subprocess.Popen(
-            # -P: what lies in the folder that it runs in is no module of its
-            [sys.executable, "-P", "-m", "walstream.service.worker_main"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # librdkafka's threads would have glibc keep a heap for each
-            env={"MALLOC_ARENA_MAX": "2", **os.environ},
         )

@@ -101,7 +101,7 @@ def _be_walstream(request: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["walstream", *request["arguments"]]
     if request["arguments"][0] == "run":
-        module: Any = import_module("walstream.service.worker_process")
+        module: Any = import_module("walstream.service.worker_pipe")
         module.subprocess = _Subprocess()
     import_module("walstream.cli.main").main()
 

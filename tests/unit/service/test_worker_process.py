@@ -141,8 +141,8 @@ def test_one_that_hangs_for_too_long_is_killed(
 ) -> None:
     heard(worker, state, turn_s, silent_s)
     worker.end_hanging(30.0)
-    process = worker._process  # noqa: SLF001 - what is left of it
-    assert process is not None
+    assert worker._pipe is not None  # noqa: SLF001
+    process = worker._pipe.process  # noqa: SLF001 - what is left of it
     if killed:
         assert process.wait(30) == -signal.SIGKILL
     else:
@@ -185,43 +185,30 @@ def test_one_that_drains_has_the_time_that_it_was_started_with(
     assert worker.take(shorter) == ["shutdown_timeout"]
     worker._renewed_at -= 15  # noqa: SLF001 - time went by
     worker.hurry()
-    assert worker._process is not None  # noqa: SLF001
+    assert worker._pipe is not None  # noqa: SLF001
+    process = worker._pipe.process  # noqa: SLF001
     time.sleep(0.2)
-    assert worker._process.poll() != -signal.SIGKILL  # noqa: SLF001
+    assert process.poll() != -signal.SIGKILL
     worker._renewed_at -= 30  # noqa: SLF001 - all of its time
     worker.hurry()
-    assert worker._process.wait(10) is not None  # noqa: SLF001
+    assert process.wait(10) is not None
 
 
 def test_consents_are_of_the_first_stream_alone() -> None:
     """A failover of a later day is not the one that somebody looked at."""
     worker = WorkerProcess(config(), "app", Options(accept_timeline=True))
-    with subprocess.Popen(
-        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
-        worker._process = child  # noqa: SLF001 - it tells what it is told
-        assert child.stdin is not None
-        for told, given in (
-            (WorkerReport(state="backfilling"), True),
-            (WorkerReport(flowed=True), False),
-        ):
-            child.stdin.write(encode(told, ProcessCounts()))
-            child.stdin.flush()
-            assert worker.hear()
-            assert worker._options.accept_timeline is given  # noqa: SLF001
+    for told, given in (
+        (WorkerReport(state="backfilling"), True),
+        (WorkerReport(flowed=True), False),
+    ):
+        worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
+        assert worker._options.accept_timeline is given  # noqa: SLF001
 
 
 def test_a_stream_of_a_moment_has_the_grace_of_a_reload() -> None:
     """It ended before a report said `streaming`, as a password was changed."""
     worker = WorkerProcess(config(), "app", Options())
     refused = ErrorReport(error="28P01", exit_code=4, final=True, renewable=True)
-    with subprocess.Popen(
-        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
-        worker._process = child  # noqa: SLF001 - it tells what it is told
-        assert child.stdin is not None
-        told = WorkerReport(state="failed", flowed=True, error=refused)
-        child.stdin.write(encode(told, ProcessCounts()))
-        child.stdin.flush()
-        assert worker.hear()
+    told = WorkerReport(state="failed", flowed=True, error=refused)
+    worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
     assert worker.try_again()
