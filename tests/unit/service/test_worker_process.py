@@ -6,9 +6,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
@@ -75,10 +78,22 @@ def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
     assert worker.counted().metrics == SourceCounts(poisoned=7)
 
 
+@contextmanager
+def debug_logged() -> Iterator[list[Any]]:
+    """Capture what is logged from level debug on, whatever a test before configured."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    try:
+        with capture_logs() as said:
+            yield said
+    finally:
+        structlog.configure(**before)
+
+
 def test_a_report_that_is_cut_changes_nothing(worker: WorkerProcess) -> None:
     line = encode(WorkerReport(state="streaming"), ProcessCounts(errors={"x": 1}))
     worker._take_in(line)  # noqa: SLF001 - as of its pipe
-    with capture_logs() as said:
+    with debug_logged() as said:
         worker._take_in(line[:20])  # noqa: SLF001
     assert worker.report == WorkerReport(state="streaming")
     assert worker.counted().errors == {"x": 1}
