@@ -2,18 +2,40 @@
 
 The other end may be of another version: a field that it does not know is passed over,
 and one that it does not send has its default. Anything else that does not fit is a
-ValueError.
+ValueError. A set is a list in order; the keys of a mapping are texts, also of numbers.
 """
 
 import json
 import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Document = Mapping[str, object]
 """A JSON object, as the standard library reads it."""
+
+LEFT_OUT: Final = types.MappingProxyType({"json": False})
+"""Metadata of a field that is neither written nor read."""
+
+
+def absent_as(value: object) -> Mapping[str, object]:
+    """Return metadata of a field whose absence means something else than its default.
+
+    An older version wrote none, and what was so by then is `value`.
+    """
+    return {"absent": value}
+
 
 _Read = Callable[[Any], Any]
 T = TypeVar("T")
@@ -28,7 +50,27 @@ def shallow(record: object) -> dict[str, object]:
 
 def document(record: object) -> dict[str, object]:
     """Return a dataclass as JSON has it: dicts, lists and plain values alone."""
-    return {name: _plain(value) for name, value in shallow(record).items()}
+    return {name: plain(value) for name, value in shallow(record).items()}
+
+
+def plain(value: object) -> object:
+    """Return any value likewise."""
+    if is_dataclass(value):
+        return document(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return value
+
+
+def recast(kind: type[T], record: object, **more: object) -> T:
+    """Return a dataclass of the fields that it shares with another, and of `more`."""
+    names = _names(cast("Hashable", kind))
+    found = {k: one for k, one in shallow(record).items() if k in names}
+    return kind(**found, **more)
 
 
 def dumps(value: object) -> str:
@@ -62,22 +104,18 @@ def loads(text: str | bytes) -> Document:
 
 @cache
 def _names(kind: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cast("type", kind)))
+    return tuple(
+        field.name
+        for field in fields(cast("type", kind))
+        if field.metadata.get("json", True)
+    )
 
 
-def _plain(value: object) -> object:
-    if is_dataclass(value):
-        return document(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value
-
-
-def _fields_or_items(value: object) -> dict[str, object]:
+def _fields_or_items(value: object) -> object:
     """Return what the standard library can write of an object that it cannot."""
-    return dict(value) if isinstance(value, Mapping) else shallow(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return sorted(value) if isinstance(value, frozenset) else shallow(value)
 
 
 @cache
@@ -89,11 +127,21 @@ def _reader(kind: Any) -> _Read:
     if origin in {Union, types.UnionType}:
         return _optional_reader(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping_reader(_reader(get_args(kind)[1]))
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        make = list if origin is list else tuple
-        return _sequence_reader(_reader(get_args(kind)[0]), make)
+        key, one = get_args(kind)
+        return _mapping_reader(_reader(one), int if key is int else str)
+    if origin is tuple and get_args(kind)[-1] is not Ellipsis:
+        return _tuple_reader([_reader(one) for one in get_args(kind)])
+    if isinstance(origin, type) and issubclass(origin, Sequence | AbstractSet):
+        make = next(one for one in _MAKE if issubclass(origin, one))
+        return _sequence_reader(_reader(get_args(kind)[0]), _MAKE[make])
     return _plain_reader(kind)
+
+
+_MAKE: Final[Mapping[type, Callable[[list[Any]], Any]]] = {
+    list: list,
+    AbstractSet: frozenset,
+    Sequence: tuple,
+}
 
 
 def _record_reader(kind: type) -> _Read:
@@ -105,13 +153,20 @@ def _record_reader(kind: type) -> _Read:
         if field.default is MISSING and field.default_factory is MISSING
     }
 
+    absent = {
+        field.name: field.metadata["absent"]
+        for field in fields(kind)
+        if "absent" in field.metadata
+    }
+
     def read_record(found: Any) -> Any:
         _expect(found, dict)
         if not needed <= found.keys():
             raise ValueError(f"no {min(needed - found.keys())!r}")
-        return kind(
-            **{name: one(found[name]) for name, one in readers.items() if name in found}
-        )
+        known = {
+            name: one(found[name]) for name, one in readers.items() if name in found
+        }
+        return kind(**(absent | known))
 
     return read_record
 
@@ -127,12 +182,24 @@ def _refuse(_found: object) -> None:
     raise ValueError("null was expected")
 
 
-def _mapping_reader(read_one: _Read) -> _Read:
+def _mapping_reader(read_one: _Read, read_name: Callable[[str], Hashable]) -> _Read:
     def read_mapping(found: Any) -> Any:
         _expect(found, dict)
-        return {name: read_one(one) for name, one in found.items()}
+        return {read_name(name): read_one(one) for name, one in found.items()}
 
     return read_mapping
+
+
+def _tuple_reader(readers: Sequence[_Read]) -> _Read:
+    """Return the reader of a tuple that is not of one kind, or not of any length."""
+
+    def read_tuple(found: Any) -> Any:
+        _expect(found, list)
+        if len(found) != len(readers):
+            raise ValueError(f"{len(readers)} values were expected")
+        return tuple(one(value) for one, value in zip(readers, found, strict=True))
+
+    return read_tuple
 
 
 def _sequence_reader(read_one: _Read, make: Callable[[list[Any]], Any]) -> _Read:
