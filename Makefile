@@ -66,8 +66,9 @@ dist: $(READY) ## sdist, and wheels: pure, and compiled for this platform; in di
 	$(BIN)/python -m build
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m build # by way of the sdist: elsewhere
 	$(BIN)/twine check --strict dist/*
-reference: $(READY) ## docs/reference.md, from the code
+reference: $(READY) ## docs/reference.md and docs/schemas/state.json, from the code
 	$(BIN)/python -m tests.support.project.reference
+	$(BIN)/python -m tests.support.project.state_schema
 picture: $(READY) ## docs/packages.svg, from the imports
 	$(BIN)/python -m tests.support.project.picture
 package: ## deb and rpm, into dist/; PYTHON_OF_PACKAGE=/usr/bin/python3 RELEASE=1

@@ -24,7 +24,7 @@ from tests.support.oracles.op_order import (
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.walstream import Walstream
 from walstream.errors import WalstreamError
-from walstream.sources.postgres.detached.record import AWAY, note_of
+from walstream.sources.postgres.detached.record import AWAY, DETACHED
 from walstream.state.store import LmdbPositions
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
@@ -61,7 +61,7 @@ def phase(walstream: Walstream) -> str:
     """Read in the state how it is with the other sink; "" where it is in the stream."""
     try:
         with LmdbPositions.beside(walstream.state) as positions:
-            note = note_of(positions, OTHER) if positions else None
+            note = DETACHED.of(OTHER).read(positions) if positions else None
     except WalstreamError:
         return "being written"
     return note.phase if note else ""

@@ -17,6 +17,7 @@ from tests.support.fixtures.mariadb import Mariadb, MariadbServer, OwnMariadb
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.polled_source import SOURCE, Polled, keys_of
 from tests.support.programs.sqlite_source import execute, file_of
+from walstream.sources.sql.progress import POLLED
 from walstream.state.store import LmdbPositions
 from walstream.status.instance import running
 from walstream.testing.servers import LocalMariadb
@@ -61,8 +62,8 @@ def shop(server: LocalMariadb) -> Mariadb:
 def delivered(polling: Polled, table: str = "t") -> int:
     """Give the position that was stored; 0 before there is one."""
     with LmdbPositions.beside(polling.state) as positions:
-        document = positions and positions.read(f"poll/{table}")
-    return int((document or {}).get("key") or 0)
+        document = POLLED.of(table).read(positions) if positions else None
+    return (document.key if document else None) or 0
 
 
 def state(polling: Polled) -> str:

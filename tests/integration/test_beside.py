@@ -516,7 +516,7 @@ def test_tables_that_come_into_the_publication_are_told_of(database: Database) -
         first = capture()
         first.establish(connection)
         assert grown == []  # the slot's own snapshot has these
-        remembered = first.remembered
+        remembered = first.watch.memory.stored("walstream")
         database.execute("CREATE TABLE later (id int PRIMARY KEY)")
         first.extend(connection, catalog.tables(connection))
         assert grown == [["public.later"]]

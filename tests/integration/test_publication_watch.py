@@ -19,7 +19,9 @@ from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import Connection, connect
 from walstream.postgres.missing_rows import Mending
+from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.publication_watch import Watch
+from walstream.testing import MemoryPositions
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -269,7 +271,7 @@ def watching(
     with connect(database.dsn) as connection:
         made = capture(database, patterns, kept, **mending)
         made.establish(connection)
-        kept.append(json.loads(json.dumps(made.remembered)))
+        kept.append(json.loads(json.dumps(made.entry["publications"])))
         yield connection, made, kept
 
 
@@ -281,17 +283,24 @@ def capture(
         database.dsn,
         "walstream",
         patterns,
-        keep=lambda found: kept.append(json.loads(json.dumps(found))),
+        keep=lambda found: kept.append(json.loads(json.dumps(found["publications"]))),
         grown=grown,
         mending=Mending(**mending),
     )
+
+
+def stored(kept: object) -> dict[str, StoredPublication]:
+    """Read what was kept, as the next start does."""
+    found = PUBLICATIONS.of(MemoryPositions(), kept)
+    assert found is not None
+    return found
 
 
 def both(database: Database, running: Capture, remembered: Any) -> Iterator[Capture]:
     """Give one that runs on, and one that begins with what the other kept."""
     yield running
     begun = capture(database, running.patterns, [])
-    begun.recall(remembered)
+    begun.recall(stored(remembered))
     yield begun
 
 
@@ -448,7 +457,7 @@ def test_a_table_that_left_and_came_back_is_noticed_after_any_number_of_looks(
             running.check(connection)
             running.check(connection)
             begun = capture(database, [], kept)
-            begun.recall(kept[-1])
+            begun.recall(stored(kept[-1]))
             begun.check(connection)
             execute(database, [back])
             for one in (running, begun):
@@ -509,10 +518,10 @@ def test_what_the_start_reads_anew_stops_it_no_more(database: Database) -> None:
         facts = catalog.tables(connection)
         some = capture(database, KINDS["patterns"][1], [], asked=lambda: {"public.t"})
         with pytest.raises(PublicationLost, match=r"'public\.root'"):
-            some.resume(connection, kept[-1], facts)
+            some.resume(connection, stored(kept[-1]), facts)
         asked = {"public.t", "public.root"}
         begun = capture(database, KINDS["patterns"][1], kept, asked=lambda: asked)
-        begun.resume(connection, kept[-1], facts)
+        begun.resume(connection, stored(kept[-1]), facts)
         asked.clear()
         begun.check(connection)
         # what comes while it runs is not in what was asked for before
@@ -534,18 +543,18 @@ def test_the_state_of_an_older_walstream_is_compared_and_then_marked(
         execute(database, [P + "DROP TABLE t"])
         begun = capture(database, patterns, [])
         with pytest.raises(PublicationLost, match=r"'public\.t' was taken out"):
-            begun.resume(connection, old, catalog.tables(connection))
+            begun.resume(connection, stored(old), catalog.tables(connection))
         execute(database, [P + "ADD TABLE t"])
         later: list[Any] = []
         begun = capture(database, patterns, later)
-        begun.resume(connection, old, catalog.tables(connection))
+        begun.resume(connection, stored(old), catalog.tables(connection))
         assert later[-1]["walstream"]["xmin"]
         execute(database, [P + "DROP TABLE t", P + "ADD TABLE t"])
         with pytest.raises(PublicationLost, match=r"'public\.t'"):
             begun.check(connection)
         execute(database, [FEWER])
         with pytest.raises(PublicationLost, match="no longer publishes"):
-            capture(database, patterns, []).resume(connection, old, {})
+            capture(database, patterns, []).resume(connection, stored(old), {})
 
 
 @pytest.mark.parametrize("stranger", [False, True], ids=["alone", "stranger"])
@@ -577,7 +586,7 @@ def test_a_change_of_our_own_that_was_cut_short_is_known(
         else:
             again.resume(connection, noted, catalog.tables(connection))
             again.check(connection)
-            assert "altered" not in kept[-1]["walstream"]
+            assert kept[-1]["walstream"]["altered"] is None
         if committed or not stranger:
             assert ["public.later"] in grown
 
@@ -669,7 +678,11 @@ def test_a_pattern_that_matches_nothing_is_said_once_by_run(database: Database) 
         made.establish(connection)
         made.extend(connection, catalog.tables(connection))
         begun = capture(database, ["sohp.*", "shop.*"], [])
-        begun.resume(connection, made.remembered, catalog.tables(connection))
+        begun.resume(
+            connection,
+            made.watch.memory.stored("walstream"),
+            catalog.tables(connection),
+        )
     said = [one for one in logs if "matches no table" in one["event"]]
     assert [one["pattern"] for one in said] == ["sohp.*", "sohp.*"]  # at each start
     assert "is 'shop.*' meant?" in said[0]["event"]
@@ -687,7 +700,11 @@ def test_a_publication_without_tables_is_said_by_run(database: Database) -> None
         made.extend(connection, catalog.tables(connection))
         assert len(logs) == 1
         begun = capture(database, [], [])
-        begun.resume(connection, made.remembered, catalog.tables(connection))
+        begun.resume(
+            connection,
+            made.watch.memory.stored("walstream"),
+            catalog.tables(connection),
+        )
     (said,) = logs
     assert said["event"] == "publication publishes no table: nothing comes to Kafka"
     assert (said["publication"], said["log_level"]) == ("walstream", "warning")
@@ -730,5 +747,5 @@ def test_a_change_that_is_still_being_committed_is_waited_for(
             kept[-1]["walstream"]["altered"] = {"xid": row[0], "after": after}
             begun = capture(database, KINDS["patterns"][1], [])
             with pytest.raises(Transient):
-                begun.resume(connection, kept[-1], {})
-        begun.resume(connection, kept[-1], catalog.tables(connection))
+                begun.resume(connection, stored(kept[-1]), {})
+        begun.resume(connection, stored(kept[-1]), catalog.tables(connection))

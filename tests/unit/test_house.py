@@ -73,7 +73,6 @@ LONG: Final = {  # which the next change of theirs splits
     "walstream/kafka/group_consumer.py",
     "walstream/service/supervisor.py",
     "walstream/service/worker_process.py",
-    "walstream/state/store.py",
 }
 
 

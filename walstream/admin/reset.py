@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import Config, PostgresSource
 from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
-from walstream.kafka import topic_record
+from walstream.kafka.topic_record import TOPICS, StoredTopic
 from walstream.lsn import show
 from walstream.postgres import publication
 from walstream.postgres import server as servers
@@ -19,14 +19,16 @@ from walstream.postgres.server import Server
 from walstream.postgres.slot import Slot
 from walstream.postgres.slot_inventory import released
 from walstream.postgres.start_table import StoredState, check_ours, decide
+from walstream.sources.epoch import EPOCH, EpochNumber, epoch_of
 from walstream.sources.postgres.detached import slot_copy
-from walstream.sources.postgres.detached.record import notes_of
+from walstream.sources.postgres.detached.record import DETACHED
 from walstream.sources.postgres.detached.slot_copy import Home
-from walstream.sources.postgres.stored_state import stored_of
+from walstream.sources.postgres.stored_state import INTENT, stored_of
 from walstream.state import lmdb_check
 from walstream.state.control import lent
+from walstream.state.environment import discard
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions, discard
+from walstream.state.store import LmdbPositions
 
 _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state's place
 
@@ -39,7 +41,7 @@ class _Known:
     slot: str | None = None  # that it is about
     epoch: int | None = None  # None: lost with the state
     away: frozenset[str] = frozenset()  # sinks that may have a copy of the slot
-    topics: Mapping[str, Any] = field(default_factory=dict)  # their documents
+    topics: Mapping[str, StoredTopic] = field(default_factory=dict)
 
     def other_slot(self, source: PostgresSource) -> str | None:
         """Name the slot that the state is about, where the source names another.
@@ -153,7 +155,10 @@ def _replace(
     discard(anew)  # what a crash left
     with LmdbPositions(anew) as positions:
         # older records stay in their partitions: a reader meets them with those to come
-        positions.write({"epoch": {"number": epoch}, **known.topics})
+        documents = EPOCH.entry(EpochNumber(epoch))
+        for topic, found in known.topics.items():
+            documents |= TOPICS.of(topic).entry(found)
+        positions.write(documents)
     if drops:
         slots.drop(connection, source.slot)
         slot_copy.drop_all(Home(name, source.dsn, source.slot, folder), known.away)
@@ -197,13 +202,11 @@ def _believed(folder: Path, source: PostgresSource) -> _Known:
 def _known(positions: LmdbPositions, source: PostgresSource) -> _Known:
     stored = stored_of(positions, source.slot)
     position = stored.position
-    intent = positions.read("intent") or {}
+    about = position or INTENT.read(positions)
     return _Known(
         stored,
-        slot=position.slot if position else intent.get("slot"),
-        epoch=(positions.read("epoch") or {}).get("number", 0),
-        away=frozenset(notes_of(positions)),
-        topics={
-            name: positions.read(name) for name in positions.names(topic_record.TOPICS)
-        },
+        slot=about.slot if about else None,
+        epoch=epoch_of(positions),
+        away=frozenset(DETACHED.keys(positions)),
+        topics=TOPICS.read_all(positions),
     )

@@ -7,8 +7,8 @@ from typing import Final
 from walstream.config import Config, PolledTable, SqlSource
 from walstream.errors import StateDamaged
 from walstream.state.control import lent
+from walstream.state.environment import discard
 from walstream.state.lock import FolderLock
-from walstream.state.store import discard
 from walstream.status.lookup.sql import kept_of
 from walstream.status.sql import (
     StoredPolls,

@@ -13,20 +13,21 @@ from walstream.config import Config, PostgresSource
 from walstream.errors import ConfigError
 from walstream.formats import timestamp
 from walstream.lsn import Lsn, show
+from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres import timeline
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
 from walstream.postgres.slot_inventory import released
 from walstream.postgres.start_table import decide
 from walstream.postgres.wal_search import copied
-from walstream.sources.postgres.detached.record import AWAY, notes_of
+from walstream.sources.postgres.detached.record import AWAY, DETACHED
 from walstream.sources.postgres.stored_state import (
     ReplayWindow,
     stored_of,
-    time_index,
     window,
 )
 from walstream.state.control import lent
@@ -92,7 +93,7 @@ def _look(
     positions: LmdbPositions, name: str, source: PostgresSource, connection: Connection
 ) -> _Place:
     """Compare with the slot and the server; raise what `run` would stop with."""
-    for sink, note in notes_of(positions).items():
+    for sink, note in DETACHED.read_all(positions).items():
         if note.phase == AWAY:
             raise ConfigError(
                 f"sink {sink!r} of source {name!r} is detached, and would get nothing"
@@ -139,8 +140,8 @@ def _check(place: _Place, to: Lsn) -> None:
 
 def _find(positions: LmdbPositions, place: _Place, to: datetime) -> Lsn:
     """Find the first transaction that was not committed before a time."""
-    index = time_index(positions)
-    names = positions.read("publications")
+    index = TimeIndex.of(positions)
+    names = PUBLICATIONS.read(positions)
     wanted, newest = timestamp.of(to), place.window.newest
     with copied(place.source.dsn, place.source.slot) as copy:
         # the slot may have moved since it was looked at; this copy does not

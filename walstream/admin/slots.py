@@ -23,6 +23,7 @@ from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.slot_inventory import SlotFacts, every
+from walstream.sources.postgres.stored_state import INTENT
 from walstream.state.store import LmdbPositions
 from walstream.status.instance import streaming
 from walstream.telemetry.json_types import SystemIdentifier
@@ -263,7 +264,7 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
                 if positions is None:
                     continue
                 position = positions.position()
-                point = (positions.read("intent") or {}).get("consistent_point")
+                intent = INTENT.read(positions)
         except StateDamaged:
             continue  # it has to be reset in any case
         except WalstreamError as error:
@@ -271,7 +272,8 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
                 found.append(Dependent(name, None, str(error.args[0])))
             continue
         if position is None:
-            if name in slot.sources and point is not None:
+            created = intent is not None and intent.consistent_point is not None
+            if name in slot.sources and created:
                 found.append(Dependent(name, None))
         elif (position.slot, position.system_identifier) == (
             slot.name,

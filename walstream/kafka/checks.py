@@ -27,7 +27,7 @@ from walstream.kafka.topic_config import remarks_of
 from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools, grouped, listed
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
-from walstream.kafka.topic_record import Document
+from walstream.kafka.topic_record import StoredTopic
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
@@ -44,7 +44,7 @@ class WantedSink:
     producer: Mapping[str, Any]
     creation: Creation
     topics: Collection[str]  # those that the captured tables would go to
-    kept: Mapping[str, Document] = field(default_factory=dict)  # by topic
+    kept: Mapping[str, StoredTopic] = field(default_factory=dict)  # by topic
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # it takes rows of a sql source
     chained: bool = False  # it takes records of a kafka source
@@ -194,9 +194,9 @@ def _without(wanted: WantedSink) -> frozenset[str]:
     return _OF_OPS if wanted.polled else frozenset()
 
 
-def _since(topic: FoundTopic, before: Document | None) -> Iterator[Remark]:
+def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
     """Compare a topic with what was kept of it."""
-    found = kept.document(topic.partitions, topic.identity)
+    found = StoredTopic(topic.partitions, topic.identity)
     before = before or found
     if what := kept.moved(found, before):
         yield Remark(

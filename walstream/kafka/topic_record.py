@@ -8,18 +8,25 @@ older ones of a row may lie elsewhere.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from walstream.errors import Repair, TopicLost
+from walstream.pipeline.state_document import StateDocument, StateDocuments
 
-Document = Mapping[str, Any]
-"""What is kept of a topic, by `document_name` in the state folder:
-{"partitions": 3, "identity": "...", "keys": "...", "layout": 1}; the last two are of
-this version on.
-"""
 
-TOPICS: Final = "topics/"
-"""Before a sink's and a topic's name: such a document."""
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """What is kept of a topic."""
+
+    partitions: int
+    identity: str  # another one of the same name has another
+    keys: str | None = None  # as `keys_text` spells them; None: nobody asked
+    layout: int = 1
+
+
+TOPICS: Final = StateDocuments("topics/", StoredTopic)
+"""By a sink's and a topic's name, `SINK/TOPIC`."""
 
 ACCEPT: Final = Repair(command="walstream run --accept-partitions")
 ACCEPT_HINT: Final = (
@@ -33,24 +40,29 @@ LAID_OUT: Final = (
 CREATED_AGAIN: Final = "was created again: what was delivered before is gone"
 
 
-def document_name(sink: str, topic: str) -> str:
-    """Name the document of a topic."""
-    return f"{TOPICS}{sink}/{topic}"
+def document_of(sink: str, topic: str) -> StateDocument[StoredTopic]:
+    """Return the document of a topic."""
+    return TOPICS.of(f"{sink}/{topic}")
 
 
-def document(partitions: int, identity: str) -> Document:
-    """Write down what a topic is now."""
-    return {"partitions": partitions, "identity": identity}
+def of_sink(stored: Mapping[str, StoredTopic], sink: str) -> dict[str, StoredTopic]:
+    """Return the topics of a sink, by name, of those of all sinks."""
+    prefix = f"{sink}/"
+    return {
+        name.removeprefix(prefix): one
+        for name, one in stored.items()
+        if name.startswith(prefix)
+    }
 
 
-def laid_out(found: Document, keys: str, before: Document | None) -> Document:
+def laid_out(found: StoredTopic, keys: str, before: StoredTopic | None) -> StoredTopic:
     """Add how keys are spread, and the layout, which follows what was kept."""
     layout = 1
     if before is not None and not created_again(found, before):
-        count = found["partitions"]
-        rekeyed = keys != before.get("keys", keys) and count > 1
-        layout = before.get("layout", 1) + (count != before["partitions"] or rekeyed)
-    return {**found, "keys": keys, "layout": layout}
+        count = found.partitions
+        rekeyed = before.keys not in {None, keys} and count > 1
+        layout = before.layout + (count != before.partitions or rekeyed)
+    return replace(found, keys=keys, layout=layout)
 
 
 def keys_text(partitioner: str, form: str, columns: Mapping[str, Sequence[str]]) -> str:
@@ -58,17 +70,17 @@ def keys_text(partitioner: str, form: str, columns: Mapping[str, Sequence[str]])
     return json.dumps([partitioner, form, dict(columns)], sort_keys=True)
 
 
-def moved(found: Document, kept: Document) -> str:
+def moved(found: StoredTopic, kept: StoredTopic) -> str:
     """Return what says that keys would change their partition; "" where none would."""
-    now, before = found["partitions"], kept["partitions"]
+    now, before = found.partitions, kept.partitions
     if now == before:
         return ""
     return f"has {now} partitions, it had {before}: keys would move to others"
 
 
-def created_again(found: Document, kept: Document) -> bool:
+def created_again(found: StoredTopic, kept: StoredTopic) -> bool:
     """Return whether it is another topic of the same name."""
-    return bool(found["identity"] != kept["identity"])
+    return found.identity != kept.identity
 
 
 def partitions_changed(topic: str, what: str) -> TopicLost:

@@ -8,10 +8,10 @@ server, less what is retained.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -19,7 +19,8 @@ from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.pipeline.commit_times import CommitTimes
 from walstream.pipeline.ports import Position, Positions, Source
-from walstream.pipeline.sent_position import Reach, document
+from walstream.pipeline.sent_position import GIVEN, Reach
+from walstream.pipeline.state_document import Entries
 
 _STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
 _STORE_KEEPALIVE_EVERY_S: Final = 1.0
@@ -40,7 +41,7 @@ class StartPoint:
 class StoredBeside:
     """What is stored in one write with each position."""
 
-    figures: Callable[[], Mapping[str, Any]] | None = None
+    figures: Callable[[], Entries] | None = None
     times: CommitTimes | None = None  # an index from commit times to LSNs
     reach: Reach | None = None  # how far sinks were given commits
 
@@ -167,12 +168,12 @@ class Checkpointer:
             self._beside.times,
             self._beside.reach,
         )
-        documents: dict[str, Any] = {}
+        documents: dict[str, object] = {}
         given = None if reach is None else reach.ahead(position.resume)
         if given is not None:
-            documents |= document(given)
+            documents |= GIVEN.entry(given)
         if figures is not None:
-            documents["figures"] = figures()
+            documents |= figures()
         if times is not None:
             documents |= times.documents(position.resume)
         self._positions.store(position, documents)
@@ -213,4 +214,4 @@ class Checkpointer:
         self._thread.join()
         if (reach := self._beside.reach) is not None:
             with suppress(WalstreamError):  # what is kept is ahead of it
-                self._positions.write(document(reach.exact()))
+                self._positions.write(GIVEN.entry(reach.exact()))

@@ -8,15 +8,11 @@ that was not committed before it may be. Which one it is, the WAL itself says.
 
 import threading
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from walstream.lsn import Lsn
-
-_CLOSED: Final = "times"
-_OPEN: Final = "times.open"  # small: it is written with each position
-DOCUMENTS: Final = (_CLOSED, _OPEN)
+from walstream.pipeline.state_document import StateDocument, StoredDocuments
 
 _STRETCHES: Final = 256  # so many that are closed, about, in what `retain` keeps
 _SHORTEST: Final = 8192  # bytes
@@ -37,6 +33,20 @@ class Stretch:
         self.latest = time if self.latest is None else max(self.latest, time)
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedStretches:
+    """All stretches but the open one, as they are stored."""
+
+    start: Lsn
+    before: Time | None
+    stretches: tuple[tuple[Lsn, Time | None], ...]  # of each the end, and the latest
+
+
+CLOSED: Final = StateDocument("times", ClosedStretches)
+OPEN: Final = StateDocument("times.open", Stretch)
+"""It is small: it is written with each position."""
+
+
 class TimeIndex:
     """What is known of commit times from `start` on."""
 
@@ -47,28 +57,22 @@ class TimeIndex:
         self.open = Stretch(start)
 
     @classmethod
-    def of(cls, documents: Mapping[str, Any]) -> "TimeIndex | None":
-        """Read what `documents` of it gave; None: nothing was kept."""
-        kept, last = documents.get(_CLOSED), documents.get(_OPEN)
+    def of(cls, stored: StoredDocuments) -> "TimeIndex | None":
+        """Return what is stored; None: nothing is."""
+        kept, last = CLOSED.read(stored), OPEN.read(stored)
         if kept is None or last is None:
             return None
-        index = cls(kept["start"])
-        index.before = kept["before"]
-        index.closed = [Stretch(end, latest) for end, latest in kept["stretches"]]
-        index.open = Stretch(last["end"], last["latest"])
+        index = cls(kept.start)
+        index.before = kept.before
+        index.closed = [Stretch(end, latest) for end, latest in kept.stretches]
+        index.open = last
         return index
 
-    def documents(self) -> dict[str, Any]:
-        """Return what is stored, by name."""
-        stretches = [(stretch.end, stretch.latest) for stretch in self.closed]
-        return {
-            _CLOSED: {
-                "start": self.start,
-                "before": self.before,
-                "stretches": stretches,
-            },
-            _OPEN: {"end": self.open.end, "latest": self.open.latest},
-        }
+    @property
+    def all_closed(self) -> ClosedStretches:
+        """What is stored of all stretches but the open one."""
+        stretches = ((stretch.end, stretch.latest) for stretch in self.closed)
+        return ClosedStretches(self.start, self.before, tuple(stretches))
 
     def _starts(self) -> list[tuple[Lsn, Stretch]]:
         """List all stretches, each with where it begins."""
@@ -134,16 +138,18 @@ class CommitTimes:
 
     def __init__(
         self,
-        kept: Mapping[str, Any],
+        index: TimeIndex | None,
         *,
         resume: Lsn,
         retain: int,
         slot_start: Lsn,
     ) -> None:
-        """`resume` is where the stream begins: an index that ends below has a gap."""
+        """Go on with an index that was stored.
+
+        `resume` is where the stream begins: an index that ends below has a gap.
+        """
         self._retain = retain
         self._slot_start = slot_start
-        index = TimeIndex.of(kept)
         if index is None or not index.start <= resume <= index.open.end:
             index = TimeIndex(resume)
         index.cut(resume)
@@ -165,7 +171,7 @@ class CommitTimes:
                     time = max(time, latest)
         self._noted.append((lsn, time))
 
-    def documents(self, resume: Lsn) -> dict[str, Any]:
+    def documents(self, resume: Lsn) -> dict[str, object]:
         """Return what is stored of the index as of a position, with that."""
         index = self._index
         for time in self._passed(resume):
@@ -176,10 +182,8 @@ class CommitTimes:
         oldest = max(self._slot_start, resume - self._retain)
         longest = max(_SHORTEST, self._retain // _STRETCHES)
         self._unsaved |= index.move(resume, oldest, longest)
-        documents = index.documents()
-        if not self._unsaved:
-            del documents[_CLOSED]
-        return documents
+        closed = CLOSED.entry(index.all_closed) if self._unsaved else {}
+        return {**closed, **OPEN.entry(index.open)}
 
     def stored(self) -> None:
         """Take in that all of it is on disk."""

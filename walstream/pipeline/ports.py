@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
@@ -12,6 +12,11 @@ from walstream.pipeline.outage import Outage
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory
+from walstream.pipeline.state_document import (
+    Entries,
+    StateDocument,
+    StoredDocuments,
+)
 from walstream.telemetry.tally import Tally
 
 
@@ -24,6 +29,10 @@ class Position:
     timeline: int
     database: str
     slot: str
+
+
+POSITION: Final = StateDocument("position", Position)
+PREVIOUS_POSITION: Final = StateDocument("position.previous", Position)
 
 
 class Source(Protocol):
@@ -166,21 +175,13 @@ class Beside(Protocol):
         """Note that a sink will never take one of the last."""
 
 
-class Positions(Protocol):
+class Positions(StoredDocuments, Protocol):
     """Small documents by name, durable when a call returns."""
 
-    def read(self, name: str) -> Any | None:
-        """Read a document; raise StateDamaged when it is not what was written."""
-
-    def tree(self, name: str) -> dict[str, Any]:
-        """Read a document and all below it (`name/…`), as of one moment."""
-
-    def write(self, documents: Mapping[str, Any]) -> None:
+    def write(self, documents: Entries) -> None:
         """Write all or none, with fsync; None deletes."""
 
-    def store(
-        self, position: Position, beside: Mapping[str, Any] | None = None
-    ) -> None:
+    def store(self, position: Position, beside: Entries | None = None) -> None:
         """Write the position; documents `beside` it share its fsync.
 
         A `resume` below the stored one is an error.

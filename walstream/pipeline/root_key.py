@@ -9,17 +9,15 @@ one says.
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 from walstream.lsn import Lsn
 from walstream.pipeline.pgoutput.messages import Relation
+from walstream.pipeline.state_document import StateDocuments
 
 Place = tuple[Lsn, int]
 """A transaction's commit LSN, and how many numbers it has taken."""
-
-ROOTS: Final = "roots/"
-"""Before an oid: the document of a partition root's keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,8 @@ class RootKey:
 
 
 @dataclass(frozen=True, slots=True)
-class _Since:
-    """From where on it counts."""
+class RootKeySince:
+    """A root's key, and from where on it counts."""
 
     lsn: Lsn
     seq_id: int
@@ -74,10 +72,14 @@ class _Since:
         return RootKey(frozenset(self.columns), self.full, self.schema, self.table)
 
 
+ROOTS: Final = StateDocuments("roots/", tuple[RootKeySince, ...])
+"""By the oid of a partition root."""
+
+
 class RootKeys:
     """What is known of one root, oldest first."""
 
-    def __init__(self, known: Iterable[_Since] = ()) -> None:
+    def __init__(self, known: Iterable[RootKeySince] = ()) -> None:
         self._known = list(known)
 
     def at(self, place: Place) -> RootKey | None:
@@ -141,7 +143,7 @@ class RootKeys:
 
     def _insert(self, place: Place, key: RootKey) -> None:
         columns = tuple(sorted(key.columns))
-        fresh = _Since(*place, columns, key.full, key.schema, key.table)
+        fresh = RootKeySince(*place, columns, key.full, key.schema, key.table)
         at = self._index(place)
         if at >= 0 and self._known[at].place == place:
             self._known[at] = replace(fresh, later=self._known[at].later)
@@ -166,11 +168,7 @@ class RootKeys:
         """List from which transactions on another one counts."""
         return (one.lsn + bool(one.seq_id) for one in self._known)
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(one) for one in self._known]
-
-    @classmethod
-    def from_json(cls, known: Iterable[dict[str, Any]]) -> Self:
-        return cls(
-            replace(_Since(**one), columns=tuple(one["columns"])) for one in known
-        )
+    @property
+    def stored(self) -> tuple[RootKeySince, ...]:
+        """What is stored, for the constructor."""
+        return tuple(self._known)

@@ -14,11 +14,13 @@ from its place on alone, also within a transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from walstream.lsn import Lsn
 from walstream.pipeline.root_key import Place, RootKeys
+from walstream.pipeline.state_document import StateDocuments
+from walstream.telemetry.json_record import absent_as
 
 _FORMER: Final = 4  # tables that had a name before, of which the keys are kept
 
@@ -33,8 +35,10 @@ class KeySet:
     columns: tuple[str, ...] = ()  # all that the table had, in order; (): not known
     oid: int = 0  # of the table; 0: not known
     told: bool = False  # by a Relation message: nothing before it goes by this set
-    partial: bool = False  # may rows lack a key's columns: generated, not in a list?
-    vague: bool = False  # may DEFAULT mark none, though there is a primary key?
+    # may rows lack a key's columns: generated, not in a list?
+    partial: bool = field(default=False, metadata=absent_as(value=True))
+    # may DEFAULT mark none, though there is a primary key?
+    vague: bool = field(default=False, metadata=absent_as(value=True))
     numbers: tuple[int, ...] = ()  # of its columns; 0: generated, and maybe not sent
     # of a description that told nothing: its columns, and what it marked
     vain: tuple[tuple[str, ...], tuple[str, ...]] | None = None
@@ -81,6 +85,10 @@ class KeySet:
         return self.keyed(columns) and all(
             columns.index(name) == self.columns.index(name) for name in self.primary_key
         )
+
+
+KEYS: Final = StateDocuments("keys/", tuple[KeySet, ...])
+"""By the name of a table, `schema.table`."""
 
 
 class KeyHistory:
@@ -263,30 +271,10 @@ class KeyHistory:
         """List the LSNs at which the set changes."""
         return (one.from_lsn + bool(one.from_seq) for one in self._sets[1:])
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(key_set) for key_set in self._sets]
-
-    @classmethod
-    def from_json(cls, sets: list[dict[str, Any]]) -> "KeyHistory":
-        """Read what was kept; earlier versions kept less."""
-        return cls(
-            [
-                KeySet(
-                    from_lsn=fields["from_lsn"],
-                    primary_key=tuple(fields["primary_key"]),
-                    partition_key=tuple(fields["partition_key"]),
-                    columns=tuple(fields.get("columns", ())),
-                    oid=fields.get("oid", 0),
-                    told=fields.get("told", False),
-                    partial=fields.get("partial", True),
-                    vague=fields.get("vague", True),
-                    numbers=tuple(fields.get("numbers", ())),
-                    vain=_vain(fields.get("vain")),
-                    from_seq=fields.get("from_seq", 0),
-                )
-                for fields in sets
-            ]
-        )
+    @property
+    def stored(self) -> tuple[KeySet, ...]:
+        """What is stored, for the constructor."""
+        return tuple(self._sets)
 
 
 def _at(sets: Sequence[KeySet], place: Place) -> KeySet:
@@ -299,15 +287,6 @@ def _index(sets: Sequence[KeySet], place: Place) -> int:
         if sets[at].since <= place:
             return at
     return 0
-
-
-def _vain(
-    stored: Sequence[Sequence[str]] | None,
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    if stored is None:
-        return None
-    columns, marked = stored
-    return tuple(columns), tuple(marked)
 
 
 def _keyless(now: KeySet, later: Iterable[KeySet], columns: Sequence[str]) -> bool:

@@ -5,14 +5,11 @@ behind it. So a bound is kept ahead of what is given, in coarse steps that ride 
 positions, and exactly when a stream ends.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 from walstream.lsn import Lsn
-
-GIVEN: Final = "given"
-"""The document of it."""
+from walstream.pipeline.state_document import StateDocument
 
 _STEP: Final = 16 << 20  # bytes of WAL: so far the bound is ahead
 
@@ -25,10 +22,6 @@ class Given:
     lsn: Lsn  # of the highest commit that was given to a sink, as far as is known
     below: Lsn  # none from here on was
 
-    @classmethod
-    def of(cls, document: Mapping[str, int] | None) -> Self | None:
-        return cls(**document) if document else None
-
     @property
     def sure(self) -> bool:
         """Return whether nothing beyond `lsn` was given."""
@@ -37,6 +30,9 @@ class Given:
     def believed(self) -> Self:
         """Take what is known for all there was, on an operator's word."""
         return replace(self, below=self.lsn + 1)
+
+
+GIVEN: Final = StateDocument("given", Given)
 
 
 class Reach:
@@ -79,8 +75,3 @@ class Reach:
         """Return what is to be kept when nothing will be given any more."""
         below = max(self._given + 1, self._unsure)
         return Given(self._timeline, self._given, below)
-
-
-def document(given: Given) -> dict[str, Any]:
-    """Return the document of it."""
-    return {GIVEN: asdict(given)}

@@ -6,9 +6,10 @@ added, tables that lost their replica identity are moved where they do no harm.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from walstream.errors import ConfigError, PermissionLacking, Repair, WalstreamError
+from walstream.pipeline.state_document import Entries
 from walstream.postgres import (
     catalog,
     privileges,
@@ -22,6 +23,7 @@ from walstream.postgres.missing_rows import Mending
 from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_change import Alteration, PublicationChange
+from walstream.postgres.publication_memory import StoredPublication
 from walstream.postgres.publication_watch import PublicationLook, Watch
 from walstream.postgres.table_pattern import WHY, unmatched
 from walstream.postgres.warning_once import Teller
@@ -36,7 +38,7 @@ class Capture:
     dsn: str
     name: str
     patterns: list[str]  # empty: the publication is used as it is
-    keep: Callable[[Mapping[str, Any]], None]  # stores what is remembered
+    keep: Callable[[Entries], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None] = lambda _tables: None
     mending: Mending = field(default_factory=Mending)
@@ -59,9 +61,14 @@ class Capture:
         return self.name, publication.insert_only(self.name)
 
     @property
-    def remembered(self) -> dict[str, Any]:
-        """What is stored of those that are read, by their names."""
-        return self.watch.document
+    def entry(self) -> Entries:
+        """What stores the memory of those that are read."""
+        return self.watch.entry
+
+    @property
+    def read(self) -> list[str]:
+        """Names of those that are read, in order."""
+        return sorted(self.watch.names)
 
     def obstacles(
         self,
@@ -150,7 +157,7 @@ class Capture:
     def resume(
         self,
         connection: Connection,
-        remembered: Mapping[str, Any] | None,
+        remembered: Mapping[str, StoredPublication] | None,
         facts: Mapping[str, TableFacts],
     ) -> None:
         """Go on with what was remembered; raise PublicationLost where it is gone."""
@@ -158,7 +165,7 @@ class Capture:
         self.watch.check(connection, starting=True)
         self.extend(connection, facts)
 
-    def recall(self, remembered: Mapping[str, Any] | None) -> None:
+    def recall(self, remembered: Mapping[str, StoredPublication] | None) -> None:
         """Take up what was stored; without it nobody knows what was missed."""
         self.watch.recall(remembered)
 

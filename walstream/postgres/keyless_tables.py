@@ -6,13 +6,25 @@ anew. PostgreSQL publishes no update or delete of a table without a replica iden
 that its key was away shows in inserts alone.
 """
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from walstream.pipeline.ports import Positions
+from walstream.pipeline.state_document import StateDocuments
 
-_PREFIX: Final = "keyless/"  # and the table's oid
 _LACKS: Final = "lacks"  # its rows have no key
 _HAS: Final = "has"  # it has one again, and nobody has been told
+
+
+@dataclass(frozen=True, slots=True)
+class KeylessTable:
+    """A table of which rows went out under no key, as it is stored."""
+
+    key: str  # _LACKS or _HAS
+
+
+KEYLESS: Final = StateDocuments("keyless/", KeylessTable)
+"""By the table's oid."""
 
 
 class Keyless:
@@ -20,9 +32,8 @@ class Keyless:
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self._states: dict[int, str] = {}
-        for name, document in positions.tree(_PREFIX[:-1]).items():
-            self._states[int(name.removeprefix(_PREFIX))] = document["key"]
+        stored = KEYLESS.read_all(positions)
+        self._states = {int(oid): table.key for oid, table in stored.items()}
 
     def knows(self, oid: int, *, keyed: bool) -> bool:
         """Return whether there is nothing to keep of a table that is described so."""
@@ -44,8 +55,8 @@ class Keyless:
             self._keep(oid, None)
 
     def _keep(self, oid: int, state: str | None) -> None:
-        document: dict[str, Any] | None = {"key": state} if state else None
-        self._positions.write({f"{_PREFIX}{oid}": document})
+        table = KeylessTable(state) if state else None
+        self._positions.write(KEYLESS.of(str(oid)).entry(table))
         if state:
             self._states[oid] = state
         else:

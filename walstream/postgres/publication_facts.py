@@ -1,8 +1,10 @@
-"""One publication as it was seen: the catalog rows that it is made of, and its JSON."""
+"""One publication as it was seen: the catalog rows that it is made of."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final
+
+from walstream.telemetry.json_record import LEFT_OUT
 
 OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 PART: Final = " part"  # ends a way that lets through some rows or columns only
@@ -43,58 +45,10 @@ class Sighting:
     # not have been published; asked only of those that came
     brought: frozenset[int] = field(default=frozenset(), compare=False)
     # these are of now, and not kept
-    place: Place = field(default=(0, 0), compare=False)  # of its own row
-    places: frozenset[Place] = field(default=frozenset(), compare=False)  # of all
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what is stored; an older walstream reads the first four."""
-        return {
-            "oid": self.oid,
-            "operations": sorted(self.operations),
-            "via_root": self.via_root,
-            "tables": sorted(self.tables),
-            "owner": self.owner,
-            "generated": self.generated,
-            "xmin": self.xmin,
-            "last": list(self.last),
-            "ways": {str(oid): sorted(ways) for oid, ways in self.ways.items()},
-            "leaves": {
-                str(root): {str(leaf): mark for leaf, mark in marks.items()}
-                for root, marks in self.leaves.items()
-            },
-            "schemas": sorted(self.schemas),
-            "unlogged": sorted(self.unlogged),
-            "files": {str(oid): files for oid, files in self.files.items()},
-            "brought": sorted(self.brought),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Return what was stored, also by a walstream that kept no marks."""
-        page, line = stored.get("last", (0, 0))
-        ways = stored.get("ways", {})
-        return cls(
-            oid=stored["oid"],
-            operations=frozenset(stored["operations"]),
-            via_root=stored["via_root"],
-            tables=frozenset(stored["tables"]),
-            owner=stored.get("owner"),
-            generated=stored.get("generated"),
-            xmin=stored.get("xmin"),
-            last=(page, line),
-            ways={int(oid): frozenset(found) for oid, found in ways.items()},
-            leaves={
-                int(root): {int(leaf): mark for leaf, mark in marks.items()}
-                for root, marks in stored.get("leaves", {}).items()
-            },
-            schemas=frozenset(stored.get("schemas", ())),
-            unlogged=frozenset(stored.get("unlogged", ())),
-            files={
-                int(oid): files_of(*files)
-                for oid, files in stored.get("files", {}).items()
-            },
-            brought=frozenset(stored.get("brought", ())),
-        )
+    place: Place = field(default=(0, 0), compare=False, metadata=LEFT_OUT)  # its row's
+    places: frozenset[Place] = field(  # of all rows
+        default=frozenset(), compare=False, metadata=LEFT_OUT
+    )
 
 
 Sightings = Mapping[str, Sighting]

@@ -6,9 +6,37 @@ rest: what it did not watch must not be believed later.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Final, Self
 
+from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.publication_facts import Sighting
+from walstream.telemetry.json_record import recast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSighting(Sighting):
+    """A publication as it is stored; the main one stands for what concerns all."""
+
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAlteration:
+    """A change of our own, as it is stored."""
+
+    xid: str
+    after: dict[str, StoredSighting]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPublication(StoredSighting):
+    """A publication as it is stored, with what concerns all."""
+
+    altered: StoredAlteration | None = None
+
+
+PUBLICATIONS: Final = StateDocument("publications", dict[str, StoredPublication])
+"""By their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +48,49 @@ class Memory:
     altered: "Altered | None" = None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `document` wrote, or an older walstream."""
-        left: frozenset[str] = frozenset()
+    def of(cls, stored: Mapping[str, StoredPublication]) -> Self:
+        """Return what was stored, also by an older walstream."""
         altered = None
-        for stored in document.values():
-            left |= frozenset(stored.get("left", ()))
-            if noted := stored.get("altered"):
-                altered = Altered(noted["xid"], cls.of(noted["after"]))
-        sightings = {name: Sighting.from_json(one) for name, one in document.items()}
-        return cls(sightings, left, altered)
+        for one in stored.values():
+            if noted := one.altered:
+                altered = Altered(noted.xid, cls._of(noted.after))
+        return cls._of(stored, altered)
 
-    def document(self, main: str) -> dict[str, Any]:
+    @classmethod
+    def _of(
+        cls, stored: Mapping[str, StoredSighting], altered: "Altered | None" = None
+    ) -> Self:
+        return cls(
+            {name: recast(Sighting, one) for name, one in stored.items()},
+            frozenset(key for one in stored.values() for key in one.left),
+            altered,
+        )
+
+    def stored(self, main: str) -> dict[str, StoredPublication]:
         """Return what is stored; beside the publication `main` stands the rest."""
-        written = {name: seen.to_json() for name, seen in self.sightings.items()}
-        if self.left:
-            written[main]["left"] = sorted(self.left)
-        if self.altered is not None:
-            after = self.altered.after.document(main)
-            written[main]["altered"] = {"xid": self.altered.xid, "after": after}
-        return written
+        altered = self.altered and StoredAlteration(
+            self.altered.xid,
+            {
+                name: recast(StoredSighting, seen, left=left)
+                for name, seen, left in self.altered.after.parts(main)
+            },
+        )
+        return {
+            name: recast(
+                StoredPublication,
+                seen,
+                left=left,
+                altered=altered if name == main else None,
+            )
+            for name, seen, left in self.parts(main)
+        }
+
+    def parts(self, main: str) -> list[tuple[str, Sighting, tuple[str, ...]]]:
+        """Return the publications, each with what it keeps of `left`."""
+        return [
+            (name, seen, tuple(sorted(self.left)) if name == main else ())
+            for name, seen in self.sightings.items()
+        ]
 
 
 @dataclass(frozen=True, slots=True)

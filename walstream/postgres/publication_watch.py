@@ -5,13 +5,14 @@ is noticed at some look before it can be forgotten, whoever was away meanwhile.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import psycopg
 import structlog
 
 from walstream.errors import RESET, PublicationLost, Repair, Transient
+from walstream.pipeline.state_document import Entries
 from walstream.postgres import catalog, publication
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.continuity import compare
@@ -19,7 +20,12 @@ from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
 from walstream.postgres.publication_facts import Sighting
-from walstream.postgres.publication_memory import Altered, Memory
+from walstream.postgres.publication_memory import (
+    PUBLICATIONS,
+    Altered,
+    Memory,
+    StoredPublication,
+)
 from walstream.postgres.warning_once import Teller
 from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
@@ -47,13 +53,12 @@ class Watch:
 
     name: str  # of the main one
     patterns: Sequence[str]
-    keep: Callable[[Mapping[str, Any]], None]  # stores what is remembered
+    keep: Callable[[Entries], None]  # stores what is remembered
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None]
     mending: Mending
     teller: Teller
     memory: Memory = field(default_factory=Memory)
-    document: dict[str, Any] = field(default_factory=dict)  # the same, as it is stored
     at_first: bool = False  # nothing was streamed yet: no table is new since
 
     @property
@@ -62,21 +67,22 @@ class Watch:
 
     def begin(self, connection: Connection, found: Mapping[str, Publication]) -> None:
         """Remember what is there: nothing was read before."""
-        self._take(Memory(see(connection, found)))
+        self.memory = Memory(see(connection, found))
 
-    def recall(self, document: Mapping[str, Any] | None) -> None:
+    def recall(self, stored: Mapping[str, StoredPublication] | None) -> None:
         """Take up what was stored; without it nobody knows what was missed."""
-        if document is None:
+        if stored is None:
             raise PublicationLost(
                 "the state folder does not say which publications are read",
                 hint="whether one was lost meanwhile cannot be told",
                 repair=RESET,
             )
-        self._take(Memory.of(document))
+        self.memory = Memory.of(stored)
 
-    def _take(self, memory: Memory) -> None:
-        self.memory = memory
-        self.document = memory.document(self.name)
+    @property
+    def entry(self) -> Entries:
+        """What stores the memory."""
+        return PUBLICATIONS.entry(self.memory.stored(self.name))
 
     def check(self, connection: Connection, *, starting: bool = False) -> None:
         """Raise PublicationLost where rows may be missing, and nobody reads them anew.
@@ -158,9 +164,8 @@ class Watch:
 
         Before it is committed: whoever starts after a crash knows it by its number.
         """
-        memory = Memory(self.memory.sightings, self.memory.left, Altered(xid, after))
-        self._take(memory)
-        self.keep(self.document)
+        self.memory = replace(self.memory, altered=Altered(xid, after))
+        self.keep(self.entry)
 
     def _settle(self, connection: Connection) -> None:
         """See what became of a change of our own that was cut short."""
@@ -189,8 +194,8 @@ class Watch:
         if not self.at_first:
             # first: a crash in between only makes it be told again
             self._have_read(connection, memory.sightings, own=own)
-        self._take(memory)
-        self.keep(self.document)
+        self.memory = memory
+        self.keep(self.entry)
 
     def _have_read(
         self, connection: Connection, now: Mapping[str, Sighting], *, own: bool

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -11,7 +11,7 @@ from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import Positions
 from walstream.pipeline.root_key import ROOTS, Place, RootKeys
-from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres import partition_root
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection
@@ -102,14 +102,14 @@ class KeyBook:
         Nothing was sent from `unsent` on, if that is known.
         """
         self._unsent = min(end, unsent)
-        changed: dict[str, Any] = {}
+        changed: dict[str, object] = {}
         for full_name, table in facts.items():
             history, is_new = self._find(full_name, oldest)
             now = self._set_of(table, full_name, 0 if is_new else end)
             if is_new:
                 history = KeyHistory([now])
             if is_new or history.change(now):
-                changed[f"keys/{full_name}"] = history.to_json()
+                changed |= KEYS.of(full_name).entry(history.stored)
             self._keep(full_name, history)
             self._looked.add(table.oid)
             if is_new and not (table.primary_key if table.full else table.identity):
@@ -118,7 +118,7 @@ class KeyBook:
                 root = self._root(table.oid)
                 root.forget_below(oldest)
                 if root.look(partition_root.key_of(table), end):
-                    changed[f"{ROOTS}{table.oid}"] = root.to_json()
+                    changed |= ROOTS.of(str(table.oid)).entry(root.stored)
         if changed:
             self._positions.write(changed)
 
@@ -156,12 +156,12 @@ class KeyBook:
         self._looked.add(relation.oid)
         keyed = self._is_keyed(relation, looked.facts)
         self._keyless.meet(relation.oid, keyed=keyed)
-        documents: dict[str, Any] = {}
+        documents: dict[str, object] = {}
         if is_new or changed:
-            documents[f"keys/{full_name}"] = history.to_json()
+            documents |= KEYS.of(full_name).entry(history.stored)
         if self._meet_root(relation, looked, place):
-            root = self._roots[relation.oid]
-            documents[f"{ROOTS}{relation.oid}"] = root.to_json()
+            root = self._roots[relation.oid].stored
+            documents |= ROOTS.of(str(relation.oid)).entry(root)
         if documents:
             self._positions.write(documents)
         self._keep(full_name, history)
@@ -177,9 +177,9 @@ class KeyBook:
     def _meet_root(self, relation: Relation, looked: Looked, place: Place) -> bool:
         """Take the key that a partition root was described with; tell of a change."""
         oid, facts = relation.oid, looked.facts
-        name = f"{ROOTS}{oid}"
         partitioned = facts is not None and facts.kind == "p"
-        if not (partitioned or oid in self._roots or self._positions.read(name)):
+        stored = ROOTS.of(str(oid))
+        if not (partitioned or oid in self._roots or stored.read(self._positions)):
             return False
         root = self._root(oid)
         changed = root.describe(relation, place, self._unsent)
@@ -204,8 +204,8 @@ class KeyBook:
 
     def _root(self, oid: int) -> RootKeys:
         if oid not in self._roots:
-            stored = self._positions.read(f"{ROOTS}{oid}")
-            self._roots[oid] = RootKeys.from_json(stored or [])
+            stored = ROOTS.of(str(oid)).read(self._positions)
+            self._roots[oid] = RootKeys(stored or ())
         return self._roots[oid]
 
     def _keep(self, full_name: str, history: KeyHistory) -> None:
@@ -230,10 +230,10 @@ class KeyBook:
         known = self._histories.get(full_name)
         if known is not None:
             return known, False
-        stored = self._positions.read(f"keys/{full_name}")
+        stored = KEYS.of(full_name).read(self._positions)
         if stored is None:
             return KeyHistory([]), True
-        history = KeyHistory.from_json(stored)
+        history = KeyHistory(stored)
         history.forget_below(oldest)
         return history, False
 

@@ -29,6 +29,7 @@ from walstream.service.source_runner import Backfills, Part, Polls, part_of
 from walstream.service.worker_order import WorkerRequest, request_of, start_of
 from walstream.sources.postgres.detached.record import folder_of
 from walstream.sources.report import (
+    LAST_ERROR,
     ErrorReport,
     SourceReport,
     WorkerAnswer,
@@ -40,7 +41,6 @@ from walstream.state.store import LmdbPositions
 from walstream.telemetry import logs
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
-from walstream.telemetry.json_record import document, read_optional
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -48,7 +48,6 @@ _LAST_WORD_S: Final = 1.0
 _LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
-_ERROR: Final = "error"  # the document that keeps the last one
 _STARTING: Final = "it is only starting: ask again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
@@ -112,10 +111,10 @@ class Worker:
 
     def _take_up(self, positions: LmdbPositions) -> None:
         """Go on with the last error that was kept."""
-        self._error = read_optional(ErrorReport, positions.read(_ERROR))
+        self._error = LAST_ERROR.read(positions)
         if self._error and self._error.final:
             self._error = replace(self._error, final=False)
-            positions.write({_ERROR: document(self._error)})
+            positions.write(LAST_ERROR.entry(self._error))
 
     def _part_of(self, positions: LmdbPositions) -> Part:
         self._part = part_of(
@@ -144,7 +143,7 @@ class Worker:
         )
         with contextlib.suppress(WalstreamError):  # the state itself may be at fault
             if self._positions is not None:
-                self._positions.write({_ERROR: document(self._error)})
+                self._positions.write(LAST_ERROR.entry(self._error))
 
     def _sessions(self, part: Part) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""

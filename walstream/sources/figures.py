@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from walstream.pipeline.state_document import StateDocument
 from walstream.telemetry.tally import Counts
-
-DOCUMENT: Final = "figures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +28,7 @@ class RelayFigures:
     delivered: int = 0
     poisoned: Mapping[str, int] = field(default_factory=dict)  # records, by cause
     dropped: Mapping[str, int] = field(default_factory=dict)  # records, by sink
+
+
+STREAM_FIGURES: Final = StateDocument("figures", StreamFigures)
+RELAY_FIGURES: Final = StateDocument("figures", RelayFigures)

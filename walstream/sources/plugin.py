@@ -23,13 +23,12 @@ from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.postgres.slot_health import Alarm
 from walstream.sources.context import SourceContext
-from walstream.sources.figures import DOCUMENT, StreamFigures
+from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN
-from walstream.telemetry.json_record import document, read_optional
 
 _LOOK_EVERY_S: Final = 0.05
 _NO_SLOT: Final = 1 << 62  # bytes: no WAL is held anywhere
@@ -49,7 +48,7 @@ class AddedSource:
         self._positions = positions
         self._stop = stop
         alarm = Alarm(name, _NO_SLOT, time.monotonic)
-        kept = read_optional(StreamFigures, positions.read(DOCUMENT))
+        kept = STREAM_FIGURES.read(positions)
         self._gauge = Gauge(alarm, kept)
         self._sinks = SinkSet(context, {}, stopping=lambda: stop.requested)
         self._pipeline: Pipeline | None = None
@@ -86,7 +85,7 @@ class AddedSource:
             self._positions,
             source,
             self._stop.waker.wake,
-            StoredBeside(lambda: document(gauge.kept())),
+            StoredBeside(lambda: STREAM_FIGURES.entry(gauge.kept())),
         )
         companion = PlainCompanion(self._sinks)
         self._pipeline = Pipeline(source, sinks, companion, checkpointer)

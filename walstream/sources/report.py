@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from walstream.pipeline.outage import Outage
+from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.slot_health import Health
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.json_record import (
@@ -34,6 +35,9 @@ class ErrorReport:
     exit_code: int = 1
     final: bool = False  # it ended the source until an operator acts
     renewable: bool = False  # another password or certificate may cure it
+
+
+LAST_ERROR: Final = StateDocument("error", ErrorReport)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from walstream.kafka.producer_config import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_creation import Creation
+from walstream.kafka.topic_record import StoredTopic
 from walstream.kafka.topics import Topics
 from walstream.kafka.txinfo_sink import InformingSink, Informs
 from walstream.pipeline.ports import NamedSink
@@ -35,6 +36,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.records.encoding import FROZEN_AFTER_MS, SinkRules
 from walstream.records.handlers.chain import Chain
 from walstream.sources.context import SourceContext
+from walstream.sources.epoch import epoch_of
 from walstream.sources.handlers import handler_problems, handler_specs
 from walstream.sources.routers import Routers
 from walstream.telemetry.fields import SINK, TOPIC
@@ -65,7 +67,6 @@ class SinkSet:
         self.frozen_after_ms = FROZEN_AFTER_MS  # see SinkRules
         self._seen_topics = seen_topics
         self._positions = context.positions
-        self._read = context.positions.read
         self._options = context.options
         self._routers = Routers(config, source)
         self._configs = {name: config.sinks[name] for name in found.sinks}
@@ -93,8 +94,7 @@ class SinkSet:
 
     def header(self, origin: str) -> bytes:
         """Return where records come from; `origin` is system_identifier/database."""
-        epoch = (self._positions.read("epoch") or {}).get("number", 0)
-        return f"{origin}/{epoch}".encode()
+        return f"{origin}/{epoch_of(self._positions)}".encode()
 
     @property
     def names(self) -> list[str]:
@@ -217,7 +217,7 @@ class SinkSet:
             creation(config),
             accept=self._accept(sink),
             met=lambda name: (
-                self._read(topic_record.document_name(sink, name)) is not None
+                topic_record.document_of(sink, name).read(self._positions) is not None
             ),
             confined=confined(sink, config),
         )
@@ -226,12 +226,12 @@ class SinkSet:
         """Compare each topic with what was kept of it, before its first record."""
 
         def accept(topic: Topic) -> None:
-            name = topic_record.document_name(sink, topic.name)
-            before = self._read(name)
+            document = topic_record.document_of(sink, topic.name)
+            before = document.read(self._positions)
             keys = self._routers.keys(sink, topic.name)
-            found = topic_record.document(topic.partitions, topic.identity)
+            found = StoredTopic(topic.partitions, topic.identity)
             found = topic_record.laid_out(found, keys, before)
-            topic.lay_out(found["layout"])
+            topic.lay_out(found.layout)
             if before == found:
                 return
             before = before or found
@@ -242,9 +242,9 @@ class SinkSet:
                 _log.warning(
                     f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
                 )
-            elif found["layout"] > before.get("layout", 1):
+            elif found.layout > before.layout:
                 _log.warning(topic_record.LAID_OUT, **{TOPIC: topic.name})
-            self._positions.write({name: found})
+            self._positions.write(document.entry(found))
 
         return accept
 

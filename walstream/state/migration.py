@@ -4,43 +4,60 @@ A step knows the two forms by itself: what the code makes of them later is no ma
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field
+
+from walstream.pipeline.state_document import Entries, StateDocument, StoredDocuments
+
+_Fields = dict[str, object]
 
 
-class OldDocuments(Protocol):
-    """What is kept, by name."""
+@dataclass(frozen=True, slots=True)
+class _Backfill:
+    """A backfill of format 1: one document for all tables."""
 
-    def read(self, name: str) -> Any | None: ...
+    tables: tuple[str, ...]
+    failed: Mapping[str, str]
+    replace: tuple[str, ...]
+    others: tuple[str, ...]
+    begun: Mapping[str, object] | None = None  # None: by one that kept nothing of it
+    lsn: object = None
+    rows: object = None
+    elsewhere: object = None
 
 
-def tables_apart(kept: OldDocuments) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Incremental:
+    """Requests beside the stream of format 1: one document for all tables."""
+
+    tables: Mapping[str, _Fields] = field(default_factory=dict)
+
+
+def tables_apart(kept: StoredDocuments) -> Entries:
     """Return each table that is backfilled a document of its own."""
-    backfill, beside = kept.read("backfill"), kept.read("beside")
-    changed: dict[str, Any] = {}
+    backfill = StateDocument("backfill", _Backfill).read(kept)
+    beside = StateDocument("beside", _Incremental).read(kept)
+    changed: _Fields = {}
     if backfill is not None:
         changed |= _backfill(backfill)
     if beside is not None:
-        changed |= _beside(beside)
+        changed |= _beside(beside, StateDocument("beside", _Fields).read(kept) or {})
     return changed
 
 
-_HEAD: Final = ("lsn", "rows", "elsewhere")
-
-
-def _backfill(old: Mapping[str, Any]) -> dict[str, Any]:
+def _backfill(old: _Backfill) -> Entries:
     # the oldest kept nothing of what had begun
-    begun = old.get("begun", dict.fromkeys(old["tables"]))
-    names = dict.fromkeys([*old["tables"], *old["failed"], *begun])
-    left, emptied, others = map(set, (old["tables"], old["replace"], old["others"]))
+    begun = dict.fromkeys(old.tables) if old.begun is None else old.begun
+    names = dict.fromkeys([*old.tables, *old.failed, *begun])
+    left, emptied, others = map(set, (old.tables, old.replace, old.others))
     return {
-        "backfill": {name: old.get(name) for name in _HEAD},
+        "backfill": {"lsn": old.lsn, "rows": old.rows, "elsewhere": old.elsewhere},
         **{
             f"backfill/{name}": {
                 "place": place,
                 "left": name in left,
                 "replace": name in emptied,
                 "other": name in others,
-                "failed": old["failed"].get(name, ""),
+                "failed": old.failed.get(name, ""),
                 "begun": name in begun,
                 "key": begun.get(name),
             }
@@ -49,12 +66,11 @@ def _backfill(old: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _beside(old: Mapping[str, Any]) -> dict[str, Any]:
-    tables = old.get("tables", {})
+def _beside(old: _Incremental, fields: _Fields) -> Entries:
     return {
-        "beside": {name: old[name] for name in old if name != "tables"},
+        "beside": {name: one for name, one in fields.items() if name != "tables"},
         **{
             f"beside/{name}": {**wish, "place": place}
-            for place, (name, wish) in enumerate(tables.items())
+            for place, (name, wish) in enumerate(old.tables.items())
         },
     }

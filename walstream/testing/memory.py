@@ -3,19 +3,19 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import orjson
 
-from walstream.errors import WalstreamError
+from walstream.errors import StateDamaged, WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp
 from walstream.pipeline.pgoutput.messages import Relation
-from walstream.pipeline.ports import Position
+from walstream.pipeline.ports import POSITION, Position
 from walstream.pipeline.root_key import Place
 from walstream.pipeline.row_key import KeyHistory
+from walstream.pipeline.state_document import Entries
 from walstream.row import UNCHANGED
 
 
@@ -95,25 +95,30 @@ class MemorySource:
 class MemoryPositions:
     """Documents by name, as bytes: what is read was never shared with its writer."""
 
-    def __init__(self) -> None:
+    def __init__(self, documents: Entries | None = None) -> None:
         self._documents: dict[str, bytes] = {}
         self.stored: list[Position] = []  # every one, in order
+        if documents:
+            self.write(documents)
 
-    def read(self, name: str) -> Any | None:
+    def read(self, name: str) -> object | None:
         document = self._documents.get(name)
         return None if document is None else orjson.loads(document)
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._documents if name.startswith(prefix))
 
-    def tree(self, name: str) -> dict[str, Any]:
+    def tree(self, name: str) -> dict[str, object]:
         return {
             one: self.read(one)
             for one in self._documents
             if one == name or one.startswith(f"{name}/")
         }
 
-    def write(self, documents: Mapping[str, Any]) -> None:
+    def damaged(self, what: str) -> WalstreamError:
+        return StateDamaged(what)
+
+    def write(self, documents: Entries) -> None:
         for name, document in documents.items():
             if document is None:
                 self._documents.pop(name, None)
@@ -121,16 +126,13 @@ class MemoryPositions:
                 self._documents[name] = orjson.dumps(document)
 
     def position(self) -> Position | None:
-        stored = self.read("position")
-        return None if stored is None else Position(**stored)
+        return POSITION.read(self)
 
-    def store(
-        self, position: Position, beside: Mapping[str, Any] | None = None
-    ) -> None:
+    def store(self, position: Position, beside: Entries | None = None) -> None:
         previous = self.position()
         if previous is not None and position.resume < previous.resume:
             raise WalstreamError("a position below the stored one")
-        self.write({"position": asdict(position), **(beside or {})})
+        self.write({**POSITION.entry(position), **(beside or {})})
         self.stored.append(position)
 
 

@@ -13,7 +13,9 @@ from walstream.config import PostgresSource
 from walstream.errors import Repair
 from walstream.finding import Finding, Severity
 from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
+from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
+from walstream.sources.postgres.stored_state import INTENT
 from walstream.state.store import LmdbPositions
 
 
@@ -45,18 +47,20 @@ def look_as(walstream: Walstream, **options: Any) -> Inspection:
     )
 
 
-def known(walstream: Walstream) -> tuple[StoredState, dict[str, Any] | None]:
+def known(
+    walstream: Walstream,
+) -> tuple[StoredState, dict[str, StoredPublication] | None]:
     """Read what the state folder of a walstream that has ended says."""
     if not walstream.state.exists():
         return StoredState(), None
     with LmdbPositions(walstream.state) as positions:
-        intent = positions.read("intent")
+        intent = INTENT.read(positions)
         stored = StoredState(
             position=positions.position(),
             intent=intent is not None,
-            consistent_point=(intent or {}).get("consistent_point"),
+            consistent_point=intent.consistent_point if intent else None,
         )
-        return stored, positions.read("publications")
+        return stored, PUBLICATIONS.read(positions)
 
 
 def of(inspection: Inspection, code: str, subject: str = "") -> list[Finding]:

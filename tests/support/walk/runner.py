@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.support.walk.tables import BY_CODE, WRITERS
 from walstream.lsn import parse
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.postgres import partition_root as roots
-from walstream.sources.postgres.stored_state import PUBLICATIONS
+from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.state.store import LmdbPositions
 
 _NOTICED_S: Final = 30.0  # many of these looks: a machine may be slow
@@ -292,10 +292,10 @@ class Runner:
         wanted = self._members()
         while self._walstream.running and time.monotonic() < deadline:
             with LmdbPositions.beside(folder) as positions:
-                found = positions.read(PUBLICATIONS) if positions else None
+                found = PUBLICATIONS.read(positions) if positions else None
                 told = positions is None or self._roots_told(positions)
             seen = (found or {}).values()
-            known = {oid for one in seen for oid in one["tables"]}
+            known = {oid for one in seen for oid in one.tables}
             if wanted <= known and told and self._leaves_seen(seen):
                 return
             time.sleep(0.02)
@@ -306,10 +306,12 @@ class Runner:
                 f" {sorted(wanted - known)}; it knows all roots: {told}",
             )
 
-    def _leaves_seen(self, seen: Iterable[Mapping[str, Any]]) -> bool:
+    def _leaves_seen(self, seen: Iterable[StoredPublication]) -> bool:
         """Tell whether it has seen all leaves of the roots that are published."""
         known = {
-            root: set(leaves) for one in seen for root, leaves in one["leaves"].items()
+            str(root): {str(leaf) for leaf in leaves}
+            for one in seen
+            for root, leaves in one.leaves.items()
         }
         attached = self._attached()
         self._leaves |= attached
@@ -325,10 +327,9 @@ class Runner:
 
     def _roots_told(self, positions: LmdbPositions) -> bool:
         """Tell whether the keys that it keeps of roots are the catalog's."""
-        found = roots.look(self._eye, [int(n[6:]) for n in positions.names(ROOTS)])
+        found = roots.look(self._eye, [int(oid) for oid in ROOTS.keys(positions)])
         kept = {
-            oid: RootKeys.from_json(positions.read(f"{ROOTS}{oid}") or [])
-            for oid in found
+            oid: RootKeys(ROOTS.of(str(oid)).read(positions) or ()) for oid in found
         }
         return not any(kept[oid].lacks(key) for oid, key in found.items())
 

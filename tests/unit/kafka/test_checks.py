@@ -8,10 +8,10 @@ import pytest
 from tests.unit.kafka.test_topic_config import DEFAULTS
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 from walstream.finding import Finding, Severity
-from walstream.kafka import topic_record
 from walstream.kafka.checks import WantedSink, inspect
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
 from walstream.kafka.topic_creation import Creation
+from walstream.kafka.topic_record import StoredTopic
 
 TOPIC = FoundTopic("t", "id", 2, 3, {"WRITE"}, {**DEFAULTS, "min.insync.replicas": "2"})
 ONE_BROKER = Brokers(1, 1, 1)
@@ -62,7 +62,7 @@ def found(
         {"bootstrap.servers": "127.0.0.1:1", **(properties or {})},
         creation,
         list(topics),
-        {"t": topic_record.document(partitions, "id")},
+        {"t": StoredTopic(partitions, "id")},
     )
     return inspect(wanted, cluster)
 

@@ -12,7 +12,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex
 from walstream.pipeline.ports import Position
-from walstream.pipeline.sent_position import GIVEN, Given, Reach
+from walstream.pipeline.sent_position import Given, Reach
 from walstream.testing import (
     FailAfterWrite,
     HoldResponse,
@@ -145,7 +145,7 @@ def test_what_only_keepalives_moved_can_wait() -> None:
 
 
 def times() -> CommitTimes:
-    return CommitTimes({}, resume=START, retain=0, slot_start=START)
+    return CommitTimes(None, resume=START, retain=0, slot_start=START)
 
 
 def test_what_belongs_to_a_position_is_stored_with_it() -> None:
@@ -157,7 +157,7 @@ def test_what_belongs_to_a_position_is_stored_with_it() -> None:
             super().write(documents)
 
     reach = Reach(Given(1, 0, 1 << 40), 1)
-    beside = StoredBeside(lambda: {"ops": 7}, times(), reach)
+    beside = StoredBeside(lambda: {"figures": {"ops": 7}}, times(), reach)
     with kept(Positions(), beside) as made:
         made.checkpointer.note(1900, 42)
         assert made.checkpointer.admits(1900)
@@ -165,11 +165,11 @@ def test_what_belongs_to_a_position_is_stored_with_it() -> None:
         (together,) = written
         assert together["position"]["resume"] == 2000
         assert together["figures"] == {"ops": 7}
-        assert together[GIVEN]["lsn"] == 1900
-        index = TimeIndex.of(together)
+        assert together["given"]["lsn"] == 1900
+        index = TimeIndex.of(MemoryPositions(together))
         assert index is not None
         assert index.open.latest == 42
-    assert written[1:] == [{GIVEN: {"timeline": 1, "lsn": 1900, "below": 1 << 40}}]
+    assert written[1:] == [{"given": {"timeline": 1, "lsn": 1900, "below": 1 << 40}}]
 
 
 def test_a_commit_is_admitted_once_it_is_on_disk_that_it_may_be_given() -> None:

@@ -2,13 +2,13 @@
 
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 import pytest
 
 from walstream.lsn import Lsn
 from walstream.pipeline import commit_times
-from walstream.pipeline.commit_times import DOCUMENTS, CommitTimes, TimeIndex
+from walstream.pipeline.commit_times import CommitTimes, TimeIndex
+from walstream.testing import MemoryPositions
 
 RETAIN = 40_000_000
 START = 1_000_000
@@ -18,7 +18,7 @@ class State:
     """A state folder, and what was ever committed."""
 
     def __init__(self, retain: int = RETAIN) -> None:
-        self.documents: dict[str, Any] = {}
+        self.folder = MemoryPositions()
         self.retain = retain
         self.slot_start = START
         self.resume = START
@@ -28,7 +28,7 @@ class State:
 
     def restart(self) -> CommitTimes:
         self.times = CommitTimes(
-            {name: self.documents.get(name) for name in DOCUMENTS},
+            TimeIndex.of(self.folder),
             resume=self.resume,
             retain=self.retain,
             slot_start=self.slot_start,
@@ -43,13 +43,13 @@ class State:
         documents = self.times.documents(resume)
         if self.full:
             return
-        self.documents.update(documents)
+        self.folder.write(documents)
         self.resume = resume
         self.times.stored()
 
     @property
     def index(self) -> TimeIndex:
-        found = TimeIndex.of(self.documents)
+        found = TimeIndex.of(self.folder)
         assert found is not None
         return found
 
@@ -149,7 +149,7 @@ def test_a_position_that_moved_without_it_begins_it_anew() -> None:
 
 def test_nothing_is_known_before_the_first_commit() -> None:
     state = State()
-    assert TimeIndex.of({}) is None
+    assert TimeIndex.of(MemoryPositions()) is None
     state.store(START + 50)
     assert state.reach() is None
     assert state.index.look(0, START) == START + 50
@@ -172,10 +172,11 @@ def test_most_positions_bring_only_the_open_stretch() -> None:
     state.store(START)
     state.commit(START + 100, 10)
     state.store(START + 148)
-    state.documents.clear()
+    state.folder = MemoryPositions()
     state.commit(START + 200, 20)
     state.store(START + 248)
-    assert state.documents == {"times.open": {"end": START + 248, "latest": 20}}
+    assert state.folder.names("") == ["times.open"]
+    assert state.folder.read("times.open") == {"end": START + 248, "latest": 20}
 
 
 def test_memory_is_bounded_while_nothing_can_be_stored(

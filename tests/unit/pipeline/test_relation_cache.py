@@ -12,7 +12,7 @@ from walstream.pipeline.assembler import Assembler
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.pgoutput import Begin, Column, Insert, Relation
 from walstream.pipeline.relation_cache import Relations
-from walstream.pipeline.root_key import RootKeys
+from walstream.pipeline.root_key import RootKeys, RootKeySince
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.pipeline.sinks.dry_run import DrySink
 from walstream.records.encoding import SinkRules
@@ -114,9 +114,9 @@ def test_a_root_goes_out_under_the_name_that_is_kept() -> None:
 
 
 def test_a_root_whose_name_was_not_kept_has_the_described_one() -> None:
-    kept = {"lsn": 0, "seq_id": 0, "columns": ["a"], "full": False}
+    kept = RootKeySince(0, 0, ("a",), full=False)
     history = KeyHistory([])
-    history.roots = {1: RootKeys.from_json([kept])}
+    history.roots = {1: RootKeys([kept])}
     described = relation("a", "b*")
     table = Relations().describe(described, history, PLACE)
     assert (table.schema, table.name) == (described.namespace, described.name)

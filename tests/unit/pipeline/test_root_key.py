@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-import orjson
 import pytest
 
 from walstream.pipeline.pgoutput import Column, Relation
-from walstream.pipeline.root_key import RootKey, RootKeys
+from walstream.pipeline.root_key import ROOTS, RootKey, RootKeys
+from walstream.pipeline.state_document import Entries
+from walstream.testing import MemoryPositions
 
 ID = RootKey(frozenset({"id"}), False, "public", "root")
 CODE = replace(ID, columns=frozenset({"code"}))
@@ -82,6 +83,10 @@ def test_a_name_counts_as_a_key_does() -> None:
     assert [made.at((lsn, 0)) for lsn in (20, 49, 50)] == [ID, ID, RENAMED]
 
 
+def stored_as(documents: Entries) -> RootKeys:
+    return RootKeys(ROOTS.of("7").read(MemoryPositions(documents)) or ())
+
+
 def test_a_root_without_an_identity_has_its_name_followed() -> None:
     made = described((BY_ID, 10))
     bare = replace(RENAMED, columns=frozenset())
@@ -92,7 +97,7 @@ def test_a_root_without_an_identity_has_its_name_followed() -> None:
 
 def test_what_was_kept_without_a_name_is_read_and_takes_the_catalogs() -> None:
     kept = {"lsn": 10, "seq_id": 0, "columns": ["id"], "full": False}
-    made = RootKeys.from_json([kept])
+    made = stored_as({"roots/7": [kept]})
     assert not made.newest.names
     assert made.look(ID, 40)
     assert not made.lacks(ID)
@@ -121,12 +126,12 @@ def test_it_is_right_from_what_is_left_on() -> None:
     assert made.known_from == 0
     made.forget_below(25)
     made.describe(BY_ID, (20, 0), 0)  # it takes the place of the first
-    again = RootKeys.from_json(orjson.loads(orjson.dumps(made.to_json())))
+    again = stored_as(ROOTS.of("7").entry(made.stored))
     assert (made.known_from, again.known_from) == (20, 20)
 
 
 @pytest.mark.parametrize("relation", [BY_ID, root("id", "code", identity="f")])
 def test_it_is_kept(relation: Relation) -> None:
     made = described((relation, 10))
-    again = RootKeys.from_json(orjson.loads(orjson.dumps(made.to_json())))
+    again = stored_as(ROOTS.of("7").entry(made.stored))
     assert again.agrees(relation, (10, 0))

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
+from walstream.testing import MemoryPositions
 
 FIRST = KeySet(0, primary_key=("id",))
 SECOND = KeySet(100, primary_key=("code",))
@@ -63,17 +64,24 @@ def test_it_says_from_where_nothing_is_forgotten() -> None:
     assert history.known_from == 100
 
 
+def stored(history: KeyHistory) -> KeyHistory:
+    """Write it, and read it."""
+    table = KEYS.of("public.t")
+    return KeyHistory(table.read(MemoryPositions(table.entry(history.stored))) or ())
+
+
 def test_history_survives_being_stored() -> None:
     kept = KeySet(100, ("a", "b"), ("c",), ("a", "b", "c"), 7)
     history = KeyHistory([FIRST, kept])
-    again = KeyHistory.from_json(history.to_json())
-    assert again.to_json() == history.to_json()
+    again = stored(history)
+    assert again.stored == history.stored
     assert again.at(100) == kept
 
 
 def test_a_history_of_an_earlier_version_is_read_by_its_lsns() -> None:
     kept = {"from_lsn": 0, "primary_key": ["id"], "partition_key": []}
-    history = KeyHistory.from_json([kept])
+    table = KEYS.of("public.t")
+    history = KeyHistory(table.read(MemoryPositions({table.name: [kept]})) or ())
     assert history.change(KeySet(100, ("code",), (), ("id", "code"), 7))
     assert history.primary_key(50, 7, ("id", "code")) == ("id",)
     assert history.primary_key(100, 7, ("id", "code")) == ("code",)
@@ -194,7 +202,7 @@ def test_of_keys_that_a_transaction_tells_each_counts_from_its_place() -> None:
     for place, key in told:
         found = KeySet(900, (key,), columns=columns, oid=7)
         assert history.tell(place, 7, columns, (key,), found)
-    again = KeyHistory.from_json(history.to_json())
+    again = stored(history)
     for (lsn, seq_id), key in [*told, ((100, 1), "id"), ((100, 7), "code")]:
         assert again.primary_key(lsn, 7, columns, seq_id) == (key,)
     for place, key in told:

@@ -1,8 +1,7 @@
 """What sinks may have been given is bounded on disk before they are given it."""
 
-from dataclasses import asdict
-
-from walstream.pipeline.sent_position import Given, Reach
+from walstream.pipeline.sent_position import GIVEN, Given, Reach
+from walstream.testing import MemoryPositions
 
 STEP = 16 << 20
 
@@ -59,7 +58,7 @@ def test_another_timeline_is_kept_before_anything_of_it_is_given() -> None:
 
 def test_a_document_is_read_as_it_was_written() -> None:
     given = Given(3, 7, 9)
-    assert Given.of(asdict(given)) == given
+    assert GIVEN.read(MemoryPositions(GIVEN.entry(given))) == given
     assert not given.sure
     assert given.believed().sure
-    assert Given.of(None) is None
+    assert GIVEN.read(MemoryPositions()) is None

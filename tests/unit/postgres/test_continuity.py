@@ -6,6 +6,7 @@ import pytest
 
 from walstream.postgres.continuity import compare, with_own
 from walstream.postgres.publication_facts import Files, Sighting, files_of
+from walstream.telemetry.json_record import document, read
 
 EVERY = frozenset({"insert", "update", "delete", "truncate"})
 SEEN = Sighting(
@@ -175,9 +176,9 @@ def test_an_update_of_a_publications_row_has_to_be_explained(
 
 
 def test_what_a_walstream_kept_that_asked_for_no_owner_is_read() -> None:
-    stored = SEEN.to_json()
+    stored = document(SEEN)
     del stored["owner"], stored["generated"]
-    then = Sighting.from_json(stored)
+    then = read(Sighting, stored)
     assert (then.owner, then.generated) == (None, None)
     assert compare({"p": then}, {"p": SEEN}, ()).harmless
 
@@ -226,8 +227,8 @@ def test_a_table_that_is_unlogged_now_is_missed() -> None:
 
 
 def test_the_state_of_an_older_walstream_tells_its_tables_alone() -> None:
-    stored = {key: SEEN.to_json()[key] for key in ("oid", "operations", "via_root")}
-    then = Sighting.from_json({**stored, "tables": [1, 7]})
+    stored = {key: document(SEEN)[key] for key in ("oid", "operations", "via_root")}
+    then = read(Sighting, {**stored, "tables": [1, 7]})
     found = compare({"p": then}, {"p": SEEN}, ())
     assert (found.came, found.gone, found.missed) == ({2}, {7}, {})
 

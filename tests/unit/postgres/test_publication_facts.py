@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from walstream.postgres.publication_facts import Sighting, files_of
+from walstream.telemetry.json_record import document, dumps, read
 
 SEEN = Sighting(
     oid=9,
@@ -23,7 +24,7 @@ SEEN = Sighting(
 
 
 def stored(seen: Sighting) -> Sighting:
-    return Sighting.from_json(json.loads(json.dumps(seen.to_json())))
+    return read(Sighting, json.loads(dumps(seen)))
 
 
 def test_what_is_stored_is_read_back_as_it_was() -> None:
@@ -33,11 +34,11 @@ def test_what_is_stored_is_read_back_as_it_was() -> None:
 
 def test_what_is_of_now_is_not_stored() -> None:
     now = replace(SEEN, place=(0, 1), places=frozenset({(0, 1)}))
-    assert now.to_json() == SEEN.to_json()
+    assert document(now) == document(SEEN)
 
 
 def test_what_was_stored_without_marks_is_read() -> None:
     first_four = ("oid", "operations", "via_root", "tables")
-    then = Sighting.from_json({key: SEEN.to_json()[key] for key in first_four})
+    then = read(Sighting, {key: document(SEEN)[key] for key in first_four})
     assert then.tables == SEEN.tables
     assert then.xmin is None

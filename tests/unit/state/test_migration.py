@@ -1,15 +1,13 @@
 """What a state folder of the first format becomes."""
 
-from typing import Any
+from typing import Any, cast
 
 from walstream.state.migration import tables_apart
+from walstream.testing import MemoryPositions
 
 
-class Kept(dict[str, Any]):
-    """Documents by name."""
-
-    def read(self, name: str) -> Any | None:
-        return self.get(name)
+def migrated(**documents: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", tables_apart(MemoryPositions(documents)))
 
 
 BACKFILL = {
@@ -25,7 +23,7 @@ BACKFILL = {
 
 
 def test_each_table_of_a_backfill_has_a_document_of_its_own() -> None:
-    made = tables_apart(Kept(backfill=BACKFILL))
+    made = migrated(backfill=BACKFILL)
     rows = {"public.a": 3}
     assert made["backfill"] == {"lsn": 7, "rows": rows, "elsewhere": None}
     by_name = {name.split("/")[1]: one for name, one in made.items() if "/" in name}
@@ -41,7 +39,7 @@ def test_each_table_of_a_backfill_has_a_document_of_its_own() -> None:
 
 def test_where_nothing_was_kept_of_what_had_begun_all_of_it_may_have() -> None:
     old = {name: value for name, value in BACKFILL.items() if name != "begun"}
-    made = tables_apart(Kept(backfill=old))
+    made = migrated(backfill=old)
     begun = {name: one["begun"] for name, one in made.items() if "/" in name}
     assert begun == {
         "backfill/public.a": True,
@@ -52,7 +50,7 @@ def test_where_nothing_was_kept_of_what_had_begun_all_of_it_may_have() -> None:
 
 def test_each_wish_beside_the_stream_has_a_document_of_its_own() -> None:
     old = {"mark": 5, "tables": {"public.x": {"after": ["9"]}, "public.y": {}}}
-    assert tables_apart(Kept(beside=old)) == {
+    assert migrated(beside=old) == {
         "beside": {"mark": 5},
         "beside/public.x": {"after": ["9"], "place": 0},
         "beside/public.y": {"place": 1},
@@ -60,4 +58,4 @@ def test_each_wish_beside_the_stream_has_a_document_of_its_own() -> None:
 
 
 def test_an_empty_state_stays_one() -> None:
-    assert tables_apart(Kept()) == {}
+    assert migrated() == {}

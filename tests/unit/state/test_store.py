@@ -1,10 +1,9 @@
 """Documents on LMDB: all or none, never damaged unnoticed, never back."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ import pytest
 
 from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
-from walstream.pipeline.ports import Position
+from walstream.pipeline.ports import PREVIOUS_POSITION, Position
+from walstream.pipeline.state_document import StateDocument
 from walstream.sources.postgres.backfill import stored_record as kept
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 from walstream.sources.postgres.incremental import progress
-from walstream.state.store import LmdbPositions, discard
+from walstream.state.environment import discard
+from walstream.state.store import LmdbPositions
 
 POSITION = Position(
     resume=2**64 - 2, system_identifier=2**63, timeline=1, database="d", slot="s"
@@ -88,9 +89,9 @@ def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbPositions) -> 
     positions.store(POSITION)
     positions.rewind(5)
     assert positions.position() == replace(POSITION, resume=5)
-    previous = positions.read("position.previous")
+    previous = PREVIOUS_POSITION.read(positions)
     assert previous is not None
-    assert previous["resume"] == POSITION.resume
+    assert previous.resume == POSITION.resume
     positions.store(replace(POSITION, resume=6))
 
 
@@ -239,7 +240,13 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
                 "beside": OLD_BESIDE,
             }
         )
-        before = kept.read(old), progress.read(old)  # as who only looks reads it
+    with LmdbPositions.beside(tmp_path / "app") as looked:  # it stays as it is
+        assert looked is not None
+        before = kept.read(looked), progress.read(looked)
+        assert looked.names("backfill/") == [
+            f"backfill/public.{name}" for name in "abc"
+        ]
+        assert looked.read("format") == {"version": 1}
     with LmdbPositions(tmp_path / "app") as positions:
         assert positions.read("format") == {"version": 2}
         assert {*positions.names("backfill/"), *positions.names("beside/")} == {
@@ -248,8 +255,16 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
         }
         assert (kept.read(positions), progress.read(positions)) == before
     record, wishes = before
-    assert record == BackfillRecord.of(OLD_BACKFILL)
-    assert record is not None
+    assert record == BackfillRecord(
+        99,
+        ("public.b", "public.a"),
+        ("public.a",),
+        ("public.b",),
+        7,
+        {"public.c": "it is broken"},
+        Elsewhere("7 2026-01-01", 3),
+        {"public.a": ("id",), "public.b": None, "public.c": ()},
+    )
     assert wishes is not None
     assert list(wishes.tables) == ["public.z", "public.y"]
     assert wishes.tables["public.y"].after == ("5",)
@@ -306,6 +321,14 @@ with LmdbPositions(Path(sys.argv[1])) as positions:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    n: int = 0
+
+
+NUMBER = StateDocument("a", Number)
+
+
 def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
     folder = tmp_path / "app"
     command = [sys.executable, "-c", HOLDER, str(folder)]
@@ -317,7 +340,7 @@ def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
         def look() -> bool:
             with LmdbPositions.beside(folder) as found:
                 assert found is not None
-                seen.append((found.read("a") or {})["n"])
+                seen.append((NUMBER.read(found) or Number()).n)
             return len(seen) >= 50 and seen[-1] > seen[0]
 
         wait_until(look, 30, "it sees what is written meanwhile")
@@ -326,7 +349,7 @@ def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
     assert sorted(seen) == seen
     assert seen[-1] > seen[0]
     with LmdbPositions(folder) as positions:  # and it left nothing in the way
-        assert (positions.read("a") or {})["n"] >= seen[-1]
+        assert (NUMBER.read(positions) or Number()).n >= seen[-1]
 
 
 def test_reading_beside_changes_and_makes_nothing(tmp_path: Path) -> None:
@@ -343,60 +366,3 @@ def test_reading_beside_changes_and_makes_nothing(tmp_path: Path) -> None:
     (tmp_path / "app" / "data.mdb").write_bytes(b"\xff" * 20_000)
     with pytest.raises(StateDamaged), LmdbPositions.beside(tmp_path / "app"):
         pass
-
-
-READER = """
-import lmdb, sys
-environment = lmdb.open(sys.argv[1], readonly=True, create=False)
-transaction = environment.begin()
-transaction.get(b"position")
-print("reading", flush=True)
-sys.stdin.read()
-"""
-
-
-def kill_reader(folder: Path) -> None:
-    """Kill a process in the middle of reading."""
-    command = [sys.executable, "-c", READER, str(folder)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as reader:
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == b"reading\n"
-        reader.kill()
-    assert reader.returncode == -signal.SIGKILL
-
-
-def pages(positions: LmdbPositions) -> int:
-    return int(positions._opened().info()["last_pgno"])  # noqa: SLF001 - LMDB's own
-
-
-def store_some(positions: LmdbPositions, times: int = 200) -> None:
-    for number in range(times):
-        positions.write({"figures": {"number": number}})
-
-
-def test_pages_are_used_again_when_a_reader_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with LmdbPositions(tmp_path) as positions:
-        store_some(positions)
-        before = pages(positions)
-        kill_reader(tmp_path)
-        store_some(positions)  # within the minute
-        grown = pages(positions)
-        assert grown > before + 200  # the reader does hold its pages
-        monkeypatch.setattr("walstream.state.store._READERS_EVERY_S", 0.0)
-        vars(positions)["_readers_at"] = 0.0  # a minute has passed
-        store_some(positions)
-        assert pages(positions) == grown
-
-
-def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("walstream.state.store._MAP_SIZE", 1 << 20)
-    with LmdbPositions(tmp_path) as positions:
-        store_some(positions)
-        kill_reader(tmp_path)
-        store_some(positions, 600)  # more pages than the file may have
-        assert positions.read("figures") == {"number": 599}

@@ -1,14 +1,13 @@
 """What `check` says of a chained source: what `run` would meet, and would wait for."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from walstream.config import KafkaSource
 from walstream.errors import Transient
 from walstream.finding import Finding, warning
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.topic_finding import listed
-from walstream.kafka.topic_record import document_name
+from walstream.kafka.topic_record import StoredTopic, of_sink
 from walstream.sources.kafka.poison import SKIP, STOP
 from walstream.status.lookup import kafka
 
@@ -38,10 +37,9 @@ def inspect(name: str, source: KafkaSource) -> Iterator[Finding]:
         )
 
 
-def topics(source: KafkaSource, sink: str, kept: Mapping[str, Any]) -> set[str]:
+def topics(source: KafkaSource, sink: str, kept: Mapping[str, StoredTopic]) -> set[str]:
     """Name the topics of a sink that are known: records alone name the others."""
-    prefix = document_name(sink, "")
-    found = {name.removeprefix(prefix) for name in kept if name.startswith(prefix)}
+    found = set(of_sink(kept, sink))
     if source.on_poison not in {STOP, SKIP} and sink == source.sinks[0]:
         found.add(source.on_poison)
     return found

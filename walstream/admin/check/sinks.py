@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from walstream.config import KafkaSinkConfig
 from walstream.config.tls import confined
@@ -11,7 +10,7 @@ from walstream.kafka import checks
 from walstream.kafka.checks import WantedSink
 from walstream.kafka.cluster import Cluster
 from walstream.kafka.producer_config import client_properties
-from walstream.kafka.topic_record import document_name
+from walstream.kafka.topic_record import StoredTopic, of_sink
 from walstream.sources.sinks import creation
 
 
@@ -20,7 +19,7 @@ class ExpectedRecords:
     """What is known of the records that would go to a sink."""
 
     topics: Collection[str]
-    kept: Mapping[str, Any]  # what is known of topics, by their documents' names
+    kept: Mapping[str, StoredTopic]  # what is known of topics, by `SINK/TOPIC`
     all_known: bool = True  # False: which tables there are cannot be told
     oldest_commit: float | None = None  # of what waits; unix seconds, about
     polled: bool = False  # they are rows of a sql source
@@ -37,12 +36,7 @@ class SinkChecks:
         self, name: str, sink: KafkaSinkConfig, wanted: ExpectedRecords
     ) -> list[Finding]:
         """Look at the brokers and the topics; never raises WalstreamError."""
-        prefix = document_name(name, "")
-        kept = {
-            topic.removeprefix(prefix): document
-            for topic, document in wanted.kept.items()
-            if topic.startswith(prefix)
-        }
+        kept = of_sink(wanted.kept, name)
         topics = {*wanted.topics, *(() if wanted.all_known else kept)}
         if name not in self._clusters:
             self._clusters[name] = Cluster(

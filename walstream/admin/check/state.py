@@ -11,11 +11,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from walstream.errors import PermissionLacking, Repair, StateDamaged, WalstreamError
 from walstream.finding import Finding, note, warning
+from walstream.kafka.topic_record import TOPICS, StoredTopic
+from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
+from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.backfill.record import BackfillRecord
 from walstream.sources.postgres.incremental import progress
@@ -35,8 +38,8 @@ class StateFolderFacts:
     """What a source's folder holds; empty before the first start."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
-    publications: Mapping[str, Any] | None = None
-    topics: Mapping[str, Any] = field(default_factory=dict)  # by the documents' names
+    publications: Mapping[str, StoredPublication] | None = None
+    topics: Mapping[str, StoredTopic] = field(default_factory=dict)  # by `SINK/TOPIC`
     backfill: BackfillRecord | None = None  # what is left of one
     beside: TableRequests | None = None  # what is to be read beside the stream
     current_at: float | None = None  # what waits was committed after that, mostly
@@ -134,15 +137,15 @@ def look_at_source(folder: Path, slot: str) -> tuple[StateFolderFacts, list[Find
 
 def _read(positions: LmdbPositions, slot: str) -> StateFolderFacts:
     """Read every document: each checksum counts."""
-    documents = {name: positions.read(name) for name in positions.names("")}
-    topics = {n: found for n, found in documents.items() if n.startswith("topics/")}
-    figures = documents.get("figures") or {}
+    for name in positions.names(""):
+        positions.read(name)
+    figures = STREAM_FIGURES.read(positions)
     return StateFolderFacts(
         stored=stored_of(positions, slot),
-        publications=documents.get("publications"),
-        topics=topics,
-        backfill=stored_record.record_of(documents),
-        beside=progress.wishes_of(documents),
+        publications=PUBLICATIONS.read(positions),
+        topics=TOPICS.read_all(positions),
+        backfill=stored_record.read(positions),
+        beside=progress.read(positions),
         # a short run may not have heard how far the server was
-        current_at=figures.get("current_at") or figures.get("at"),
+        current_at=(figures.current_at or figures.at or None) if figures else None,
     )

@@ -11,12 +11,12 @@ import structlog
 
 from walstream.errors import WalstreamError
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
-from walstream.sources.figures import DOCUMENT, RelayFigures
+from walstream.sources.figures import RELAY_FIGURES, RelayFigures
 from walstream.sources.kafka.envelope import Table
 from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.report import RelayReport, SinkReport
 from walstream.telemetry.counts import SourceCounts
-from walstream.telemetry.json_record import Document, document
+from walstream.telemetry.json_record import Document
 from walstream.telemetry.meter import (
     Meter,
     Rate,
@@ -103,7 +103,7 @@ class Figures:
         if now or time.monotonic() >= self._write_at:
             self._write_at = time.monotonic() + _WRITE_EVERY_S
             with contextlib.suppress(WalstreamError):
-                self._write({DOCUMENT: document(self.kept())})
+                self._write(RELAY_FIGURES.entry(self.kept()))
 
     def kept(self) -> RelayFigures:
         """Return what is stored."""

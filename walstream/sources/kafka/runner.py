@@ -8,7 +8,7 @@ from walstream.errors import ConfigError
 from walstream.kafka.producer_config import queue_within
 from walstream.kafka.topic_metadata import Describer
 from walstream.sources.context import SourceContext
-from walstream.sources.figures import DOCUMENT, RelayFigures
+from walstream.sources.figures import RELAY_FIGURES
 from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.kafka.metrics import (
     Figures,
@@ -20,7 +20,6 @@ from walstream.sources.kafka.source_topics import ReadTopics
 from walstream.sources.report import RelayReport
 from walstream.sources.routers import Routers
 from walstream.telemetry.counts import SourceCounts
-from walstream.telemetry.json_record import read_optional
 
 _log = structlog.get_logger()
 
@@ -41,7 +40,7 @@ class ChainedSource:
         self._routers = Routers(config, name)
         self._positions = positions
         self._stop = context.stop
-        kept = read_optional(RelayFigures, positions.read(DOCUMENT))
+        kept = RELAY_FIGURES.read(positions)
         self._figures = Figures(kept, positions.write)
         dropped = self._figures.dropped
         leash = PartitionLease.of(source)

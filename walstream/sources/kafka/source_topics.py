@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -14,10 +15,10 @@ from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_metadata import Described
 from walstream.pipeline.ports import Positions
+from walstream.pipeline.state_document import StateDocument
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.telemetry.fields import TOPIC
 
-DOCUMENT: Final = "group"
 _WATCH_EVERY_S: Final = 10.0
 _WATCH_TIMEOUT_S: Final = 3.0  # a process that ends waits for the answer
 _log = structlog.get_logger()
@@ -30,6 +31,17 @@ class Describing(Protocol):
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
         """Describe those of these topics that are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTopics:
+    """Topics of which a group has offsets."""
+
+    group: str
+    topics: Mapping[str, str]  # their identities, by name
+
+
+BEGUN: Final = StateDocument("group", BegunTopics)
 
 
 class ReadTopics:
@@ -45,9 +57,9 @@ class ReadTopics:
         self._asked: Future[dict[str, Described]] | None = None
         self._next_watch = time.monotonic() + _WATCH_EVERY_S
         self._found: dict[str, Described] = {}
-        kept = positions.read(DOCUMENT) or {}
-        same = kept.get("group") == source.group
-        self._begun: dict[str, str] = dict(kept.get("topics", {})) if same else {}
+        kept = BEGUN.read(positions)
+        same = kept is not None and kept.group == source.group
+        self._begun: dict[str, str] = dict(kept.topics) if kept and same else {}
 
     @property
     def found(self) -> Mapping[str, Described]:
@@ -131,9 +143,9 @@ class ReadTopics:
         }
         if begun.items() <= self._begun.items():
             return
-        document = {"group": self.source.group, "topics": {**self._begun, **begun}}
+        kept = BegunTopics(self.source.group, {**self._begun, **begun})
         with contextlib.suppress(WalstreamError):
-            self._positions.write({DOCUMENT: document})
+            self._positions.write(BEGUN.entry(kept))
             self._begun |= begun
 
     def close(self) -> None:

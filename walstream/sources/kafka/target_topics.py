@@ -20,6 +20,7 @@ from walstream.kafka.producer_config import client_properties
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_finding import Tools
 from walstream.kafka.topic_metadata import NO_IDENTITY
+from walstream.kafka.topic_record import StoredTopic
 from walstream.kafka.topics import Topics
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import Positions
@@ -144,8 +145,8 @@ class TargetTopics:
         return self._by_partitions[partitions]
 
     def _met(self, topic: str) -> bool:
-        name = topic_record.document_name(self._name, topic)
-        return self._positions.read(name) is not None
+        document = topic_record.document_of(self._name, topic)
+        return document.read(self._positions) is not None
 
     def _accept(self, partitions: int) -> Callable[[Topic], None]:
         """Compare each topic with what it has to be, before its first record."""
@@ -153,16 +154,16 @@ class TargetTopics:
         def accept(topic: Topic) -> None:
             if partitions not in {ANY, topic.partitions}:
                 raise self._other_count(topic, partitions)
-            name = topic_record.document_name(self._name, topic.name)
-            found = topic_record.document(topic.partitions, topic.identity)
-            before = self._positions.read(name)
+            document = topic_record.document_of(self._name, topic.name)
+            found = StoredTopic(topic.partitions, topic.identity)
+            before = document.read(self._positions)
             if before == found:
                 return
             if topic_record.created_again(found, before or found):
                 _log.warning(
                     f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
                 )
-            self._positions.write({name: found})
+            self._positions.write(document.entry(found))
 
         return accept
 

@@ -13,13 +13,12 @@ from walstream.config.run_options import Options
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn, show
 from walstream.pipeline.ports import Position
-from walstream.postgres import (
-    preflight,
-)
+from walstream.postgres import preflight
 from walstream.postgres import slot as slots
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
+from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
 from walstream.postgres.snapshot_holder import Holder
 from walstream.postgres.start_table import Decision, Step, decide
@@ -27,7 +26,7 @@ from walstream.sources.postgres.backfill import prerequisites as obstacles
 from walstream.sources.postgres.backfill.publication_filter import published
 from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
-from walstream.sources.postgres.stored_state import PUBLICATIONS, stored_of
+from walstream.sources.postgres.stored_state import INTENT, SlotIntent, stored_of
 from walstream.spark import prerequisites
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.fields import LSN, SLOT
@@ -98,7 +97,7 @@ class Beginning:
             self.check(connection, captured, create=True)
             preflight.check(connection, self._capture, captured)
             self._capture.establish(connection)
-            tables = published(connection, sorted(self._capture.remembered))
+            tables = published(connection, self._capture.read)
             self._positions.write(self._backfill.begin(0, tables))
         elif record.failed:  # once more: what was wrong may be mended
             self.check(connection, captured, create=False)
@@ -147,7 +146,7 @@ class Beginning:
         with session(self._site.source.dsn) as connection:
             stored = self._positions.position()
             if decision.step is Step.STREAM and stored is not None:
-                remembered = self._positions.read(PUBLICATIONS)
+                remembered = PUBLICATIONS.read(self._positions)
                 self._capture.resume(connection, remembered, facts)
                 return Begun(self._slot_start)
             if decision.step is Step.CREATE:
@@ -160,7 +159,7 @@ class Beginning:
     def _create(self, server: Server) -> Begun:
         """First start: intent, publication, slot, position, in this order."""
         source = self._site.source
-        self._positions.write({"intent": {"slot": source.slot}})
+        self._positions.write(INTENT.entry(SlotIntent(source.slot)))
         with session(source.dsn) as connection:
             self._capture.establish(connection)
             tables = self._tables(connection)
@@ -199,7 +198,7 @@ class Beginning:
         """Name what is to be backfilled."""
         if not self._initial:
             return []
-        return published(connection, sorted(self._capture.remembered))
+        return published(connection, self._capture.read)
 
     def _remember(self, server: Server, point: Lsn, tables: list[str]) -> None:
         source = self._site.source
@@ -213,8 +212,8 @@ class Beginning:
         self._positions.store(
             position,
             {
-                "intent": {"slot": source.slot, "consistent_point": point},
-                PUBLICATIONS: self._capture.remembered,
+                **INTENT.entry(SlotIntent(source.slot, point)),
+                **self._capture.entry,
                 **(self._backfill.begin(point - 1, tables) if tables else {}),
             },
         )

@@ -21,7 +21,9 @@ from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.pgoutput.messages import Relation
 from walstream.pipeline.ports import Position, Sink
 from walstream.pipeline.root_key import ROOTS, Place, RootKeys
-from walstream.pipeline.row_key import KeyHistory
+from walstream.pipeline.row_key import KEYS, KeyHistory
+from walstream.pipeline.sent_position import GIVEN
+from walstream.pipeline.state_document import StoredDocuments
 from walstream.postgres import catalog, preflight
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
@@ -29,19 +31,20 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.missing_rows import Mending
+from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.postgres.server import Server
 from walstream.postgres.slot_health import Alarm
 from walstream.postgres.start_table import Step, decide
 from walstream.sources.context import SourceContext
-from walstream.sources.figures import DOCUMENT, StreamFigures
+from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres.detached.record import (
     AWAY,
-    DetachedDocuments,
-    ended_document,
-    join_of,
-    note_of,
+    DETACHED,
+    ENDED,
+    JOINS,
+    HandoverPoint,
 )
-from walstream.sources.postgres.stored_state import PUBLICATIONS, given_of, stored_of
+from walstream.sources.postgres.stored_state import stored_of
 from walstream.sources.postgres.stream import StreamRun, StreamSpec
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
@@ -49,7 +52,6 @@ from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN, SINK, SLOT
-from walstream.telemetry.json_record import read_optional
 
 Found = TypeVar("Found")
 _LOOK_EVERY_S: Final = 0.2
@@ -66,7 +68,7 @@ class SourceFolder:
         self._folder = folder
         self._lock = threading.Lock()
 
-    def read(self, what: Callable[[DetachedDocuments], Found]) -> Found | None:
+    def read(self, what: Callable[[StoredDocuments], Found | None]) -> Found | None:
         """Return what is asked for; None: nothing is kept yet."""
         with self._lock, LmdbPositions.beside(self._folder) as positions:
             return what(positions) if positions else None
@@ -107,7 +109,7 @@ class BorrowedKeys:
         """Raise Restart where the source found another key or name of a root."""
         del connection
         for oid, root in list(self._roots.items()):
-            if self._root(oid).to_json() != root.to_json():
+            if self._root(oid).stored != root.stored:
                 raise Restart("the source found a root's new identity or name")
 
     def regained(self) -> Sequence[int]:
@@ -118,14 +120,13 @@ class BorrowedKeys:
         """Ignore it."""
 
     def _root(self, oid: int) -> RootKeys:
-        stored = self._state.read(lambda found: found.read(f"{ROOTS}{oid}"))
-        return RootKeys.from_json(stored or [])
+        return RootKeys(self._state.read(ROOTS.of(str(oid)).read) or ())
 
     def _borrow(self, full_name: str, oid: int) -> None:
-        stored = self._state.read(lambda found: found.read(f"keys/{full_name}"))
+        stored = self._state.read(KEYS.of(full_name).read)
         if stored is None:
             raise Transient(f"the source has not met table {full_name!r} yet")
-        self._histories[full_name] = history = KeyHistory.from_json(stored)
+        self._histories[full_name] = history = KeyHistory(stored)
         history.roots = self._roots
         if (root := self._root(oid)).known:
             self._roots[oid] = root
@@ -149,9 +150,11 @@ class JoinWatch:
         self._thread.start()
 
     def _run(self) -> None:
+        document = JOINS.of(self._sink)
         while self.place is None and not self._over.wait(_LOOK_EVERY_S):
             with contextlib.suppress(WalstreamError):  # it is being written
-                self.place = self._state.read(lambda found: join_of(found, self._sink))
+                join = self._state.read(document.read)
+                self.place = join.at if join else None
         if self.place is not None:
             self._tell(self.place)
 
@@ -183,7 +186,7 @@ class AwaySink:
                 spill_limit=source.alarm_spill,
                 may_be_synchronous=source.allow_synchronous,
             ),
-            read_optional(StreamFigures, positions.read(DOCUMENT)),
+            STREAM_FIGURES.read(positions),
         )
         self._sinks.meter = self._gauge.meter
         self._pipeline: Pipeline | None = None
@@ -191,12 +194,12 @@ class AwaySink:
 
     def run(self) -> bool:
         """Stream until a stop, or to where the source takes the sink back."""
-        note = self._state.read(lambda found: note_of(found, self._sink))
+        note = self._state.read(DETACHED.of(self._sink).read)
         if note is None or note.phase != AWAY:
             self.ended = True
             return True
         self._slot = self._gauge.alarm.slot = note.slot
-        self._positions.write(ended_document(None))
+        self._positions.write(ENDED.entry(None))
         with ExitStack() as stack:
             with session(self._source.dsn) as connection:
                 server, facts, slot_start = self._look(connection)
@@ -243,11 +246,11 @@ class AwaySink:
             self._source.dsn,
             self._source.publication,
             [],  # the source's own worker extends it
-            keep=lambda found: self._positions.write({PUBLICATIONS: found}),
+            keep=self._positions.write,
             # what the sink's source reads anew, it does when the sink is back
             mending=Mending(elsewhere=True),
         )
-        capture.recall(self._positions.read(PUBLICATIONS))
+        capture.recall(PUBLICATIONS.read(self._positions))
         return capture
 
     def _stream(
@@ -268,7 +271,7 @@ class AwaySink:
             capture=capture,
             keys=BorrowedKeys(self._state),
             sinks=sinks,
-            given=given_of(self._positions),
+            given=GIVEN.read(self._positions),
             positions=self._positions,
             accepts=self._accepts,
         )
@@ -294,7 +297,8 @@ class AwaySink:
         """Keep that all below `place` is delivered, though no commit ended there."""
         position = self._position()
         place = max(position.resume, place)
-        self._positions.store(replace(position, resume=place), ended_document(place))
+        ended = ENDED.entry(HandoverPoint(place))
+        self._positions.store(replace(position, resume=place), ended)
         self.ended = True
 
     def _position(self) -> Position:

@@ -13,7 +13,6 @@ from walstream.sources.postgres.incremental.progress import (
     IncrementalProgress,
     TableRequests,
 )
-from walstream.sources.postgres.stored_state import PUBLICATIONS
 
 
 def capture_of(
@@ -38,7 +37,7 @@ def capture_of(
         source.dsn,
         source.publication,
         source.tables,
-        keep=lambda found: positions.write({PUBLICATIONS: found}),
+        keep=positions.write,
         grown=progress.ask if source.backfill == "initial" else lambda _: None,
         mending=mending,
     )

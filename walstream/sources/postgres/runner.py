@@ -11,7 +11,7 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.lsn import show
 from walstream.postgres.slot_health import Alarm
 from walstream.sources.context import SourceContext
-from walstream.sources.figures import DOCUMENT, StreamFigures
+from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.backfill.record import BackfillRecord
@@ -20,7 +20,6 @@ from walstream.sources.postgres.session import SourceSession
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import Gauge
 from walstream.telemetry.counts import SourceCounts
-from walstream.telemetry.json_record import read_optional
 
 _log = structlog.get_logger()
 
@@ -41,7 +40,7 @@ class StreamedSource:
             spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )
-        kept = read_optional(StreamFigures, context.positions.read(DOCUMENT))
+        kept = STREAM_FIGURES.read(context.positions)
         self._gauge = Gauge(alarm, kept)
         self._progress = IncrementalProgress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}

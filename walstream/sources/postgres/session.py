@@ -248,7 +248,7 @@ class SourceSession:
                 return False
             around = Surroundings(
                 facts=stage.captured,
-                publications=sorted(self._capture.remembered),
+                publications=self._capture.read,
                 topics={sink.name: sink.topics for sink in stage.sinks},
                 header=self._sinks.header(stage.server.origin),
                 empty=partial(self._empty, stage.sinks),

@@ -9,14 +9,14 @@ import structlog
 
 from walstream.errors import ConfigError, Restart
 from walstream.lsn import Lsn, show
-from walstream.pipeline.commit_times import DOCUMENTS, CommitTimes
+from walstream.pipeline.commit_times import CommitTimes, TimeIndex
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink, Position
+from walstream.pipeline.sent_position import GIVEN
 from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.server import Server
 from walstream.postgres.table_keys import KeyBook
-from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase
 from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
@@ -102,7 +102,7 @@ class SessionStream:
     def _flow(self, stage: Stage) -> StreamRun:
         site, position = self._site, self._stored()
         self._times = CommitTimes(
-            {name: self._positions.read(name) for name in DOCUMENTS},
+            TimeIndex.of(self._positions),
             resume=position.resume,
             retain=site.source.retain,
             slot_start=stage.slot_start,
@@ -117,7 +117,7 @@ class SessionStream:
             capture=self._capture,
             keys=stage.keys,
             sinks=stage.sinks,
-            given=stored_state.given_of(self._positions),
+            given=GIVEN.read(self._positions),
             positions=self._positions,
             accepts=self._accepts,
             heartbeat=site.source.heartbeat,
@@ -145,6 +145,6 @@ class SessionStream:
             raise Restart("all sinks are back: the backfill that waits begins")
         reader = KeysetReader(
             SnapshotDatabase(self._site.source.dsn),
-            lambda: sorted(self._capture.remembered),
+            lambda: self._capture.read,
         )
         return BesideBackfill(reader, self._progress, threads, ask)

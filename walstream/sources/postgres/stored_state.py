@@ -6,28 +6,43 @@ from typing import Final
 
 from walstream.formats import timestamp
 from walstream.lsn import Lsn
-from walstream.pipeline.commit_times import DOCUMENTS, TimeIndex
+from walstream.pipeline.commit_times import TimeIndex
 from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
-from walstream.pipeline.row_key import KeyHistory
-from walstream.pipeline.sent_position import GIVEN, Given
+from walstream.pipeline.row_key import KEYS, KeyHistory
+from walstream.pipeline.sent_position import GIVEN
+from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import StoredState
 from walstream.state.store import LmdbPositions
 from walstream.telemetry.json_types import ShownLsn
 
-PUBLICATIONS: Final = "publications"
-"""The document that says what they were when they were last looked at."""
+
+@dataclass(frozen=True, slots=True)
+class SlotIntent:
+    """A slot that a first start creates."""
+
+    slot: str
+    consistent_point: Lsn | None = None  # None: it was not created yet
 
 
-_SENT: Final = "sent"  # what bounds all that was ever sent
+@dataclass(frozen=True, slots=True)
+class SentBounds:
+    """What bounds all that was ever sent."""
+
+    below: Lsn = 0  # an earlier stream sent nothing from here on
+    drained: Lsn | None = None  # the position beyond which the last one sent nothing
+
+
+INTENT: Final = StateDocument("intent", SlotIntent)
+_SENT: Final = StateDocument("sent", SentBounds)
 
 
 def drained(positions: LmdbPositions) -> None:
     """Keep that the stream sent nothing beyond its position."""
     if (position := positions.position()) is not None:
-        sent = positions.read(_SENT) or {}
-        positions.write({_SENT: {**sent, "drained": position.resume}})
+        sent = _SENT.read(positions) or SentBounds()
+        positions.write(_SENT.entry(replace(sent, drained=position.resume)))
 
 
 def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
@@ -36,29 +51,24 @@ def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
     Where the last one ended, if nothing was under way then, and not below where an
     earlier one may have been, before a rewind. Else where the server is.
     """
-    sent, position = positions.read(_SENT) or {}, positions.position()
+    sent, position = _SENT.read(positions) or SentBounds(), positions.position()
     unsent = flush_lsn
-    if position is not None and sent.get("drained") == position.resume:
-        unsent = min(flush_lsn, max(position.resume, sent.get("below", 0)))
-    positions.write({_SENT: {"below": unsent}})
+    if position is not None and sent.drained == position.resume:
+        unsent = min(flush_lsn, max(position.resume, sent.below))
+    positions.write(_SENT.entry(SentBounds(unsent)))
     return unsent
 
 
 def stored_of(positions: LmdbPositions, slot: str) -> StoredState:
     """Read what the start table asks; `slot` is the one that the source names."""
-    intent = positions.read("intent")
+    intent = INTENT.read(positions)
     return StoredState(
         position=positions.position(),
-        intent=intent is not None and intent["slot"] == slot,
-        consistent_point=(intent or {}).get("consistent_point"),
-        given=given_of(positions),
+        intent=intent is not None and intent.slot == slot,
+        consistent_point=intent.consistent_point if intent else None,
+        given=GIVEN.read(positions),
         slot=slot,
     )
-
-
-def given_of(positions: LmdbPositions) -> Given | None:
-    """Return how far sinks were given commits, as far as is known."""
-    return Given.of(positions.read(GIVEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +99,15 @@ def window(
     where the keys of some table are forgotten: names would not be the same there.
     """
     oldest = slot.confirmed_flush_lsn or 0
-    for name in positions.names("keys/"):
-        history = KeyHistory.from_json(positions.read(name) or [])
+    for table in KEYS.keys(positions):
+        history = KeyHistory(KEYS.of(table).read(positions) or ())
         oldest = max(oldest, history.known_from)
-    for name in positions.names(ROOTS):
-        root = RootKeys.from_json(positions.read(name) or [])
+    for oid in ROOTS.keys(positions):
+        root = RootKeys(ROOTS.of(oid).read(positions) or ())
         oldest = max(oldest, root.known_from)
     newest = position.resume
     if oldest > newest:
         return None
-    index = time_index(positions)
+    index = TimeIndex.of(positions)
     reach = index.reach(oldest, newest) if index else None
     return ReplayWindow(oldest, newest, newest - oldest).timed(reach)
-
-
-def time_index(positions: LmdbPositions) -> TimeIndex | None:
-    """Read the index of commit times."""
-    return TimeIndex.of({name: positions.read(name) for name in DOCUMENTS})

@@ -18,8 +18,8 @@ from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.postgres.table_keys import KeyRules
+from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.stream_metrics import Gauge
-from walstream.telemetry import json_record
 
 _CLOSE_WAIT_S: Final = 1.0
 
@@ -58,7 +58,7 @@ class StreamRun:
             spec.server,
             spec.position,
             source=spec.name,
-            publications=sorted(spec.capture.remembered),
+            publications=spec.capture.read,
             given=given.believed() if given and spec.accepts else given,
             report=timelines.append,
         )
@@ -69,7 +69,7 @@ class StreamRun:
             self.source,
             wake,
             StoredBeside(
-                lambda: json_record.document(gauge.kept()),
+                lambda: STREAM_FIGURES.entry(gauge.kept()),
                 spec.times,
                 Reach(given, timelines[-1]),
             ),

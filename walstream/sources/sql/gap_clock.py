@@ -7,10 +7,10 @@ what is waited for is believed.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _UNKNOWN: Final = "?"  # is no boot of before
@@ -26,6 +26,16 @@ class Times:
     boot: str = ""  # tells one start of a machine from others; "": look
 
 
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """A reading of a clock, as it is stored."""
+
+    at: float  # its own time
+    ticks: float  # seconds since the machine was started
+    wall: float  # unix seconds
+    boot: str
+
+
 class Clock:
     """Gives Unix seconds as they were when it was first stored, and what passed since.
 
@@ -34,36 +44,33 @@ class Clock:
 
     def __init__(
         self,
-        stored: Mapping[str, Any] | None,
+        stored: ClockReading | None,
         timeout_s: float,
         times: Times | None = None,
     ) -> None:
-        """Go on from what `document` gave; ages are held against `timeout_s`."""
+        """Go on from a `reading` of before; ages are held against `timeout_s`."""
         self._times = times or Times()
         self._boot = self._times.boot or _boot()
         ticks, wall = self._times.since_boot(), self._times.wall()
         at = wall
         if stored is not None:
-            at = stored["at"]
-            same_boot = self._boot != _UNKNOWN and stored["boot"] == self._boot
-            if same_boot and ticks >= stored["ticks"]:
-                at += ticks - stored["ticks"]
+            at = stored.at
+            same_boot = self._boot != _UNKNOWN and stored.boot == self._boot
+            if same_boot and ticks >= stored.ticks:
+                at += ticks - stored.ticks
             else:
-                passed = wall - stored["wall"]
+                passed = wall - stored.wall
                 at += min(max(0.0, passed), timeout_s * _BELIEVED)
         self._offset = at - ticks
 
     def now(self) -> float:
         return self._times.since_boot() + self._offset
 
-    def document(self) -> dict[str, Any]:
-        """Write it as JSON can hold it."""
-        return {
-            "at": self.now(),
-            "ticks": self._times.since_boot(),
-            "wall": self._times.wall(),
-            "boot": self._boot,
-        }
+    def reading(self) -> ClockReading:
+        """Return what is stored."""
+        return ClockReading(
+            self.now(), self._times.since_boot(), self._times.wall(), self._boot
+        )
 
 
 def _boot() -> str:

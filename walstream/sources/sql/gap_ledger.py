@@ -190,7 +190,7 @@ class GapLedger:
     def half_full(self) -> bool:
         return len(self._gaps) * 2 >= self._most
 
-    def document(self) -> list[Any]:
+    def document(self) -> list[object]:
         """Write it as JSON can hold it; `of` reads it."""
         written: dict[_Block, list[Any]] = {
             block: [block.since, block.mark] for block in self._blocks

@@ -2,22 +2,16 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from walstream.config import PolledTable, SqlSource
 from walstream.errors import StateDamaged, WalstreamError
 from walstream.pipeline.ports import Positions
+from walstream.pipeline.state_document import StateDocuments
 from walstream.sources.report import TableReport
-from walstream.sources.sql.gap_clock import Clock
+from walstream.sources.sql.gap_clock import Clock, ClockReading
 from walstream.sources.sql.gap_ledger import GapLedger
-
-PREFIX: Final = "poll/"
-
-
-def document_name(table: str) -> str:
-    """Name the document of a table, as configured."""
-    return PREFIX + table
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +47,28 @@ class Trouble:
 NO_TROUBLE: Final = Trouble()
 
 
+@dataclass(frozen=True, slots=True)
+class PolledTableDocument:
+    """How far a table is polled, as it is stored."""
+
+    key: int | None = None  # None: nothing was delivered yet
+    rows: int = 0  # delivered, repeats too
+    given_up: int = 0  # keys that never came
+    at: float | None = None  # unix seconds, when a row was last delivered
+    error: str = ""  # as in `Trouble`
+    hint: str = ""
+    repair: str = ""
+    origin: str = ""  # of the table's keys; "": unknown
+    restarted: bool = False  # its keys start anew: an operator says where to go on
+    horizon: tuple[int, float] | None = None  # as in `Horizon`
+    clock: ClockReading | None = None
+    gaps: list[object] = field(default_factory=list)  # as `GapLedger.document` writes
+
+
+POLLED: Final = StateDocuments("poll/", PolledTableDocument)
+"""By the table's name in the configuration."""
+
+
 class TableProgress:
     """One table's position, and its missing keys below it."""
 
@@ -66,27 +82,21 @@ class TableProgress:
         """`now` stands for the clock by which missing keys grow old."""
         self.timeout_s = bounds.timeout_s
         self._positions = positions
-        self._name = document_name(table)
-        stored = positions.read(self._name) or {}
-        self._clock = Clock(stored.get("clock"), bounds.timeout_s)
+        self._document = POLLED.of(table)
+        stored = self._document.read(positions) or PolledTableDocument()
+        self._clock = Clock(stored.clock, bounds.timeout_s)
         self.now = now or self._clock.now
-        self.key: int | None = stored.get("key")  # None: nothing was delivered yet
-        self.rows: int = stored.get("rows", 0)  # delivered, repeats too
-        self.given_up: int = stored.get("given_up", 0)  # keys that never came
-        self.at: float | None = stored.get("at")  # when a row was last delivered
-        self.trouble = Trouble(
-            stored.get("error", ""), stored.get("hint", ""), stored.get("repair", "")
-        )
-        self.origin: str = stored.get("origin", "")  # of the table's keys; "": unknown
-        # its keys start anew: until an operator says where to go on
-        self.restarted: bool = stored.get("restarted", False)
-        horizon = stored.get("horizon")
-        self.horizon = Horizon(*horizon) if horizon else None
+        self.key = stored.key
+        self.rows = stored.rows
+        self.given_up = stored.given_up
+        self.at = stored.at
+        self.trouble = Trouble(stored.error, stored.hint, stored.repair)
+        self.origin = stored.origin
+        self.restarted = stored.restarted
+        self.horizon = Horizon(*stored.horizon) if stored.horizon else None
         self.store_s = 0.0  # how long storing took, all in all
         try:
-            self.gaps = GapLedger.of(
-                stored.get("gaps", []), bounds.timeout_s, bounds.most
-            )
+            self.gaps = GapLedger.of(stored.gaps, bounds.timeout_s, bounds.most)
         except ValueError as error:
             raise StateDamaged(
                 f"the missing keys of table {table!r} cannot be read: {error}",
@@ -124,24 +134,22 @@ class TableProgress:
     def store(self) -> None:
         """Make it durable."""
         began = time.perf_counter()
-        self._positions.write(
-            {
-                self._name: {
-                    "key": self.key,
-                    "rows": self.rows,
-                    "given_up": self.given_up,
-                    "at": self.at,
-                    "error": self.trouble.error,
-                    "hint": self.trouble.hint,
-                    "repair": self.trouble.repair,
-                    "origin": self.origin,
-                    "restarted": self.restarted,
-                    "horizon": self.horizon and [self.horizon.key, self.horizon.at],
-                    "clock": self._clock.document(),
-                    "gaps": self.gaps.document(),
-                }
-            }
+        horizon = self.horizon
+        now = PolledTableDocument(
+            key=self.key,
+            rows=self.rows,
+            given_up=self.given_up,
+            at=self.at,
+            error=self.trouble.error,
+            hint=self.trouble.hint,
+            repair=self.trouble.repair,
+            origin=self.origin,
+            restarted=self.restarted,
+            horizon=(horizon.key, horizon.at) if horizon else None,
+            clock=self._clock.reading(),
+            gaps=self.gaps.document(),
         )
+        self._positions.write(self._document.entry(now))
         self.store_s += time.perf_counter() - began
 
     def report(self) -> TableReport:

@@ -11,11 +11,10 @@ from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.group import gap, places
 from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.kafka.producer_config import client_properties
-from walstream.sources.figures import DOCUMENT, RelayFigures
-from walstream.sources.report import ErrorReport
+from walstream.sources.figures import RELAY_FIGURES
+from walstream.sources.report import LAST_ERROR
 from walstream.state.store import LmdbPositions
 from walstream.status.kafka import GroupSight, StoredRelay
-from walstream.telemetry.json_record import read_optional
 
 _ASK_S: Final = 5.0
 
@@ -52,8 +51,8 @@ def kept_of(folder: Path) -> StoredRelay:
                 return StoredRelay()
             positions.check_format()
             return StoredRelay(
-                read_optional(RelayFigures, positions.read(DOCUMENT)),
-                read_optional(ErrorReport, positions.read("error")),
+                RELAY_FIGURES.read(positions),
+                LAST_ERROR.read(positions),
             )
     except WalstreamError as error:
         return StoredRelay(problem=error)

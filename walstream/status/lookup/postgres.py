@@ -9,14 +9,13 @@ from walstream.postgres.connection import session
 from walstream.postgres.slot_health import (
     Health,
 )
-from walstream.sources.figures import DOCUMENT, StreamFigures
+from walstream.sources.figures import STREAM_FIGURES, StreamFigures
 from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.detached.record import notes_of
+from walstream.sources.postgres.detached.record import DETACHED
 from walstream.sources.postgres.incremental import progress
-from walstream.sources.report import ErrorReport
+from walstream.sources.report import LAST_ERROR
 from walstream.state.store import LmdbPositions
 from walstream.status.postgres import StoredStream
-from walstream.telemetry.json_record import read, read_optional
 
 
 def kept_of(folder: Path) -> StoredStream:
@@ -28,11 +27,11 @@ def kept_of(folder: Path) -> StoredStream:
             position = positions.position()
             return StoredStream(
                 position.resume if position else None,
-                read(StreamFigures, positions.read(DOCUMENT) or {}),
-                read_optional(ErrorReport, positions.read("error")),
+                STREAM_FIGURES.read(positions) or StreamFigures(),
+                LAST_ERROR.read(positions),
                 stored_record.read(positions),
                 progress.read(positions),
-                notes_of(positions),
+                DETACHED.read_all(positions),
             )
     except WalstreamError as error:
         return StoredStream(problem=error)

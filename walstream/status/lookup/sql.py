@@ -4,13 +4,12 @@ from pathlib import Path
 
 from walstream.config import SqlSource
 from walstream.errors import WalstreamError
-from walstream.sources.report import ErrorReport
-from walstream.sources.sql.progress import PREFIX, progress_of
+from walstream.sources.report import LAST_ERROR
+from walstream.sources.sql.progress import POLLED, progress_of
 from walstream.state.store import LmdbPositions
 from walstream.status.sql import (
     StoredPolls,
 )
-from walstream.telemetry.json_record import read_optional
 
 
 def kept_of(source: SqlSource, folder: Path) -> StoredPolls:
@@ -20,7 +19,7 @@ def kept_of(source: SqlSource, folder: Path) -> StoredPolls:
             if positions is None:
                 return StoredPolls()
             positions.check_format()
-            names = [name.removeprefix(PREFIX) for name in positions.names(PREFIX)]
+            names = POLLED.keys(positions)
             return StoredPolls(
                 {
                     table: progress_of(source, table, positions).report()
@@ -28,7 +27,7 @@ def kept_of(source: SqlSource, folder: Path) -> StoredPolls:
                     if table in names
                 },
                 tuple(name for name in names if name not in source.tables),
-                read_optional(ErrorReport, positions.read("error")),
+                LAST_ERROR.read(positions),
             )
     except WalstreamError as error:
         return StoredPolls(problem=error)

@@ -8,16 +8,24 @@ from typing import Final
 from walstream.config import Config, KafkaSinkConfig, KafkaSource, PostgresSource
 from walstream.config.tls import confined
 from walstream.errors import WalstreamError
-from walstream.kafka import topic_record
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.last_op import TopicEnd, highest, topic_ends
 from walstream.kafka.producer_config import client_properties
+from walstream.kafka.topic_record import TOPICS
+from walstream.pipeline.ports import PREVIOUS_POSITION
+from walstream.pipeline.row_key import KEYS
 from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
 from walstream.postgres.slot_inventory import SlotFacts, find, oldest_kept
-from walstream.sources.postgres.stored_state import ReplayWindow, stored_of, window
+from walstream.sources.epoch import epoch_of
+from walstream.sources.postgres.stored_state import (
+    INTENT,
+    ReplayWindow,
+    stored_of,
+    window,
+)
 from walstream.state.lock import holder
 from walstream.state.store import LmdbPositions
 from walstream.status.instance import Streaming, streaming
@@ -160,11 +168,11 @@ def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
         with LmdbPositions.beside(folder) as positions:
             if positions is None:
                 return {}, ""
-            for name in positions.names(topic_record.TOPICS):
-                _, sink, topic = name.split("/", 2)
+            for name in TOPICS.keys(positions):
+                sink, topic = name.split("/", 1)
                 found.setdefault(sink, []).append(topic)
             position = positions.position()
-            epoch = _epoch(positions)
+            epoch = epoch_of(positions)
     except WalstreamError:
         return {}, ""  # said of the state folder itself
     if position is None:
@@ -172,29 +180,22 @@ def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
     return found, f"{position.system_identifier}/{position.database}/{epoch}"
 
 
-def _epoch(positions: LmdbPositions) -> int:
-    number: int = (positions.read("epoch") or {}).get("number", 0)
-    return number
-
-
 def _state_facts(positions: LmdbPositions, folder: Path) -> StateFacts:
     position = positions.position()
-    previous = positions.read("position.previous")
-    intent = positions.read("intent")
+    previous = PREVIOUS_POSITION.read(positions)
+    intent = INTENT.read(positions)
     return StateFacts(
         process=holder(folder),
         resume=position.resume if position else None,
-        previous_resume=previous["resume"] if previous else None,
+        previous_resume=previous.resume if previous else None,
         system_identifier=position.system_identifier if position else None,
         timeline=position.timeline if position else None,
         database=position.database if position else None,
         slot=position.slot if position else None,
-        epoch=_epoch(positions),
-        key_tables=len(positions.names("keys/")),
-        topics=len(positions.names(topic_record.TOPICS)),
-        intent=Intent(intent["slot"], intent.get("consistent_point"))
-        if intent
-        else None,
+        epoch=epoch_of(positions),
+        key_tables=len(KEYS.keys(positions)),
+        topics=len(TOPICS.keys(positions)),
+        intent=Intent(intent.slot, intent.consistent_point) if intent else None,
     )
 
 

@@ -16,7 +16,9 @@ from walstream.admin.check.state import (
     user_of,
 )
 from walstream.finding import Finding, Severity
+from walstream.kafka.topic_record import StoredTopic
 from walstream.pipeline.ports import Position
+from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
 from walstream.state.lock import FolderLock
 from walstream.state.store import LmdbPositions
@@ -24,6 +26,9 @@ from walstream.state.store import LmdbPositions
 POSITION = Position(
     resume=7, system_identifier=1, timeline=1, database="d", slot="walstream"
 )
+
+
+PUBLICATION = StoredPublication(1, frozenset({"insert"}), via_root=False)
 
 
 class Usage(NamedTuple):
@@ -47,7 +52,7 @@ def source(folder: Path) -> Path:
         positions.write(
             {
                 "intent": {"slot": "walstream"},
-                "publications": {"walstream": {"oid": 1}},
+                **PUBLICATIONS.entry({"walstream": PUBLICATION}),
                 "topics/kafka/t": {"partitions": 1, "identity": "x"},
                 "figures": {"current_at": 5.5, "ops": 1},
             }
@@ -138,8 +143,8 @@ def test_what_a_source_keeps_is_read(source: Path) -> None:
     assert not findings
     assert known == StateFolderFacts(
         stored=StoredState(POSITION, intent=True, slot="walstream"),
-        publications={"walstream": {"oid": 1}},
-        topics={"topics/kafka/t": {"partitions": 1, "identity": "x"}},
+        publications={"walstream": PUBLICATION},
+        topics={"kafka/t": StoredTopic(1, "x")},
         current_at=5.5,
     )
 

@@ -11,7 +11,7 @@ from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.topic_metadata import Described
 from walstream.sources.kafka import source_topics
 from walstream.sources.kafka.offset_metadata import read
-from walstream.sources.kafka.source_topics import DOCUMENT, ReadTopics
+from walstream.sources.kafka.source_topics import BEGUN, ReadTopics
 from walstream.testing import MemoryPositions
 
 UP = "up"
@@ -84,8 +84,8 @@ def test_what_is_kept_is_written_when_it_changes() -> None:
     made.note_begun([])
     assert not folder.names("")
     made.note_begun([UP])
-    assert folder.names("") == [DOCUMENT]
-    folder.write({DOCUMENT: None})
+    assert folder.names("") == [BEGUN.name]
+    folder.write(BEGUN.entry(None))
     made.note_begun([UP])
     assert not folder.names("")
 

@@ -10,7 +10,7 @@ import pytest
 from walstream.pipeline.pgoutput import Column, Relation
 from walstream.pipeline.ports import Position
 from walstream.pipeline.root_key import ROOTS, RootKeys
-from walstream.pipeline.row_key import KeyHistory, KeySet
+from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres.slot import Slot
 from walstream.sources.postgres.stored_state import (
     drained,
@@ -87,12 +87,12 @@ def test_it_reaches_from_what_the_slot_has_to_the_position(
 
 def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) -> None:
     history = KeyHistory([KeySet(0), KeySet(200, ("a",)), KeySet(300, ("b",))])
-    positions.write({"keys/s.whole": history.to_json()})
+    positions.write(KEYS.of("s.whole").entry(history.stored))
     found = window(positions, POSITION, SLOT)
     assert found is not None
     assert found.oldest == 100
     history.forget_below(250)
-    positions.write({"keys/s.cut": history.to_json()})
+    positions.write(KEYS.of("s.cut").entry(history.stored))
     found = window(positions, POSITION, SLOT)
     assert found is not None
     assert found.oldest == 200
@@ -106,12 +106,12 @@ def test_it_does_not_reach_where_keys_of_a_root_are_forgotten(
     for lsn, column in ((50, "a"), (200, "b")):
         columns = [Column(name == column, name, 25, -1) for name in "ab"]
         root.describe(Relation(1, "s", "root", "d", columns), (lsn, 0), lsn)
-    positions.write({f"{ROOTS}1": root.to_json()})
+    positions.write(ROOTS.of("1").entry(root.stored))
     found = window(positions, POSITION, SLOT)
     assert found is not None
     assert found.oldest == 100
     root.forget_below(250)
-    positions.write({f"{ROOTS}1": root.to_json()})
+    positions.write(ROOTS.of("1").entry(root.stored))
     found = window(positions, POSITION, SLOT)
     assert found is not None
     assert found.oldest == 200

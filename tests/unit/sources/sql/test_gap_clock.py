@@ -21,7 +21,7 @@ class Machine:
 
     def clock(self, before: Clock | None = None) -> Clock:
         times = Times(lambda: self.wall, lambda: self.ticks, f"boot {self.boots}")
-        return Clock(before.document() if before else None, HOUR_S, times)
+        return Clock(before.reading() if before else None, HOUR_S, times)
 
     def wait(self, seconds: float) -> None:
         self.wall += seconds
@@ -54,11 +54,11 @@ def test_a_reboot_moves_ages_by_a_tenth_of_what_is_waited_for_at_most(
 ) -> None:
     machine = Machine()
     before = machine.clock()
-    document = before.document()
+    reading = before.reading()
     machine.reboot()
     machine.wall += jump
     times = Times(lambda: machine.wall, lambda: machine.ticks, "another")
-    passed = Clock(document, HOUR_S, times).now() - document["at"]
+    passed = Clock(reading, HOUR_S, times).now() - reading.at
     assert -1e-3 <= passed <= HOUR_S / 10 + 1e-3
     if 0 <= jump <= HOUR_S / 10:
         assert abs(passed - jump) < 1e-3
@@ -67,9 +67,9 @@ def test_a_reboot_moves_ages_by_a_tenth_of_what_is_waited_for_at_most(
 def test_a_machine_that_does_not_name_its_boots_is_another_each_time() -> None:
     machine = Machine()
     times = Times(lambda: machine.wall, lambda: machine.ticks, "?")
-    document = Clock(None, HOUR_S, times).document()
+    reading = Clock(None, HOUR_S, times).reading()
     machine.ticks += 10 * HOUR_S
-    assert Clock(document, HOUR_S, times).now() - document["at"] < 1
+    assert Clock(reading, HOUR_S, times).now() - reading.at < 1
 
 
 def test_it_begins_with_the_time_of_the_wall() -> None:

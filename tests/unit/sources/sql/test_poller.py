@@ -11,7 +11,12 @@ from walstream.sources.sql import poller as pollers
 from walstream.sources.sql.intervals import missing
 from walstream.sources.sql.key_restart import KeysRestarted
 from walstream.sources.sql.poller import Poller, PollingRules
-from walstream.sources.sql.progress import GapBounds, TableProgress
+from walstream.sources.sql.progress import (
+    POLLED,
+    GapBounds,
+    PolledTableDocument,
+    TableProgress,
+)
 from walstream.sources.sql.task import Ahead, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
 from walstream.testing import MemoryPositions
@@ -306,7 +311,7 @@ def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
     def watched(parts: Sequence[Range], on_done: Callable[[ChunkDone], None]) -> bool:
         def done(one: ChunkDone) -> None:
             on_done(one)
-            stored.append((positions.read("poll/t") or {}).get("key"))
+            stored.append((POLLED.of("t").read(positions) or PolledTableDocument()).key)
 
         return run(parts, done)
 

@@ -14,7 +14,6 @@ from walstream.sources.sql.progress import (
     TableProgress,
     Trouble,
     bounds_of,
-    document_name,
 )
 from walstream.testing import MemoryPositions
 
@@ -66,7 +65,7 @@ def test_a_delivery_of_nothing_is_none() -> None:
 
 def test_a_ledger_that_cannot_be_read_is_damage_with_the_way_out() -> None:
     positions = MemoryPositions()
-    positions.write({document_name("t"): {"key": 1, "gaps": [["x"]]}})
+    positions.write({"poll/t": {"key": 1, "gaps": [["x"]]}})
     with pytest.raises(StateDamaged, match="missing keys of table 't'") as raised:
         progress(positions)
     assert "positions reset" in raised.value.hint

@@ -1,13 +1,11 @@
 """What is left of a backfill: kept beside the position. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Self
 
 from walstream.lsn import Lsn
-
-DOCUMENT: Final = "backfill"
 
 Key = tuple[str, ...]
 """Columns of a row key; none: the table has none."""
@@ -35,37 +33,6 @@ class BackfillRecord:
     # of what is not delivered whole, that of which readers may have rows under the last
     # snapshot, and the key of these; None: they can only be the stream's since then
     begun: Mapping[str, Key | None] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any] | None) -> Self | None:
-        """Read what `document` wrote."""
-        if document is None:
-            return None
-        elsewhere = document.get("elsewhere")
-        return cls(
-            lsn=document["lsn"],
-            tables=tuple(document["tables"]),
-            replace=tuple(document["replace"]),
-            others=tuple(document["others"]),
-            rows=document["rows"],
-            failed=document["failed"],
-            elsewhere=Elsewhere(**elsewhere) if elsewhere else None,
-            begun=_begun(document),
-        )
-
-    @property
-    def document(self) -> dict[str, Any]:
-        elsewhere = self.elsewhere
-        return {
-            "lsn": self.lsn,
-            "tables": list(self.tables),
-            "replace": list(self.replace),
-            "others": list(self.others),
-            "rows": self.rows,
-            "failed": dict(self.failed),
-            "elsewhere": asdict(elsewhere) if elsewhere else None,
-            "begun": dict(self.begun),
-        }
 
     def under(self, lsn: Lsn, keys: Mapping[str, Key]) -> Self:
         """Go on under another snapshot; tables of which no key is told are left out.
@@ -140,12 +107,3 @@ class BackfillRecord:
             failed={**self.failed, **failed},
             begun={n: key for n, key in self.begun.items() if n not in done},
         )
-
-
-def _begun(document: Mapping[str, Any]) -> dict[str, Key | None]:
-    if "begun" not in document:  # an older walstream's, which kept nothing of it
-        return dict.fromkeys(document["tables"])
-    return {
-        name: None if key is None else tuple(key)
-        for name, key in document["begun"].items()
-    }

@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -90,7 +90,7 @@ class SnapshotBackfill:
     def record(self) -> BackfillRecord | None:
         return self._book.record
 
-    def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, Any]:
+    def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, object]:
         """Return the documents of a new backfill, to be stored with the position.
 
         Without an `lsn` there is none: nothing will be streamed.

@@ -1,87 +1,101 @@
-"""A backfill's record as it is kept: a document for all, and one for each table.
+"""A backfill's record as it is stored: a document for all, and one for each table.
 
 So a table that is finished costs the same, however many there are.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final
 
+from walstream.lsn import Lsn
 from walstream.pipeline.ports import Positions
-from walstream.sources.postgres.backfill.record import DOCUMENT, BackfillRecord, Key
-
-_UNDER: Final = f"{DOCUMENT}/"
-
-
-class BackfillDocuments(Protocol):
-    """Documents by name."""
-
-    def tree(self, name: str) -> dict[str, Any]:
-        """Read a document and all that are below it, as of one moment."""
+from walstream.pipeline.state_document import (
+    StateDocument,
+    StateDocuments,
+    StoredDocuments,
+)
+from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere, Key
 
 
-def read(positions: BackfillDocuments) -> BackfillRecord | None:
-    """Read what is kept; None: there never was a backfill."""
-    return record_of(positions.tree(DOCUMENT))
+@dataclass(frozen=True, slots=True)
+class BackfillHead:
+    """What concerns all tables."""
+
+    lsn: Lsn
+    rows: int
+    elsewhere: Elsewhere | None
 
 
-def record_of(documents: Mapping[str, Any]) -> BackfillRecord | None:
-    """Put a record together, among whatever other documents; an older form, too."""
-    head = documents.get(DOCUMENT)
-    if head is None or "tables" in head:  # all in one, by an older walstream
-        return BackfillRecord.of(head)
-    parts = {
-        name.removeprefix(_UNDER): part
-        for name, part in documents.items()
-        if name.startswith(_UNDER)
-    }
-    parts = dict(sorted(parts.items(), key=lambda item: item[1]["place"]))
-    return BackfillRecord.of(
-        {
-            **head,
-            "tables": [name for name, part in parts.items() if part["left"]],
-            "replace": [name for name, part in parts.items() if part["replace"]],
-            "others": [name for name, part in parts.items() if part["other"]],
-            "failed": {
-                n: part["failed"] for n, part in parts.items() if part["failed"]
-            },
-            "begun": {n: part["key"] for n, part in parts.items() if part["begun"]},
-        }
+@dataclass(frozen=True, slots=True)
+class BackfillTable:
+    """One table of a backfill, as `BackfillRecord` has it."""
+
+    place: int  # in the order of the tables
+    left: bool
+    replace: bool
+    other: bool
+    failed: str  # why it was given up, or ""
+    begun: bool
+    key: Key | None
+
+
+HEAD: Final = StateDocument("backfill", BackfillHead)
+TABLES: Final = StateDocuments("backfill/", BackfillTable)
+"""By `schema.table`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A record, taken apart."""
+
+    head: BackfillHead
+    tables: Mapping[str, BackfillTable]
+
+
+def read(stored: StoredDocuments) -> BackfillRecord | None:
+    """Return what is stored; None: there never was a backfill."""
+    parts = _read_parts(stored)
+    return _record_of(parts) if parts else None
+
+
+def _read_parts(stored: StoredDocuments) -> _Parts | None:
+    documents = stored.tree(HEAD.name)
+    head = HEAD.of(stored, documents.get(HEAD.name))
+    return _Parts(head, TABLES.among(stored, documents)) if head else None
+
+
+def _record_of(parts: _Parts) -> BackfillRecord:
+    tables = dict(sorted(parts.tables.items(), key=lambda item: item[1].place))
+    return BackfillRecord(
+        lsn=parts.head.lsn,
+        tables=tuple(name for name, one in tables.items() if one.left),
+        replace=tuple(name for name, one in tables.items() if one.replace),
+        others=tuple(name for name, one in tables.items() if one.other),
+        rows=parts.head.rows,
+        failed={name: one.failed for name, one in tables.items() if one.failed},
+        elsewhere=parts.head.elsewhere,
+        begun={name: one.key for name, one in tables.items() if one.begun},
     )
 
 
-def documents_of(record: BackfillRecord) -> dict[str, Any]:
-    """Take a record apart."""
+def _parts_of(record: BackfillRecord) -> _Parts:
     left, replaced, others = map(set, (record.tables, record.replace, record.others))
     names = dict.fromkeys([*record.tables, *record.failed, *record.begun])
-    return {
-        DOCUMENT: _head(record),
-        **{
-            f"{_UNDER}{name}": {
-                "place": place,
-                "left": name in left,
-                "replace": name in replaced,
-                "other": name in others,
-                "failed": record.failed.get(name, ""),
-                "begun": name in record.begun,
-                "key": _listed(record.begun.get(name)),
-            }
+    return _Parts(
+        BackfillHead(record.lsn, record.rows, record.elsewhere),
+        {
+            name: BackfillTable(
+                place,
+                left=name in left,
+                replace=name in replaced,
+                other=name in others,
+                failed=record.failed.get(name, ""),
+                begun=name in record.begun,
+                key=record.begun.get(name),
+            )
             for place, name in enumerate(names)
         },
-    }
-
-
-def _head(record: BackfillRecord) -> dict[str, Any]:
-    elsewhere = record.elsewhere
-    return {
-        "lsn": record.lsn,
-        "rows": record.rows,
-        "elsewhere": asdict(elsewhere) if elsewhere else None,
-    }
-
-
-def _listed(key: Key | None) -> list[str] | None:
-    return None if key is None else list(key)
+    )
 
 
 class Book:
@@ -89,9 +103,11 @@ class Book:
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self._kept = positions.tree(DOCUMENT)
-        self._record = record_of(self._kept)
-        self._stored = True  # is the record what is kept?
+        parts = _read_parts(positions)
+        self._record = _record_of(parts) if parts else None
+        self._head = parts.head if parts else None
+        self._tables = dict(parts.tables) if parts else {}
+        self._stored = True  # is the record what is stored?
         # what is written of a table, and not taken out of the record yet
         self._rows = 0
         self._done: set[str] = set()
@@ -107,23 +123,29 @@ class Book:
             self._rows, self._done, self._failed = 0, set(), {}
         return self._record
 
-    def begin(self, record: BackfillRecord) -> dict[str, Any]:
+    def begin(self, record: BackfillRecord) -> dict[str, object]:
         """Set another record; return what the caller has to write."""
-        self._rows, self._done, self._failed = 0, set(), {}
-        self._record, self._stored = record, False
-        documents = documents_of(record)
-        return {**dict.fromkeys(self._kept.keys() - documents.keys()), **documents}
+        self._set(record)
+        parts = _parts_of(record)
+        gone = dict.fromkeys(self._tables.keys() - parts.tables.keys())
+        return HEAD.entry(parts.head) | _entries({**gone, **parts.tables})
 
     def store(self, record: BackfillRecord) -> None:
         """Set another record, and write what changed in it."""
-        changed = {
-            name: document
-            for name, document in self.begin(record).items()
-            if document is None or self._kept.get(name) != document
+        self._set(record)
+        parts = _parts_of(record)
+        changed: dict[str, BackfillTable | None] = {
+            name: table
+            for name, table in parts.tables.items()
+            if self._tables.get(name) != table
         }
-        self._positions.write(changed)
-        self._keep(changed)
+        gone = dict.fromkeys(self._tables.keys() - parts.tables.keys())
+        self._write(parts.head, changed | gone)
         self._stored = True
+
+    def _set(self, record: BackfillRecord) -> None:
+        self._rows, self._done, self._failed = 0, set(), {}
+        self._record, self._stored = record, False
 
     def done(self, table: str, rows: int) -> None:
         """Take a table out whose rows are delivered."""
@@ -134,28 +156,41 @@ class Book:
 
     def given_up(self, table: str, why: str) -> None:
         """Take a table out that cannot be read."""
-        part = self._kept.get(_UNDER + table, {})
-        failed = {**part, "left": False, "replace": False, "other": False}
-        if part.get("left") and self._take_out(table, 0, {**failed, "failed": why}):
+        part = self._tables.get(table)
+        if part is not None and part.left:
+            part = replace(part, left=False, replace=False, other=False, failed=why)
+            alone = self._take_out(table, 0, part)
+        else:
+            alone = False
+        if alone:
             self._failed[table] = why
         elif (record := self.record) is not None:
             self.store(record.without(table, failed=why))
 
-    def _take_out(self, table: str, rows: int, part: Mapping[str, Any] | None) -> bool:
-        """Write this of a table alone; False: nothing is kept of it by itself."""
-        name = _UNDER + table
-        head = self._kept.get(DOCUMENT)
-        if head is None or name not in self._kept or not self._stored:
+    def _take_out(self, table: str, rows: int, part: BackfillTable | None) -> bool:
+        """Write this of a table alone; False: nothing is stored of it by itself."""
+        head = self._head
+        if head is None or table not in self._tables or not self._stored:
             return False
-        changed = {DOCUMENT: {**head, "rows": head["rows"] + rows}, name: part}
-        self._positions.write(changed)
-        self._keep(changed)
+        self._write(replace(head, rows=head.rows + rows), {table: part})
         self._rows += rows
         return True
 
-    def _keep(self, changed: Mapping[str, Any]) -> None:
-        for name, document in changed.items():
-            if document is None:
-                self._kept.pop(name, None)
+    def _write(
+        self, head: BackfillHead, tables: Mapping[str, BackfillTable | None]
+    ) -> None:
+        changed = HEAD.entry(head) if head != self._head else {}
+        self._positions.write(changed | _entries(tables))
+        self._head = head
+        for name, table in tables.items():
+            if table is None:
+                self._tables.pop(name, None)
             else:
-                self._kept[name] = document
+                self._tables[name] = table
+
+
+def _entries(tables: Mapping[str, BackfillTable | None]) -> dict[str, object]:
+    entries: dict[str, object] = {}
+    for name, table in tables.items():
+        entries |= TABLES.of(name).entry(table)
+    return entries

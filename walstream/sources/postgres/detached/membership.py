@@ -25,13 +25,10 @@ from walstream.sources.postgres.detached.record import (
     AWAY,
     BACK,
     COPYING,
+    DETACHED,
     DROPPED,
+    JOINS,
     DetachedSink,
-    document,
-    join_document,
-    joins,
-    note_of,
-    notes_of,
 )
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.sources.report import DetachedReport
@@ -84,9 +81,9 @@ class Members:
     def settle(self, sinks: Iterable[str]) -> set[str]:
         """Tidy up what a start before left; name those that are not in the stream."""
         wanted = set(sinks)
-        for sink in joins(self._positions):
-            self._positions.write(join_document(sink, None))
-        for sink, note in notes_of(self._positions).items():
+        for sink in JOINS.keys(self._positions):
+            self._positions.write(JOINS.of(sink).entry(None))
+        for sink, note in DETACHED.read_all(self._positions).items():
             found = self._settle(sink, note, wanted=sink in wanted)
             if found is not None:
                 self._notes[sink] = found
@@ -121,9 +118,9 @@ class Members:
         if gives_up:
             note = replace(note, phase=DROPPED)
         elif not wanted or note.phase in {COPYING, BACK}:
-            self._positions.write(document(sink, None))
+            self._positions.write(DETACHED.of(sink).entry(None))
             return None
-        self._positions.write(document(sink, note))
+        self._positions.write(DETACHED.of(sink).entry(note))
         return note
 
     @property
@@ -234,13 +231,13 @@ class Members:
         self._copy(sink.name, note)
 
     def _copy(self, sink: str, note: DetachedSink) -> None:
-        if note.phase != DROPPED and note_of(self._positions, sink) is None:
+        if note.phase != DROPPED and DETACHED.of(sink).read(self._positions) is None:
             slot_copy.check_free(self._home, note.slot)
-        self._positions.write(document(sink, note))
+        self._positions.write(DETACHED.of(sink).entry(note))
         if note.phase == DROPPED:
             return
         slot_copy.make(self._home, self._positions, sink, note)
-        self._positions.write(document(sink, replace(note, phase=AWAY)))
+        self._positions.write(DETACHED.of(sink).entry(replace(note, phase=AWAY)))
 
     # coming back
 
@@ -308,7 +305,7 @@ class Members:
         while not self._over.is_set():
             try:
                 slot_copy.drop(self._home, sink, slot)
-                self._positions.write(document(sink, None))
+                self._positions.write(DETACHED.of(sink).entry(None))
             except WalstreamError as error:
                 _log.warning(
                     "the copy of the slot cannot be dropped yet",

@@ -11,11 +11,12 @@ from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn
 from walstream.sources.postgres.detached.record import (
     BACK,
+    DETACHED,
+    ENDED,
+    JOINS,
     DetachedSink,
-    document,
-    ended_of,
+    HandoverPoint,
     folder_of,
-    join_document,
 )
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.state.lock import FolderLock, holder
@@ -62,13 +63,13 @@ class Return:
         Raises Transient when that takes too long: then nothing has changed.
         """
         deadline = time.monotonic() + _WITHIN_S
-        positions.write(join_document(self.sink, self.place))
+        positions.write(JOINS.of(self.sink).entry(HandoverPoint(self.place)))
         while self._decided is None and time.monotonic() < deadline:
             if (place := self._take(home, positions)) is not None:
                 return place
             time.sleep(_LOCK_EVERY_S)
         self.decide(comes=False)
-        positions.write(join_document(self.sink, None))
+        positions.write(JOINS.of(self.sink).entry(None))
         raise Transient("its own worker did not come near in time")
 
     def _take(self, home: Home, positions: LmdbPositions) -> Lsn | None:
@@ -84,15 +85,14 @@ class Return:
             return None
         try:
             with LmdbPositions.beside(folder) as theirs:
-                place = ended_of(theirs) if theirs else None
-            if place is None or place < self.place:
+                ended = ENDED.read(theirs) if theirs else None
+            if ended is None or ended.at < self.place:
                 return None  # it died on its way: it is started again
             if not self.decide(comes=True):
                 return None
             note = replace(self.note, phase=BACK)
-            positions.write(
-                {**document(self.sink, note), **join_document(self.sink, None)}
-            )
-            return place
+            back = DETACHED.of(self.sink).entry(note)
+            positions.write({**back, **JOINS.of(self.sink).entry(None)})
+            return ended.at
         finally:
             lock.release()

@@ -6,25 +6,14 @@ back      it is in the source's stream again; the copy is to be dropped
 dropped   it was given up, as `on_failure` says: it gets nothing any more
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from walstream.lsn import Lsn
+from walstream.pipeline.state_document import StateDocument, StateDocuments
 
 COPYING, AWAY, BACK, DROPPED = "copying", "away", "back", "dropped"
-_NOTE: Final = "away/"
-_JOIN: Final = "join/"
-_ENDED: Final = "ended"
-
-
-class DetachedDocuments(Protocol):
-    """What is read of the state."""
-
-    def read(self, name: str) -> Any | None: ...
-
-    def names(self, prefix: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,51 +27,19 @@ class DetachedSink:
     resume: Lsn  # from where somebody else goes on, or nobody
 
 
-def notes_of(positions: DetachedDocuments) -> dict[str, DetachedSink]:
-    """Read all of a source's, by sink."""
-    found = {}
-    for name in positions.names(_NOTE):
-        if (document := positions.read(name)) is not None:
-            found[name.removeprefix(_NOTE)] = DetachedSink(**document)
-    return found
+@dataclass(frozen=True, slots=True)
+class HandoverPoint:
+    """Where one stream ends for a sink, and another begins."""
+
+    at: Lsn
 
 
-def note_of(positions: DetachedDocuments, sink: str) -> DetachedSink | None:
-    """Read a sink's; None: it is in the stream."""
-    document = positions.read(_NOTE + sink)
-    return None if document is None else DetachedSink(**document)
-
-
-def document(sink: str, note: DetachedSink | None) -> dict[str, Any]:
-    """Write it down; None forgets it."""
-    return {_NOTE + sink: None if note is None else asdict(note)}
-
-
-def join_document(sink: str, place: Lsn | None) -> Mapping[str, Any]:
-    """Write down from where the source's stream sends to a sink; None: not yet."""
-    return {_JOIN + sink: None if place is None else {"at": place}}
-
-
-def joins(positions: DetachedDocuments) -> list[str]:
-    """Name the sinks that were on their way back."""
-    return [name.removeprefix(_JOIN) for name in positions.names(_JOIN)]
-
-
-def join_of(positions: DetachedDocuments, sink: str) -> Lsn | None:
-    """Read up to where the other worker streams."""
-    found: Mapping[str, Lsn] | None = positions.read(_JOIN + sink)
-    return None if found is None else found["at"]
-
-
-def ended_document(place: Lsn | None) -> Mapping[str, Any]:
-    """Write down, in the sink's own state, that all below is delivered, and no more."""
-    return {_ENDED: None if place is None else {"at": place}}
-
-
-def ended_of(positions: DetachedDocuments) -> Lsn | None:
-    """Read where a sink's own worker ended; None: it did not, or goes on."""
-    found: Mapping[str, Lsn] | None = positions.read(_ENDED)
-    return None if found is None else found["at"]
+DETACHED: Final = StateDocuments("away/", DetachedSink)
+"""By sink: none of one that is in the stream."""
+JOINS: Final = StateDocuments("join/", HandoverPoint)
+"""By sink: from where on the source's stream sends to one that comes back."""
+ENDED: Final = StateDocument("ended", HandoverPoint)
+"""In the state of a sink's own worker: all below is delivered, and no more."""
 
 
 def folder_of(source_folder: Path, sink: str) -> Path:

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from walstream.config import Config
 from walstream.config.source import slot_copy
@@ -13,11 +12,12 @@ from walstream.errors import Transient
 from walstream.kafka import topic_record
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
+from walstream.postgres.publication_memory import PUBLICATIONS
+from walstream.sources.epoch import EPOCH
 from walstream.sources.postgres.detached.record import DetachedSink, folder_of
+from walstream.state.environment import discard
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions, discard
-
-_TAKEN_ALONG = ("publications", "epoch")
+from walstream.state.store import LmdbPositions
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,9 @@ def make(home: Home, positions: LmdbPositions, sink: str, note: DetachedSink) ->
     position = positions.position()
     if position is None:
         raise Transient(f"source {home.source!r} has no position yet")
-    names = [*_TAKEN_ALONG, *positions.names(topic_record.document_name(sink, ""))]
-    documents: dict[str, Any] = {name: positions.read(name) for name in names}
+    topics = positions.names(topic_record.document_of(sink, "").name)
+    names = [PUBLICATIONS.name, EPOCH.name, *topics]
+    documents = {name: positions.read(name) for name in names}
     own = replace(position, resume=note.resume, slot=note.slot)
     folder = folder_of(home.folder, sink)
     discard(folder)

@@ -8,18 +8,21 @@ for the former one counts no more.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from walstream.pipeline.ports import Positions
+from walstream.pipeline.state_document import (
+    StateDocument,
+    StateDocuments,
+    StoredDocuments,
+)
 from walstream.sources.postgres.incremental.chunk import Key
 from walstream.sources.report import IncrementalReport
 
-DOCUMENT: Final = "beside"
 # above those of a backfill from the slot's snapshot, which count from 1
 FIRST_CHUNK: Final = 1 << 24
-_UNDER: Final = f"{DOCUMENT}/"
 _BLOCK: Final = 1024  # numbers taken with one fsync
 _DONE: Final = 100  # tables that are still told of
 _TOLD: Final = 100  # of those that are wished: a report has to fit into a pipe
@@ -39,18 +42,6 @@ class TableRequest:
     serial: int = 0
     place: int = field(default=0, compare=False)  # in the order asked
 
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> "TableRequest":
-        after = fields["after"]
-        return cls(
-            **{
-                **fields,
-                "after": None if after is None else tuple(after),
-                "key": tuple(fields["key"]),
-                "floor": fields.get("floor", 0),
-            }
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class TableRequests:
@@ -61,45 +52,28 @@ class TableRequests:
     next_serial: int = 1
 
 
-class IncrementalDocuments(Protocol):
-    """Documents by name."""
+@dataclass(frozen=True, slots=True)
+class IncrementalHead:
+    """What concerns all tables, as it is stored."""
 
-    def tree(self, name: str) -> dict[str, Any]:
-        """Read a document and all that are below it, as of one moment."""
-
-
-def read(positions: IncrementalDocuments) -> TableRequests | None:
-    """Read what is kept; None: nothing was ever asked for."""
-    return wishes_of(positions.tree(DOCUMENT))
+    next_chunk: int = FIRST_CHUNK
+    next_serial: int = 1
 
 
-def wishes_of(documents: Mapping[str, Any]) -> TableRequests | None:
-    """Find it among whatever other documents; an older form, too."""
-    head = documents.get(DOCUMENT)
+HEAD: Final = StateDocument("beside", IncrementalHead)
+REQUESTS: Final = StateDocuments("beside/", TableRequest)
+"""By `schema.table`."""
+
+
+def read(stored: StoredDocuments) -> TableRequests | None:
+    """Return what is stored; None: nothing was ever asked for."""
+    documents = stored.tree(HEAD.name)
+    head = HEAD.of(stored, documents.get(HEAD.name))
     if head is None:
         return None
-    if "tables" in head:  # all in one, by an older walstream
-        wishes = {
-            name: replace(TableRequest.of(fields), place=place)
-            for place, (name, fields) in enumerate(head["tables"].items())
-        }
-    else:
-        wishes = {
-            name.removeprefix(_UNDER): TableRequest.of(fields)
-            for name, fields in documents.items()
-            if name.startswith(_UNDER)
-        }
+    wishes = REQUESTS.among(stored, documents)
     tables = dict(sorted(wishes.items(), key=lambda item: item[1].place))
-    return TableRequests(
-        tables, head.get("next_chunk", FIRST_CHUNK), head.get("next_serial", 1)
-    )
-
-
-def _parts(wishes: Mapping[str, TableRequest], names: Iterable[str]) -> dict[str, Any]:
-    return {
-        _UNDER + name: asdict(wishes[name]) if name in wishes else None
-        for name in names
-    }
+    return TableRequests(tables, head.next_chunk, head.next_serial)
 
 
 class Told(Protocol):
@@ -210,8 +184,10 @@ class IncrementalProgress:
 
     def _write(self, *names: str) -> None:
         """Write what concerns all, and these tables."""
-        head = {"next_chunk": self._next_chunk, "next_serial": self._serial}
-        self._positions.write({DOCUMENT: head, **_parts(self._wishes, names)})
+        changed = HEAD.entry(IncrementalHead(self._next_chunk, self._serial))
+        for name in names:
+            changed |= REQUESTS.of(name).entry(self._wishes.get(name))
+        self._positions.write(changed)
 
     def report(self) -> dict[str, IncrementalReport]:
         """Return how each table is."""

@@ -1,21 +1,20 @@
 """What is left of a backfill, over chunks, failures and new snapshots."""
 
-import json
 from dataclasses import replace
 
+from walstream.sources.postgres.backfill import stored_record
 from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
+from walstream.sources.postgres.backfill.stored_record import Book
+from walstream.state.migration import tables_apart
+from walstream.testing import MemoryPositions
 
 THREE = BackfillRecord(99, ("public.a", "public.b", "public.c"))
 KEYS = dict.fromkeys(THREE.tables, ("id",))
 
 
-def test_nothing_kept_is_no_backfill() -> None:
-    assert BackfillRecord.of(None) is None
-
-
-def test_what_is_written_is_read() -> None:
+def test_a_table_that_is_wanted_and_one_that_is_given_up_are_known() -> None:
     record = THREE.wanting(["public.d"], anew=True).without("public.a", failed="it is")
-    assert BackfillRecord.of(json.loads(json.dumps(record.document))) == BackfillRecord(
+    assert reread(record) == BackfillRecord(
         99,
         ("public.b", "public.c", "public.d"),
         ("public.d",),
@@ -54,15 +53,14 @@ def test_what_ran_elsewhere_is_known_until_it_is_fenced() -> None:
     record = replace(THREE, elsewhere=Elsewhere("7 2026-01-01", 12))
     for table in THREE.tables:
         record = record.without(table, rows=1)
-    read = BackfillRecord.of(json.loads(json.dumps(record.document)))
-    assert read == record
-    assert record.elsewhere == Elsewhere("7 2026-01-01", 12)
+    assert reread(record).elsewhere == Elsewhere("7 2026-01-01", 12)
 
 
 def reread(record: BackfillRecord) -> BackfillRecord:
     """Write it and read it, as a start does that follows a crash."""
-    read = BackfillRecord.of(json.loads(json.dumps(record.document)))
-    assert read == record
+    positions = MemoryPositions()
+    Book(positions).store(record)
+    assert stored_record.read(positions) == record
     return record
 
 
@@ -97,10 +95,10 @@ def test_a_table_that_was_given_up_amid_its_rows_is_emptied_when_it_is_asked_for
     assert "public.a" in asked.under(120, keys).replace
 
 
-def test_what_an_older_walstream_wrote_is_read() -> None:
-    document = THREE.document
-    del document["begun"]
-    record = BackfillRecord.of(document)
+def test_of_what_an_older_walstream_kept_all_may_have_begun() -> None:
+    old = {"lsn": 99, "rows": 0, "tables": [*THREE.tables], "failed": {}}
+    first = MemoryPositions({"backfill": {**old, "replace": [], "others": []}})
+    record = stored_record.read(MemoryPositions(tables_apart(first)))
     assert record is not None
     assert record.tables == THREE.tables
     # it kept nothing of what it had sent

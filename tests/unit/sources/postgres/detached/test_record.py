@@ -4,14 +4,12 @@ from pathlib import Path
 
 from walstream.sources.postgres.detached.record import (
     AWAY,
+    DETACHED,
+    ENDED,
+    JOINS,
     DetachedSink,
-    document,
+    HandoverPoint,
     folder_of,
-    join_document,
-    join_of,
-    joins,
-    note_of,
-    notes_of,
 )
 from walstream.testing import MemoryPositions
 
@@ -19,21 +17,23 @@ NOTE = DetachedSink(AWAY, "s_one", 12.5, "it failed", 100)
 
 
 def test_a_note_is_read_as_it_was_written_until_it_is_forgotten() -> None:
-    positions = MemoryPositions()
-    positions.write({**document("one", NOTE), **document("two-2", NOTE)})
-    assert notes_of(positions) == {"one": NOTE, "two-2": NOTE}
-    positions.write(document("one", None))
-    assert note_of(positions, "one") is None
-    assert note_of(positions, "two-2") == NOTE
+    positions = MemoryPositions(
+        {**DETACHED.of("one").entry(NOTE), **DETACHED.of("two-2").entry(NOTE)}
+    )
+    assert DETACHED.read_all(positions) == {"one": NOTE, "two-2": NOTE}
+    positions.write(DETACHED.of("one").entry(None))
+    assert DETACHED.of("one").read(positions) is None
+    assert DETACHED.of("two-2").read(positions) == NOTE
 
 
 def test_where_a_sink_is_taken_back_is_kept_apart() -> None:
-    positions = MemoryPositions()
-    assert join_of(positions, "one") is None
-    positions.write(join_document("one", 700))
-    assert (join_of(positions, "one"), joins(positions)) == (700, ["one"])
-    positions.write(join_document("one", None))
-    assert joins(positions) == []
+    positions, join = MemoryPositions(), JOINS.of("one")
+    assert join.read(positions) is None
+    positions.write(join.entry(HandoverPoint(700)))
+    assert join.read(positions) == HandoverPoint(700)
+    assert (JOINS.keys(positions), ENDED.read(positions)) == (["one"], None)
+    positions.write(join.entry(None))
+    assert JOINS.keys(positions) == []
 
 
 def test_its_own_state_is_in_the_source_s() -> None:

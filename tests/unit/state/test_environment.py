@@ -1,0 +1,129 @@
+"""Bytes on LMDB: all or none, and no reader that was killed keeps room for ever."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from walstream.errors import StateDamaged, Transient, WalstreamError
+from walstream.state.environment import LmdbEnvironment, discard
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[LmdbEnvironment]:
+    with closing(LmdbEnvironment(folder)) as environment:
+        environment.open(wait_s=0.0)
+        yield environment
+
+
+def test_entries_are_written_together_and_none_deletes(tmp_path: Path) -> None:
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1", "a/x": b"2", "b": b"3"})
+        environment.write({"b": None, "never": None})
+        assert environment.names("") == ["a", "a/x"]
+        assert environment.names("a/") == ["a/x"]
+        assert environment.tree("a") == {"a": b"1", "a/x": b"2"}
+        assert (environment.get("a"), environment.get("b")) == (b"1", None)
+
+
+def test_what_is_too_large_is_refused_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.state.environment._MAP_SIZE", 1 << 20)
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1"})
+        with pytest.raises(Transient, match="larger than the file may be"):
+            environment.write({"a": b"2", "huge": bytes(2 << 20)})
+        assert environment.get("a") == b"1"
+
+
+def test_it_cannot_be_used_when_it_is_closed(tmp_path: Path) -> None:
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1"})
+    with pytest.raises(WalstreamError, match="not open"):
+        environment.get("a")
+
+
+def test_it_is_read_beside_who_has_it_open_and_not_written(tmp_path: Path) -> None:
+    with opened(tmp_path) as environment, closing(LmdbEnvironment(tmp_path)) as other:
+        environment.write({"a": b"1"})
+        with pytest.raises(WalstreamError, match="in use"):
+            other.open(wait_s=0.0)
+    with closing(LmdbEnvironment(tmp_path)) as reader:
+        reader.open_to_read()
+        assert reader.get("a") == b"1"
+        with pytest.raises(WalstreamError):
+            reader.write({"a": b"2"})
+
+
+def test_where_nothing_is_there_is_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        LmdbEnvironment(tmp_path / "none").open_to_read()
+    with opened(tmp_path) as environment:
+        environment.write({"a": b"1"})
+    discard(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        LmdbEnvironment(tmp_path).open_to_read()
+
+
+def test_a_file_of_other_bytes_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"\xff" * 20_000)
+    with pytest.raises(StateDamaged, match="is damaged"), opened(tmp_path):
+        pass
+
+
+READER = """
+import lmdb, sys
+environment = lmdb.open(sys.argv[1], readonly=True, create=False)
+transaction = environment.begin()
+transaction.get(b"position")
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def kill_reader(folder: Path) -> None:
+    """Kill a process in the middle of reading."""
+    command = [sys.executable, "-c", READER, str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reading\n"
+        reader.kill()
+    assert reader.returncode == -signal.SIGKILL
+
+
+def store_some(environment: LmdbEnvironment, times: int = 200) -> None:
+    for number in range(times):
+        environment.write({"figures": str(number).encode()})
+
+
+def test_pages_are_used_again_when_a_reader_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as environment:
+        store_some(environment)
+        before = environment.last_page
+        kill_reader(tmp_path)
+        store_some(environment)  # within the minute
+        grown = environment.last_page
+        assert grown > before + 200  # the reader does hold its pages
+        monkeypatch.setattr("walstream.state.environment._READERS_EVERY_S", 0.0)
+        vars(environment)["_readers_at"] = 0.0  # a minute has passed
+        store_some(environment)
+        assert environment.last_page == grown
+
+
+def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walstream.state.environment._MAP_SIZE", 1 << 20)
+    with opened(tmp_path) as environment:
+        store_some(environment)
+        kill_reader(tmp_path)
+        store_some(environment, 600)  # more pages than the file may have
+        assert environment.get("figures") == b"599"
