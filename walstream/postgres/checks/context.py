@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from walstream.config import PostgresSource
 from walstream.errors import Repair
@@ -11,6 +11,7 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
 from walstream.postgres.publication import Publication
+from walstream.postgres.publication_memory import StoredPublication
 from walstream.postgres.server import Server
 from walstream.postgres.start_table import Step, StoredState
 
@@ -24,7 +25,8 @@ class ConfiguredSource:
     name: str  # of the source
     source: PostgresSource
     stored: StoredState
-    publications: Mapping[str, Any] | None  # those read; None before the first start
+    # those read; None before the first start
+    publications: Mapping[str, StoredPublication] | None
     running: bool  # our instance streams it now: its hold of the slot is fine
     adopt_slot: bool = False
     read_anew: frozenset[str] = frozenset()  # tables, by the next start, to be replaced
