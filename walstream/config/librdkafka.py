@@ -16,6 +16,13 @@ from walstream.config.tls import FALSE_WORDS, broker_hosts
 MOST_IN_FLIGHT: Final = 5  # more, and an idempotent producer may reorder
 ENDLESS_RETRIES: Final = 2147483647
 
+ClientProperties = Mapping[str, object]
+"""The properties of a librdkafka client (producer, consumer, admin) by their names.
+
+The operator's are texts, as the configuration has them; those that walstream adds are
+numbers and booleans, too.
+"""
+
 _Rule = tuple[Callable[[str], bool], str]
 
 
@@ -76,6 +83,11 @@ _CONSUMER_RULES: Final[dict[str, _Rule]] = {
     "group.id": (_never, "the source's own key group sets it: leave it out"),
 }
 _OWN_KEY: Final = "the sink's own key partitioner sets it: leave it out"
+
+
+def whole_number(properties: ClientProperties, key: str, default: int = 0) -> int:
+    """Return a property that is a number; raise ValueError where it is none."""
+    return int(str(properties.get(key, default)))
 
 
 def check_sink(name: str, sink: KafkaSinkConfig) -> Iterator[Problem]:

@@ -1,12 +1,13 @@
 """The client that asks brokers about topics, and creates them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.kafka.errors import unfit
 from walstream.kafka.oauth_token import prepared
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 def admin_client(
-    properties: Mapping[str, Any],
+    properties: ClientProperties,
     hear: Callable[[KafkaError], None],
     *,
     whose: str = "producer properties",
@@ -23,9 +24,12 @@ def admin_client(
 
     Raises what is wrong with the properties, which are named as `whose`.
     """
-    hearing: Any = {**properties, "error_cb": hear}
+    given = prepared({**properties, "error_cb": hear})
     try:
-        return AdminClient(prepared(hearing), logger=logging.getLogger("librdkafka"))
+        return AdminClient(
+            given,  # type: ignore[arg-type]  # callbacks, which it does not declare
+            logger=logging.getLogger("librdkafka"),
+        )
     except KafkaException as error:
         raise unfit(error, whose, properties) from error
 

@@ -7,12 +7,13 @@ the bootstrap servers, which the configuration names.
 
 import socket
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from confluent_kafka import KafkaError
 
 from walstream.config.dsn import is_local
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined, broker_addresses
 from walstream.errors import ConfigError, Transient
 from walstream.kafka.connection_errors import outage
@@ -32,7 +33,7 @@ class Whereabouts:
 
     def __init__(
         self,
-        properties: Mapping[str, Any],
+        properties: ClientProperties,
         confined: Confined | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -55,7 +56,7 @@ class Whereabouts:
 
 
 def _asked(
-    properties: Mapping[str, Any], confined: Confined, timeout_s: float
+    properties: ClientProperties, confined: Confined, timeout_s: float
 ) -> list[str]:
     """Ask one server after the other, until one answers."""
     failed: Transient | None = None

@@ -5,13 +5,14 @@ in order behind a failure: the first one fails the task.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
@@ -19,7 +20,7 @@ from walstream.kafka.warmup import acquaint
 
 # of each task's producer: a chunk is sent at full speed, and nobody waits for a record;
 # few large batches cost the broker less than many
-BULK: Final[Mapping[str, Any]] = {
+BULK: Final[ClientProperties] = {
     "linger.ms": 100,
     "queue.buffering.max.kbytes": 64 << 10,
 }
@@ -34,7 +35,7 @@ class Outgoing:
     """What a sink's producer is made of; picklable."""
 
     sink: str
-    producer: Mapping[str, Any] = field(repr=False)  # complete
+    producer: ClientProperties = field(repr=False)  # complete
     headers: tuple[tuple[str, bytes], ...] = ()  # of the first record of each partition
     standing: tuple[tuple[str, bytes], ...] = ()  # of every record
 

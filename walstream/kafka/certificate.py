@@ -6,10 +6,10 @@ authority that is not known, an end of validity and another name apart.
 
 import socket
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.pipeline.outage import Outage
 
 _TIMEOUT_S: Final = 2.0
@@ -21,7 +21,7 @@ _CLOCK: Final = "renew the broker's certificate, or set this machine's clock"
 class CertificateProbe:
     """Looks at brokers' certificates as a client with these properties does."""
 
-    def __init__(self, properties: Mapping[str, Any]) -> None:
+    def __init__(self, properties: ClientProperties) -> None:
         self._authorities = str(properties.get("ssl.ca.location", ""))
         self._pem = str(properties.get("ssl.ca.pem", ""))
         name = properties.get("ssl.endpoint.identification.algorithm", "https")

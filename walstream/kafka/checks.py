@@ -7,8 +7,8 @@ many topics is one, which names the first of them.
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import (
     PermissionLacking,
     Repair,
@@ -41,7 +41,7 @@ class WantedSink:
     """One sink of one source, and what the state folder knows of its topics."""
 
     name: str
-    producer: Mapping[str, Any]
+    producer: ClientProperties
     creation: Creation
     topics: Collection[str]  # those that the captured tables would go to
     kept: Mapping[str, StoredTopic] = field(default_factory=dict)  # by topic

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
@@ -17,6 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
@@ -24,7 +25,7 @@ from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
 from walstream.kafka.errors import creation_error, failure
-from walstream.kafka.request_limit import of_broker
+from walstream.kafka.request_limit import of_broker, written
 from walstream.kafka.topic_creation import Creation
 
 _TIMEOUT_S: Final = 8.0
@@ -60,7 +61,7 @@ class Cluster:
     """The brokers behind a producer's properties."""
 
     def __init__(
-        self, producer: Mapping[str, Any], confined: Confined | None = None
+        self, producer: ClientProperties, confined: Confined | None = None
     ) -> None:
         """Ask with `producer`, as `client_properties` gave it."""
         self._whereabouts = Whereabouts(producer, confined)
@@ -150,7 +151,9 @@ class Cluster:
             )
         return found
 
-    def _configs(self, resources: list[Any]) -> dict[str, Mapping[str, str] | None]:
+    def _configs(
+        self, resources: list[ConfigResource]
+    ) -> dict[str, Mapping[str, str] | None]:
         """Read configurations by name; None where that is not allowed, or not there."""
         asked = self._connected().describe_configs(
             resources, request_timeout=_TIMEOUT_S
@@ -162,11 +165,7 @@ class Cluster:
             except KafkaException:
                 found[resource.name] = None
             else:
-                found[resource.name] = {
-                    name: entry.value
-                    for name, entry in entries.items()
-                    if entry.value is not None
-                }
+                found[resource.name] = written(entries)
         return found
 
     def refusals(

@@ -1,10 +1,11 @@
 """What a Kafka error means: try again, or an operator is needed."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import (
     ConfigError,
     LoginRefused,
@@ -102,7 +103,7 @@ def topics_missing(names: Sequence[str]) -> WalstreamError:
 
 
 def unfit(
-    error: KafkaException, what: str, properties: Mapping[str, Any]
+    error: KafkaException, what: str, properties: ClientProperties
 ) -> ConfigError:
     """Make the error of properties with which librdkafka makes no client."""
     text = error.args[0].str()

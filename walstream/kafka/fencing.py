@@ -5,13 +5,14 @@ open is aborted, and it can commit nothing more.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Transient
 from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
@@ -22,7 +23,7 @@ _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time
 _TIMEOUT_S: Final = 30.0
 
-TRANSACTION: Final[Mapping[str, Any]] = {
+TRANSACTION: Final[ClientProperties] = {
     "transaction.timeout.ms": _LONGEST_S * 1000,
     # of a record in a transaction: no longer than that lasts
     "message.timeout.ms": _LONGEST_S * 1000,
@@ -31,7 +32,7 @@ TRANSACTION: Final[Mapping[str, Any]] = {
 
 
 def fence(
-    given: Mapping[str, Any], ids: Iterable[str], stopped: Callable[[], bool]
+    given: ClientProperties, ids: Iterable[str], stopped: Callable[[], bool]
 ) -> None:
     """Take these transactional.ids from whoever has them; raise when one is not taken.
 

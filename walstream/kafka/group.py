@@ -6,10 +6,11 @@ over what was deleted shows.
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from walstream.config.librdkafka import ClientProperties, whole_number
 from walstream.errors import (
     HistoryError,
     PermissionLacking,
@@ -24,11 +25,12 @@ from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.kafka.topic_finding import Tools
 from walstream.kafka.topic_reader import TopicReader
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
+_SESSION_TIMEOUT_MS: Final = 10_000
+_DEFAULTS: Final[ClientProperties] = {
     "client.id": "walstream",
     "partition.assignment.strategy": "cooperative-sticky",
     # after a crash its partitions are somebody else's within this time
-    "session.timeout.ms": 10_000,
+    "session.timeout.ms": _SESSION_TIMEOUT_MS,
     "queued.max.messages.kbytes": 16 << 10,
     "fetch.max.bytes": 8 << 20,
     # a topic that is made later, or grows, is found within this time
@@ -36,7 +38,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "reconnect.backoff.max.ms": 1000,
     "log.connection.close": False,
 }
-_PROMISED: Final[Mapping[str, Any]] = {
+_PROMISED: Final[ClientProperties] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
@@ -79,7 +81,7 @@ class GroupListener(Protocol):
 
 
 def places(
-    given: Mapping[str, Any], group: str, topics: Iterable[str], timeout_s: float
+    given: ClientProperties, group: str, topics: Iterable[str], timeout_s: float
 ) -> dict[Partition, GroupOffset]:
     """Ask how far a group is, in those topics that are there; nobody joins it."""
     properties = {**given, "group.id": group}
@@ -110,7 +112,7 @@ def places(
 
 
 def partitions(
-    given: Mapping[str, Any], group: str, topic: str, timeout_s: float
+    given: ClientProperties, group: str, topic: str, timeout_s: float
 ) -> list[int]:
     """Ask which partitions a topic has, by a client of its own; raise KafkaException.
 
@@ -133,7 +135,7 @@ def _ignore(_: KafkaError) -> None:
     """Note what the answers tell too."""
 
 
-def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
+def upstream_properties(given: ClientProperties, group: str) -> dict[str, object]:
     """Join defaults, the operator's properties, and what keeps the promises."""
     properties = {**_DEFAULTS, **given, **_PROMISED, "group.id": group}
     if properties.get("group.protocol") == "consumer":
@@ -144,13 +146,13 @@ def upstream_properties(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     return properties
 
 
-def session_timeout_ms(given: Mapping[str, Any], group: str) -> int:
+def session_timeout_ms(given: ClientProperties, group: str) -> int:
     """Return after how long a silent member loses its partitions.
 
     Where the broker times, and is not asked, it is taken to be no more than usual.
     """
     properties = upstream_properties(given, group)
-    return int(properties.get("session.timeout.ms", _DEFAULTS["session.timeout.ms"]))
+    return whole_number(properties, "session.timeout.ms", _SESSION_TIMEOUT_MS)
 
 
 def spelt(place: Partition) -> str:
@@ -159,7 +161,7 @@ def spelt(place: Partition) -> str:
 
 
 def gap(
-    given: Mapping[str, Any], group: str, place: Partition, offset: int | None
+    given: ClientProperties, group: str, place: Partition, offset: int | None
 ) -> HistoryError:
     """Make the error of a group whose next record is not there."""
     at = f" {offset}" if offset is not None and offset >= 0 else ""
@@ -174,7 +176,7 @@ def gap(
     )
 
 
-def offset_repair(given: Mapping[str, Any], group: str, where: str, to: str) -> Repair:
+def offset_repair(given: ClientProperties, group: str, where: str, to: str) -> Repair:
     """Make the command that sets a group's offsets, while nobody is in the group."""
     tools = Tools.of(given, str(given.get("bootstrap.servers", "")))
     return tools.offsets(group, where, to)

@@ -7,7 +7,7 @@ offset is its reader's business.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from confluent_kafka import (
@@ -20,6 +20,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing, lacks_token
@@ -63,7 +64,7 @@ class Upstream:
 
     def __init__(
         self,
-        given: Mapping[str, Any],
+        given: ClientProperties,
         group: str,
         topics: Iterable[str],
         who: GroupListener,

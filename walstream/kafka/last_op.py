@@ -8,8 +8,9 @@ bounded, as is the time of it all.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.formats.op import decode
 from walstream.kafka.offsets import OffsetBounds, Partition
@@ -49,7 +50,7 @@ class TopicEnd:
 
 
 def topic_ends(
-    properties: Mapping[str, Any], topics: Iterable[str], origin: str
+    properties: ClientProperties, topics: Iterable[str], origin: str
 ) -> list[TopicEnd]:
     """Look at the ends of these topics; what says another origin comes last.
 
@@ -93,7 +94,7 @@ def _highest(ops: Iterable[LastOp], origin: str) -> LastOp | None:
 
 
 def _read(
-    properties: Mapping[str, Any], bounds: Mapping[Partition, OffsetBounds]
+    properties: ClientProperties, bounds: Mapping[Partition, OffsetBounds]
 ) -> tuple[dict[Partition, LastOp], dict[Partition, str]]:
     """Read the last op of each partition; say why where none was found."""
     deadline = time.monotonic() + _READ_S

@@ -5,21 +5,20 @@ a socket of this process, and what it says until it is logged in goes on to the 
 Its first question after that is not passed on: it never hears of another broker.
 """
 
-import logging
 import socket
 import struct
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import LoginRefused, Transient
+from walstream.kafka.admin_client import admin_client
 from walstream.kafka.connection_errors import LOGIN, outage
-from walstream.kafka.errors import unfit
 from walstream.kafka.metadata import framed, read_frame
-from walstream.kafka.oauth_token import prepared
 
 _HERE: Final = "127.0.0.1"
 _OF_LOGIN: Final = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, …Authenticate
@@ -28,7 +27,7 @@ _HEAR_S: Final = 1.0  # what librdkafka says of a login that was refused
 
 
 def log_in(
-    properties: Mapping[str, Any], broker: socket.socket, timeout_s: float
+    properties: ClientProperties, broker: socket.socket, timeout_s: float
 ) -> None:
     """Log in over `broker`, a fresh connection; raise why that failed.
 
@@ -67,18 +66,17 @@ def log_in(
 
 
 def _client(
-    properties: Mapping[str, Any], port: int, heard: dict[int, KafkaError]
+    properties: ClientProperties, port: int, heard: dict[int, KafkaError]
 ) -> AdminClient:
-    given: Any = {
-        **properties,
-        "bootstrap.servers": f"{_HERE}:{port}",
-        "broker.address.family": "v4",
-        "error_cb": lambda error: heard.update({error.code(): error}),
-    }
-    try:
-        return AdminClient(prepared(given), logger=logging.getLogger("librdkafka"))
-    except KafkaException as error:
-        raise unfit(error, "properties of the Kafka client", given) from error
+    return admin_client(
+        {
+            **properties,
+            "bootstrap.servers": f"{_HERE}:{port}",
+            "broker.address.family": "v4",
+        },
+        lambda error: heard.update({error.code(): error}),
+        whose="properties of the Kafka client",
+    )
 
 
 def _passed_on(client: socket.socket, broker: socket.socket) -> bool:

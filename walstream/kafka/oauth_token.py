@@ -5,7 +5,6 @@ What to do then is written in the client's properties, which reach every produce
 admin client, reader and Spark task: `prepared` makes the callback of it.
 """
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -16,10 +15,12 @@ from typing import Any, Final
 import structlog
 
 from walstream import plugins
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.oauth import PROPERTY, OAuth
 from walstream.config.password_command import output_of
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.telemetry.fields import ERROR, HINT
+from walstream.telemetry.json_record import loads
 
 _AWS: Final = "aws_msk_iam_sasl_signer"
 _LIFE_S: Final = 300.0  # of a token that does not say
@@ -31,7 +32,7 @@ Token = tuple[str, float] | tuple[str, float, str, dict[str, str]]
 """The token, when it expires (unix seconds), and whom it is for, with extensions."""
 
 
-def prepared(properties: Mapping[str, Any]) -> dict[str, Any]:
+def prepared(properties: ClientProperties) -> dict[str, object]:
     """Return a client's properties, with the callback that makes tokens if it wants.
 
     The first one is made now: a client waits for it for 10 s, and then says nothing of
@@ -42,7 +43,7 @@ def prepared(properties: Mapping[str, Any]) -> dict[str, Any]:
     written = given.pop(PROPERTY, None)
     if written is None:
         return given
-    oauth = OAuth.model_validate_json(written)
+    oauth = OAuth.model_validate_json(str(written))
     make = _maker(oauth)
     first = [_made(make)]
 
@@ -82,7 +83,10 @@ def _made(make: Callable[[], Token]) -> Token:
 
 
 def _refuse(
-    token: object, until: float, _principal: str = "", extensions: Any = None
+    token: object,
+    until: float,
+    _principal: str = "",
+    extensions: Mapping[str, str] | None = None,
 ) -> None:
     problem = ""
     if not isinstance(token, str) or not token:
@@ -113,14 +117,14 @@ def _of_command(command: list[str]) -> Token:
     """Run it; it prints {"token": …, "expires_in": seconds} or "expires_at"."""
     what = "oauth.command"
     try:
-        told = json.loads(output_of(command, what))
-        token = told["token"]
-        until = told.get("expires_at")
-        if until is None:
-            until = time.time() + float(told.get("expires_in", _LIFE_S))
-        extensions = {str(k): str(v) for k, v in told.get("extensions", {}).items()}
-        principal, until = str(told.get("principal", "")), float(until)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        told = loads(output_of(command, what))
+        token, expires_at = told["token"], told.get("expires_at")
+        if expires_at is None:
+            until = time.time() + _seconds(told.get("expires_in", _LIFE_S))
+        else:
+            until = _seconds(expires_at)
+        extensions = _texts(told.get("extensions", {}))
+    except (ValueError, KeyError):
         token = None
     if not isinstance(token, str) or not token:
         raise Transient(
@@ -128,7 +132,17 @@ def _of_command(command: list[str]) -> Token:
             " expires_at in seconds",
             hint="run it by hand as walstream's user",
         )
-    return token, until, principal, extensions
+    return token, until, str(told.get("principal", "")), extensions
+
+
+def _seconds(printed: object) -> float:
+    return float(str(printed))  # some print it as a text
+
+
+def _texts(printed: object) -> dict[str, str]:
+    if not isinstance(printed, dict):
+        raise ValueError("no JSON object")  # noqa: TRY004 - as of a text that is none
+    return {str(name): str(one) for name, one in printed.items()}
 
 
 def _of_aws() -> Callable[[str], Token]:

@@ -9,13 +9,14 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.certificate import CertificateProbe
 from walstream.kafka.connection_errors import Hearing
@@ -39,7 +40,7 @@ _log = structlog.get_logger()
 class _Trouble:
     """Trouble that belongs to no record: each cause is said once, and its end."""
 
-    def __init__(self, sink: str, properties: Mapping[str, Any]) -> None:
+    def __init__(self, sink: str, properties: ClientProperties) -> None:
         self._sink = sink
         self._hearing = Hearing(CertificateProbe(properties), self._say)
         self.hear = self._hearing.hear
@@ -81,7 +82,7 @@ class Outbox:
     def __init__(
         self,
         sink: str,
-        properties: Mapping[str, Any],
+        properties: ClientProperties,
         meter: SinkMeter | None = None,
         *,
         hurries: bool = False,

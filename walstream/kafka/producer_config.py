@@ -1,8 +1,8 @@
 """Producer properties: what keeps the promises, what was given, what must fit."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from walstream.config.librdkafka import ClientProperties, whole_number
 from walstream.errors import ConfigError
 
 _LARGEST: Final = 1_000_000_000  # librdkafka's own upper bounds
@@ -16,7 +16,7 @@ _FEWEST: Final = 1000  # records in the queue; fewer fill no batch
 _LINGER_EACH: Final = 60
 _LINGERS: Final = frozenset({"linger.ms", "queue.buffering.max.ms"})
 _TIMEOUTS: Final = frozenset({"message.timeout.ms", "delivery.timeout.ms"})
-_DEFAULTS: Final[Mapping[str, Any]] = {
+_DEFAULTS: Final[ClientProperties] = {
     "acks": "all",
     "enable.idempotence": True,
     # a second net: neither unknown partitions nor time-outs are covered by it
@@ -73,12 +73,12 @@ _TOO_NARROW: Final = "receive.message.max.bytes"
 _NOT_ADMINS: Final = _PRODUCERS_OWN | _CONSUMERS_OWN | {_TOO_NARROW}
 
 
-def hurries(given: Mapping[str, Any]) -> bool:
+def hurries(given: ClientProperties) -> bool:
     """Return whether a quiet stream's records go at once: linger decides, if given."""
     return not given.keys() & _LINGERS
 
 
-def queue_within(memory: int, sinks: int) -> dict[str, Any]:
+def queue_within(memory: int, sinks: int) -> dict[str, int]:
     """Size the queue of each of a source's sinks by the bytes for all of them.
 
     A share of it is for what librdkafka keeps of each record beside the record.
@@ -90,13 +90,13 @@ def queue_within(memory: int, sinks: int) -> dict[str, Any]:
     }
 
 
-def parts_within(given: Mapping[str, Any], wanted: int, limit: int) -> int:
+def parts_within(given: ClientProperties, wanted: int, limit: int) -> int:
     """Return how many producers share a queue; each has room for `limit` bytes."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
     return max(1, min(wanted, kbytes // _room(limit)))
 
 
-def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
+def split_queue(given: ClientProperties, parts: int) -> dict[str, object]:
     """Divide a queue among so many producers.
 
     They wait longer for a batch: nothing waits that no more comes after, or that leaves
@@ -117,8 +117,8 @@ def split_queue(given: Mapping[str, Any], parts: int) -> dict[str, Any]:
 
 
 def producer_properties(
-    given: Mapping[str, Any], smallest_limit: int, largest_limit: int
-) -> dict[str, Any]:
+    given: ClientProperties, smallest_limit: int, largest_limit: int
+) -> dict[str, object]:
     """Join defaults and the operator's properties; fit them to the topics' limits.
 
     librdkafka never splits a batch: one that is larger than a topic takes would fail
@@ -141,22 +141,22 @@ def _room(limit: int) -> int:
     return min(limit // 1024 + 64, _LARGEST_QUEUE_KBYTES)
 
 
-def _number(properties: Mapping[str, Any], key: str) -> int:
+def _number(properties: ClientProperties, key: str) -> int:
     try:
-        return int(properties[key])
+        return whole_number(properties, key)
     except ValueError:
         raise ConfigError(
             f"producer property {key!r}: {properties[key]!r} is no whole number"
         ) from None
 
 
-def fits_queue(given: Mapping[str, Any], limit: int, built_for_limit: int) -> bool:
+def fits_queue(given: ClientProperties, limit: int, built_for_limit: int) -> bool:
     """Return whether a queue made for one largest limit holds a record of another."""
     kbytes = _number({**_DEFAULTS, **given}, "queue.buffering.max.kbytes")
     return limit <= max(kbytes * 1024, built_for_limit)
 
 
-def client_properties(given: Mapping[str, Any]) -> dict[str, Any]:
+def client_properties(given: ClientProperties) -> dict[str, object]:
     """Leave out what an admin client does not take of a producer's, or consumer's."""
     return {
         "client.id": "walstream",

@@ -1,9 +1,9 @@
 """A sink's producers, built for the sizes that its topics take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart
 from walstream.kafka.ordered_producer import Outbox
 from walstream.kafka.producer_config import (
@@ -20,12 +20,12 @@ from walstream.telemetry.meter import SinkMeter
 class ProducerFit:
     """What the producers were built for, and whether that still holds."""
 
-    def __init__(self, name: str, meter: SinkMeter, given: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, meter: SinkMeter, given: ClientProperties) -> None:
         """`given` are the operator's properties, and the share of the memory."""
         self._name = name
         self._meter = meter
         self._given = given
-        self._properties: Mapping[str, Any] = given  # of one of the producers
+        self._properties: ClientProperties = given  # of one of the producers
         self._limits = (0, 0)
 
     def open(self, topics: Sequence[str], limits: tuple[int, int]) -> Outboxes:

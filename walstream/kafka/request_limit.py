@@ -6,11 +6,13 @@ producer sends it again for ever. So no record may be larger, whatever its topic
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from concurrent.futures import Future
+from typing import Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports, undeclared
     AdminClient,
+    ConfigEntry,
     ConfigResource,
     ResourceType,
 )
@@ -69,11 +71,11 @@ class RequestLimit:
                 config = answer.result(max(0.0, deadline - time.monotonic()))
             except (KafkaException, TimeoutError):
                 continue
-            if (limit := of_broker(config)) is not None:
+            if (limit := of_broker(written(config))) is not None:
                 self._found[node] = limit
 
 
-def _ask(admin: AdminClient, node: int) -> Any:
+def _ask(admin: AdminClient, node: int) -> "Future[dict[str, ConfigEntry]]":
     """Ask one broker: a request may name no other."""
     resource = ConfigResource(ResourceType.BROKER, str(node))
     asked = admin.describe_configs([resource], request_timeout=_WAIT_S)
@@ -81,8 +83,14 @@ def _ask(admin: AdminClient, node: int) -> Any:
     return answer
 
 
-def of_broker(config: Mapping[str, Any]) -> int | None:
+def written(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:
+    """Return a configuration by name, without what the broker hides."""
+    return {
+        name: entry.value for name, entry in entries.items() if entry.value is not None
+    }
+
+
+def of_broker(config: Mapping[str, str]) -> int | None:
     """Find the limit in what a broker said of itself; None: it does not have it."""
-    entry = config.get(SETTING)
-    text = getattr(entry, "value", entry)
-    return int(text) if text and str(text).isdecimal() else None
+    text = config.get(SETTING, "")
+    return int(text) if text.isdecimal() else None

@@ -1,10 +1,11 @@
 """The Kafka sink: each op becomes records of its topic, in order."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.freeze_clock import TurnClock, stood_still
 from walstream.kafka.ordered_producer import Headers, Outbox
@@ -45,7 +46,7 @@ class KafkaSink:
         router: Router,
         topics: Topics,
         *,
-        producer: Mapping[str, Any],
+        producer: ClientProperties,
         expected: Iterable[str] = (),
     ) -> None:
         """Look at `expected` topics, or create them, before anything is sent."""

@@ -6,10 +6,10 @@ read, holds something else, or is a key that its password does not open.
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.trust import user_name
 
 _OPTION: Final = re.compile(r"(?:ssl|https)\.(?:ca|crl|certificate|key)\.location")
@@ -31,7 +31,7 @@ class Flaw(NamedTuple):
     hint: str
 
 
-def flaw(properties: Mapping[str, Any], said: str) -> Flaw | None:
+def flaw(properties: ClientProperties, said: str) -> Flaw | None:
     """Return what is wrong with the file that librdkafka's words are about."""
     named = _OPTION.search(said)
     if named is None or not (written := str(properties.get(named[0], ""))):
@@ -69,7 +69,7 @@ def _of_file(option: str, file: Path, kind: str) -> Flaw | None:
 
 
 def _of_key(
-    option: str, file: Path, properties: Mapping[str, Any], said: str
+    option: str, file: Path, properties: ClientProperties, said: str
 ) -> Flaw | None:
     """Judge a key that can be read."""
     if _MISMATCH in said:

@@ -5,10 +5,11 @@ them: each line of it is for one topic.
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import NO_REPAIR, Repair, WalstreamError
 from walstream.finding import Finding, Severity
 from walstream.kafka.topic_creation import Creation
@@ -89,7 +90,7 @@ class Tools:
     secured: bool = False
 
     @classmethod
-    def of(cls, properties: Mapping[str, Any], servers: str) -> Self:
+    def of(cls, properties: ClientProperties, servers: str) -> Self:
         """Read from a producer's properties who it is to the brokers."""
         protocol = str(properties.get("security.protocol", "plaintext")).lower()
         named = protocol.startswith("sasl")

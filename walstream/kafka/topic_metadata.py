@@ -1,11 +1,12 @@
 """What topics are that are read: their partitions, and which topic it is."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import LoginRefused, PermissionLacking, Transient
 from walstream.kafka.admin_client import admin_client
@@ -32,7 +33,7 @@ class Describer:
 
     def __init__(
         self,
-        given: Mapping[str, Any],
+        given: ClientProperties,
         confined: Confined | None = None,
         *,
         timeout_s: float = _TIMEOUT_S,

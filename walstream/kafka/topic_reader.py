@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, cast
+from typing import Final, Self, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -21,6 +21,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import PermissionLacking, TopicLost, Transient, WalstreamError
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
@@ -29,7 +30,7 @@ from walstream.kafka.offsets import OffsetBounds, Partition
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
 _NO_TIMESTAMP: Final = 0  # confluent_kafka.TIMESTAMP_NOT_AVAILABLE
-_DEFAULTS: Final[Mapping[str, Any]] = {
+_DEFAULTS: Final[ClientProperties] = {
     "client.id": "walstream-reader",
     # librdkafka wants a name; without subscribing and committing no group is made
     "group.id": "walstream-reader",
@@ -79,7 +80,7 @@ class TopicReader:
     """One consumer on assigned partitions; `properties` are librdkafka's."""
 
     def __init__(
-        self, properties: Mapping[str, Any], timeout_s: float = _TIMEOUT_S
+        self, properties: ClientProperties, timeout_s: float = _TIMEOUT_S
     ) -> None:
         """`timeout_s` is how long the brokers may take to answer."""
         self._servers = properties.get("bootstrap.servers", "?")

@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.librdkafka import ClientProperties
 from walstream.config.tls import Confined
 from walstream.errors import Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
@@ -53,7 +54,7 @@ class Topics:
 
     def __init__(  # noqa: PLR0913 - what a cluster's topics are found with
         self,
-        client: Mapping[str, Any],
+        client: ClientProperties,
         creation: Creation,
         accept: Callable[[Topic], None],
         grown: str = _GROWN,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from walstream.config import KafkaSinkConfig, KafkaSource
-from walstream.config.librdkafka import check_sink, check_source
+from walstream.config.librdkafka import check_sink, check_source, whole_number
 
 
 def complaints(properties: dict[str, Any] | None = None, **keys: Any) -> dict[str, str]:
@@ -110,3 +110,14 @@ def test_a_consumer_that_would_skip_is_refused(key: str, value: object) -> None:
     written = {"kind": "kafka", "topics": ["t"], "sinks": ["k"], "consumer": consumer}
     (problem,) = check_source("up", KafkaSource.model_validate(written))
     assert problem.path == ("sources", "up", "consumer", key)
+
+
+def test_a_number_is_read_as_the_operator_or_walstream_wrote_it() -> None:
+    given = {"linger.ms": "7", "batch.size": 9, "acks": "all"}
+    assert (whole_number(given, "linger.ms"), whole_number(given, "batch.size")) == (
+        7,
+        9,
+    )
+    assert whole_number(given, "retries", 3) == 3
+    with pytest.raises(ValueError, match="all"):
+        whole_number(given, "acks")

@@ -20,7 +20,7 @@ SOON = float(int(time.time()) + 600)
 
 def called(**oauth: Any) -> Any:
     """Ask for a token, as librdkafka does."""
-    made = prepared(with_oauth({}, OAuth.model_validate(oauth)))
+    made: Any = prepared(with_oauth({}, OAuth.model_validate(oauth)))
     return made["oauth_cb"]("")
 
 
@@ -41,6 +41,7 @@ def test_a_command_tells_the_token_and_how_long_it_lives() -> None:
     assert (token, principal, extensions) == ("t", "", {"pool": "7"})
     assert 0 < until - time.time() <= 60
     assert called(**printing({"token": "t", "expires_at": SOON}))[1] == SOON
+    assert called(**printing({"token": "t", "expires_at": str(SOON)}))[1] == SOON
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,7 @@ def test_a_command_tells_the_token_and_how_long_it_lives() -> None:
         {"token": 7},
         {"token": ""},
         {"token": "hidden", "expires_in": "soon"},
+        {"token": "hidden", "extensions": ["pool"]},
         {"token": "hidden", "expires_at": "2026-11-24T00:00:00Z"},
     ],
 )
@@ -125,7 +127,7 @@ def test_the_first_token_is_made_before_the_client_and_each_is_shown_once(
     signer = SimpleNamespace(MSKAuthTokenProvider=Provider)
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", signer)
     oauth = OAuth(provider="aws_msk_iam", region="r")
-    properties = prepared(with_oauth({}, oauth))
+    properties: Any = prepared(with_oauth({}, oauth))
     assert len(made) == 1
     tokens = [properties["oauth_cb"]("")[0] for _ in range(3)]
     assert tokens == ["token 1", "token 2", "token 3"]
@@ -155,7 +157,7 @@ def test_why_there_is_no_next_token_is_told(tmp_path: Path) -> None:
     script = f"import os; os.path.exists({str(tmp_path / 'down')!r}) and exit(9);"
     command = [sys.executable, "-c", script + ' print(\'{"token": "t"}\')']
     oauth = OAuth(provider="command", command=command)
-    properties = prepared(with_oauth({}, oauth))
+    properties: Any = prepared(with_oauth({}, oauth))
     properties["oauth_cb"]("")
     (tmp_path / "down").touch()
     with capture_logs() as said, pytest.raises(Transient):

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from walstream.config.librdkafka import whole_number
 from walstream.kafka.producer_config import (
     client_properties,
     fits_queue,
@@ -44,9 +45,9 @@ def test_batch_is_never_larger_than_the_smallest_topic_takes(
 
 def test_queue_holds_the_largest_record() -> None:
     made = producer_properties({"queue.buffering.max.kbytes": "1"}, MIB, 100 * MIB)
-    assert made["queue.buffering.max.kbytes"] * 1024 > 100 * MIB
+    assert whole_number(made, "queue.buffering.max.kbytes") * 1024 > 100 * MIB
     made = producer_properties({}, MIB, 2**40)
-    assert made["queue.buffering.max.kbytes"] <= 2_097_151
+    assert whole_number(made, "queue.buffering.max.kbytes") <= 2_097_151
 
 
 def test_queue_made_for_one_limit_holds_all_below_it() -> None:
@@ -122,13 +123,15 @@ ANY_CLIENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("key", ANY_CLIENTS)
 def test_an_admin_client_takes_what_any_client_has(key: str) -> None:
-    made = client_properties({key: ANY_CLIENTS[key], "log_level": 0})
+    made: Any = client_properties({key: ANY_CLIENTS[key], "log_level": 0})
     assert made[key] == ANY_CLIENTS[key]
     AdminClient(made)
 
 
 def test_librdkafka_takes_the_admin_properties() -> None:
-    AdminClient(client_properties({"bootstrap.servers": "localhost:1", "log_level": 0}))
+    given = {"bootstrap.servers": "localhost:1", "log_level": 0}
+    made: Any = client_properties(given)
+    AdminClient(made)
 
 
 def test_queues_share_the_memory() -> None:
@@ -145,10 +148,14 @@ def test_producers_of_one_sink_divide_its_queue() -> None:
     made = split_queue(given, 10)
     assert made["queue.buffering.max.messages"] == 100
     assert made["linger.ms"] == 1
-    alone = producer_properties(split_queue({}, 1), MIB, MIB)["linger.ms"]
+    alone = producer_properties(split_queue({}, 1), MIB, MIB)
     assert "linger.ms" not in split_queue({"message.timeout.ms": 300}, 16)
-    assert alone < split_queue({}, 2)["linger.ms"] < split_queue({}, 10)["linger.ms"]
-    whole = split_queue({}, 1)["queue.buffering.max.kbytes"]
+    lingers = [
+        whole_number(one, "linger.ms")
+        for one in (alone, split_queue({}, 2), split_queue({}, 10))
+    ]
+    assert lingers == sorted(set(lingers))
+    whole = whole_number(split_queue({}, 1), "queue.buffering.max.kbytes")
     assert made["queue.buffering.max.kbytes"] == whole // 10
 
 

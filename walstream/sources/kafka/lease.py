@@ -12,11 +12,11 @@ out. Only transactions, which fence, would.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from walstream.config import KafkaSource
+from walstream.config.librdkafka import ClientProperties, whole_number
 from walstream.kafka.group import session_timeout_ms
 
 _SHARE: Final = 0.75  # of the session
@@ -50,14 +50,14 @@ class PartitionLease:
         """For how long a member may stand still and surely be one after it."""
         return int(self.session_ms * _FROZEN_SHARE)
 
-    def properties(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def properties(self, given: ClientProperties) -> dict[str, int]:
         """Return what the producer needs beside the operator's properties.
 
         librdkafka refuses a time-out that is shorter than linger.ms.
         """
         if given.keys() & _TIMEOUTS:
             return {}
-        linger_ms = max([int(given.get(key, 0)) for key in _LINGERS])
+        linger_ms = max([whole_number(given, key) for key in _LINGERS])
         return {"message.timeout.ms": max(int(self.give_up_s * 1000), linger_ms + 1000)}
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from walstream.config import KafkaSinkConfig
+from walstream.config.librdkafka import ClientProperties
 from walstream.errors import (
     NO_REPAIR,
     RecordRefused,
@@ -100,8 +101,10 @@ class RelaySink:
             if not self._topics.located:
                 return False  # a producer would go wherever brokers say they are
             self._built_for = self._lasting.limits
-            given = self._config.producer
-            given = {**self._leash.properties(given), **given}
+            given: ClientProperties = {
+                **self._leash.properties(self._config.producer),
+                **self._config.producer,
+            }
             properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
             self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
