@@ -5,9 +5,9 @@ An offset is stored after its op was handled, so that a crash repeats the last o
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from confluent_kafka import Message
 
@@ -16,6 +16,7 @@ from consumer.error_text import handler_failed
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.member import GroupMember
 from consumer.group.offset_gaps import Gaps
+from consumer.group.settings import ClientProperties
 from consumer.handler import BasicApplication, BasicHandler, Retry, basic_handler
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import ConsumerRecord, Op
@@ -47,7 +48,7 @@ class BasicConsumer(GroupMember):
         *,
         group: str,
         topics: Sequence[str] | str,
-        kafka: Mapping[str, Any],
+        kafka: ClientProperties,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,

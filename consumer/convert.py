@@ -170,7 +170,7 @@ def _bytes(text: str) -> bytes:
     return value
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def _json_object(text: str) -> dict[str, object]:
     value = json.loads(text)
     if not isinstance(value, dict):
         raise Unfit("the JSON is no object")

@@ -5,15 +5,18 @@ application's own database.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from psycopg import OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from consumer.group.assigned_partition import AssignedPartition
 from consumer.group.member import GroupMember
-from consumer.group.settings import from_earliest, session_timeout_s
+from consumer.group.settings import (
+    ClientProperties,
+    from_earliest,
+    session_timeout_s,
+)
 from consumer.handler import (
     IdempotentApplication,
     IdempotentHandler,
@@ -60,7 +63,7 @@ class IdempotentConsumer(GroupMember):
         *,
         group: str,
         topics: Sequence[str] | str,
-        kafka: Mapping[str, Any],
+        kafka: ClientProperties,
         connections: int = 8,
         batch: int = 200,
         batch_seconds: float = 1.0,

@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError
 
@@ -61,13 +61,13 @@ class OutageLog:
         self._said_at = self._clock()
         self._left_out = 0
 
-    def hearing(self, other: Any) -> Callable[[KafkaError], None]:
-        """Return what hears errors, and passes them on to whoever asked for them."""
+    def hearing(self, other: object) -> Callable[[KafkaError], None]:
+        """Return what hears errors, and passes them on to another listener."""
 
         def hear(error: KafkaError) -> None:
             if error.code() == _ALL_DOWN:
                 self._begin()
-            if other is not None:
+            if callable(other):
                 other(error)
 
         return hear

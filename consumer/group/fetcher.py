@@ -9,10 +9,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import (
     Consumer,
@@ -26,7 +26,11 @@ from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.broker_outage import OutageLog
 from consumer.group.buffer import Budget
 from consumer.group.flow import FetchBudget
-from consumer.group.settings import from_earliest, max_poll_interval_s
+from consumer.group.settings import (
+    ClientProperties,
+    from_earliest,
+    max_poll_interval_s,
+)
 from consumer.group.thread_pool import Pool
 from walstream.errors import PermissionLacking, Transient, WalstreamError
 
@@ -51,7 +55,7 @@ class Fetcher:
 
     def __init__(  # noqa: PLR0913 - what a member is made of
         self,
-        settings: Mapping[str, Any],
+        settings: ClientProperties,
         topics: Sequence[str],
         make_work: Callable[[AssignedPartition], Work],
         stop: threading.Event,

@@ -4,13 +4,13 @@ import logging
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from consumer.group.assigned_partition import AssignedPartition, Place, Work
 from consumer.group.fetcher import Fetcher
-from consumer.group.settings import consumer_settings
+from consumer.group.settings import ClientProperties, consumer_settings
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class GroupMember(ABC):
         *,
         group: str,
         topics: Sequence[str] | str,
-        kafka: Mapping[str, Any],
+        kafka: ClientProperties,
         stop_timeout: float,
         threads: int | None = None,
     ) -> None:

@@ -1,17 +1,22 @@
 """The librdkafka properties of a consumer: what it needs, and what it refuses."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from walstream.errors import ConfigError
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
+ClientProperties = Mapping[str, object]
+"""The properties of a librdkafka client by their names, as the application has them:
+texts, numbers, booleans and callbacks.
+"""
+
+_DEFAULTS: Final[ClientProperties] = {
     "auto.offset.reset": "earliest",
     "auto.commit.interval.ms": 1000,
     "partition.assignment.strategy": "cooperative-sticky",
     "log.connection.close": False,
 }
-_PROMISED: Final[Mapping[str, Any]] = {
+_PROMISED: Final[ClientProperties] = {
     "enable.auto.commit": True,  # of what was stored: what was handled
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
@@ -38,7 +43,7 @@ _SESSION_TIMEOUT_MS: Final = 45_000  # librdkafka's defaults
 _MAX_POLL_INTERVAL_MS: Final = 300_000
 
 
-def consumer_settings(group: str, kafka: Mapping[str, Any]) -> dict[str, Any]:
+def consumer_settings(group: str, kafka: ClientProperties) -> dict[str, object]:
     """Return all properties; raise ConfigError for one that would break the promise."""
     if kafka.get("group.id", group) != group:
         raise ConfigError('kafka["group.id"] differs from group=')
@@ -55,7 +60,7 @@ def consumer_settings(group: str, kafka: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def admin_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def admin_settings(settings: ClientProperties) -> dict[str, object]:
     """Leave out what only a consumer knows; it says by itself that Kafka is away."""
     return {"log_level": _SILENT} | {
         name: value
@@ -64,19 +69,23 @@ def admin_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def session_timeout_s(settings: Mapping[str, Any]) -> float:
+def session_timeout_s(settings: ClientProperties) -> float:
     """After how long without a sign of life a member is taken for dead."""
-    return float(settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
+    return _seconds(settings, "session.timeout.ms", _SESSION_TIMEOUT_MS)
 
 
-def max_poll_interval_s(settings: Mapping[str, Any]) -> float:
+def max_poll_interval_s(settings: ClientProperties) -> float:
     """How long a rebalance waits for a member to let go of its partitions."""
-    return float(settings.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)) / 1000
+    return _seconds(settings, "max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)
 
 
-def from_earliest(settings: Mapping[str, Any]) -> bool:
+def from_earliest(settings: ClientProperties) -> bool:
     """Whether a group that never read begins with the oldest record."""
     return settings["auto.offset.reset"] in ("earliest", "smallest", "beginning")
+
+
+def _seconds(settings: ClientProperties, key: str, default_ms: int) -> float:
+    return float(str(settings.get(key, default_ms))) / 1000
 
 
 def _same(given: object, wanted: object) -> bool:

@@ -6,6 +6,7 @@ A partition to which nobody else wrote meanwhile does not see it return, and tel
 the LSN from which it did elsewhere.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -97,7 +98,7 @@ def note_source(connection: Connection, op: Op) -> bool:
     return named is not None or op.partitions > 0
 
 
-def _note(connection: Connection, op: Op, named: dict[str, Any]) -> None:
+def _note(connection: Connection, op: Op, named: Mapping[str, object]) -> None:
     with connection.cursor(row_factory=tuple_row) as cursor:
         source, after = cursor.execute(_CURRENT, named).fetchone() or ("", 0)
         if source in {named["source"], f"{named['source']} {after}"}:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from walstream.errors import ConfigError
 
@@ -45,17 +45,14 @@ def connect(dsn: str, group: str) -> psycopg.Connection[Any]:
             f"the DSN of group {group} cannot be read",
             hint="either postgresql://user@host/database, or: host=... dbname=...",
         ) from None
-    added: dict[str, Any] = {
-        name: value for name, value in _DEFAULTS.items() if name not in given
-    }
-    name = f"consumer {group}"[:63]
-    return psycopg.connect(
+    added = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    whole = make_conninfo(
         dsn,
-        autocommit=True,
-        fallback_application_name=name,
+        fallback_application_name=f"consumer {group}"[:63],
         client_encoding="utf8",  # any text of an op, whatever PGCLIENTENCODING says
         **added,
     )
+    return psycopg.connect(whole, autocommit=True)
 
 
 def refusal(error: psycopg.OperationalError) -> str:

@@ -4,9 +4,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import (
     KafkaError,
@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
 
 from consumer.errors import TopicReplaced
 from consumer.group.assigned_partition import Place
-from consumer.group.settings import admin_settings
+from consumer.group.settings import ClientProperties, admin_settings
 from consumer.state.schema import reset
 from walstream.errors import Transient
 
@@ -57,7 +57,7 @@ class TopicGuard:
     would take long.
     """
 
-    def __init__(self, settings: Mapping[str, Any], group: str) -> None:
+    def __init__(self, settings: ClientProperties, group: str) -> None:
         self._settings = admin_settings(settings)
         self._group = group
         self._admin: AdminClient | None = None
@@ -128,7 +128,8 @@ class TopicGuard:
         with self._opening:
             if self._admin is None:
                 self._admin = AdminClient(
-                    self._settings, logger=logging.getLogger("consumer.librdkafka")
+                    self._settings,  # type: ignore[arg-type]  # callbacks, undeclared
+                    logger=logging.getLogger("consumer.librdkafka"),
                 )
             return self._admin
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from consumer.state.connection import connect, passes, refusal
 from walstream.errors import ConfigError
@@ -44,21 +45,23 @@ def test_the_cause_decides_where_a_handler_wrapped_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dsn", "added"),
+    ("dsn", "timeout"),
     [
-        ("host=h", 30_000),
-        ("host=h tcp_user_timeout=1", None),
-        ("postgresql://h/db?tcp_user_timeout=1", None),
+        ("host=h", "30000"),
+        ("host=h tcp_user_timeout=1", "1"),
+        ("postgresql://h/db?tcp_user_timeout=1", "1"),
     ],
 )
 def test_a_server_that_vanished_with_data_under_way_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, dsn: str, added: int | None
+    monkeypatch: pytest.MonkeyPatch, dsn: str, timeout: str
 ) -> None:
     """No keepalive is sent while the kernel sends that data again, for 15 minutes."""
     given: dict[str, Any] = {}
-    monkeypatch.setattr(psycopg, "connect", lambda _, **fields: given.update(fields))
+    monkeypatch.setattr(
+        psycopg, "connect", lambda whole, **_: given.update(conninfo_to_dict(whole))
+    )
     connect(dsn, "g")
-    assert given.get("tcp_user_timeout") == added
+    assert given["tcp_user_timeout"] == timeout
 
 
 @pytest.mark.parametrize("dsn", ["hunter2", "password='hunter2", "hunter2=x"])
