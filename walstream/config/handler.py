@@ -1,5 +1,6 @@
 """The handlers of a sink, kind by kind, with their defaults."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
@@ -12,6 +13,9 @@ _KIND: Final = (
     "What the handler does: passthrough, drop_columns, rename_columns, mask, filter, or"
     " what an installed package adds."
 )
+HandlerSettings = Mapping[str, object]
+"""What a handler is told: the keys of its section, or its package's `options`."""
+
 Operation = Literal["insert", "update", "delete", "truncate"]
 OPERATIONS: Final[list[Operation]] = list(get_args(Operation))
 

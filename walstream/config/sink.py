@@ -4,6 +4,7 @@ All kinds route and encode; `log` prints what a Kafka sink would send, and `disc
 throws it away.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -209,6 +210,9 @@ class PackageSink(HandledSink):
         default={}, repr=False, description="What the package's sink is told."
     )
 
+
+PluginOptions = Mapping[str, object]
+"""What a package's sink is told: it alone knows what the keys mean."""
 
 BUILT: Final = ("kafka", "log", "discard")
 Sink = Annotated[

@@ -87,6 +87,31 @@ class Sink(Protocol):
         """Give up what is in flight. Its deliveries are reported no more."""
 
 
+class SinkTopic(Protocol):
+    """A topic of a sink, as it was found."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def partitions(self) -> int: ...
+
+    @property
+    def limit(self) -> int:
+        """The bytes of the largest record that it takes."""
+
+    @property
+    def advice(self) -> str:
+        """What takes a larger one; "": its own configuration."""
+
+    @property
+    def layout(self) -> int:
+        """How often its keys moved to other partitions, from 1."""
+
+    def written(self) -> None:
+        """Note that somebody else of this source wrote to it."""
+
+
 class NamedSink(Sink, Protocol):
     """A sink that was configured: it has a name, and tells how it goes."""
 
@@ -103,7 +128,7 @@ class NamedSink(Sink, Protocol):
         """Why its target does not answer, as far as it is known."""
 
     @property
-    def topics(self) -> Mapping[str, Any]:
+    def topics(self) -> Mapping[str, SinkTopic]:
         """Its topics as they were found, by name."""
 
     @property

@@ -5,13 +5,13 @@ format would be refused for there is refused here.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.pipeline.ledger import Transaction
+from walstream.pipeline.ports import SinkTopic
 from walstream.records.encoding import (
     MAX_TABLES,
     EncodingPlan,
@@ -53,7 +53,7 @@ class DrySink:
         return self._aims.tally
 
     @property
-    def topics(self) -> Mapping[str, Any]:
+    def topics(self) -> Mapping[str, SinkTopic]:
         return {}
 
     def ready(self) -> bool:
@@ -102,7 +102,7 @@ class DrySink:
     ) -> None:
         if not self._says:
             return
-        said: dict[str, Any] = {
+        said: dict[str, object] = {
             SINK: self.name,
             TABLE: op.table.full_name,
             "kind": op.kind.value.lower(),

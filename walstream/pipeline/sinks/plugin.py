@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from walstream import plugins
+from walstream.config.sink import PluginOptions
 from walstream.errors import ConfigError, HistoryError, Transient, WalstreamError
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
-from walstream.pipeline.ports import Sink
+from walstream.pipeline.ports import Sink, SinkTopic
 from walstream.telemetry.meter import SinkMeter, TableMeter
 from walstream.telemetry.tally import Tally
 
 
 def make(
-    name: str, kind: str, options: Mapping[str, Any], meter: SinkMeter | None = None
+    name: str, kind: str, options: PluginOptions, meter: SinkMeter | None = None
 ) -> "PackagedSink":
     """Make the package make its sink; raise ConfigError where it cannot."""
     made = plugins.make(plugins.SINKS, kind, f"sinks.{name}", name, options)
@@ -33,7 +33,7 @@ class PackagedSink:
         self._meters = (meter or SinkMeter()).tables
         self._table: tuple[Table | None, TableMeter] = (None, TableMeter(""))
         self.tally = Tally()
-        self.topics: Mapping[str, Any] = {}
+        self.topics: Mapping[str, SinkTopic] = {}
         self._sink = sink
 
     @property

@@ -1,7 +1,6 @@
 """What stands in front of another sink, and passes on what it does not change."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
@@ -9,7 +8,7 @@ from walstream.lsn import show
 from walstream.op import ReplicationOp, Table
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import NamedSink
+from walstream.pipeline.ports import NamedSink, SinkTopic
 from walstream.records.large_op import takes_large
 from walstream.telemetry.fields import LSN, TABLE
 from walstream.telemetry.tally import Tally
@@ -34,7 +33,7 @@ class FrontSink:
         return self._sink.tally
 
     @property
-    def topics(self) -> Mapping[str, Any]:
+    def topics(self) -> Mapping[str, SinkTopic]:
         return self._sink.topics
 
     @property

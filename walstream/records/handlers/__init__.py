@@ -3,11 +3,12 @@
 One module a handler, one registry; a handler is made for one table, as an encoder is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from walstream import plugins
+from walstream.config.handler import HandlerSettings
 from walstream.op import ReplicationOp, Table
 from walstream.records.handlers.columns import DropColumns, RenameColumns
 from walstream.records.handlers.filter import Filter
@@ -45,13 +46,13 @@ class Handler(Protocol):
         """Return what goes on in its place; nothing: it is skipped."""
 
 
-MakeHandler = Callable[[Table, Mapping[str, Any]], Handler]
+MakeHandler = Callable[[Table, HandlerSettings], Handler]
 
 
 class Passthrough:
     """Every op as it came."""
 
-    def __init__(self, table: Table, _: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, _: HandlerSettings) -> None:
         self.table = table
 
     def handle(self, op: ReplicationOp) -> Iterator[Out]:

@@ -3,10 +3,11 @@
 Picklable before its first op: Spark's tasks make the same of it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError, Transient, WalstreamError
 from walstream.op import ReplicationOp, Table
 from walstream.records.handlers import Handler, Out, ProducerRecord, handler_of
@@ -21,7 +22,7 @@ class Spec:
 
     kind: str
     tables: tuple[str, ...]  # patterns of schema.table
-    settings: Mapping[str, Any] = field(repr=False)  # a secret, for one
+    settings: HandlerSettings = field(repr=False)  # a secret, for one
 
 
 class Unhandled(WalstreamError):

@@ -1,21 +1,35 @@
 """Handlers that change which columns a table's ops have, and their names."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import TypeVar
 
+from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError
 from walstream.op import ReplicationOp, Table
-from walstream.row import any_absent
+from walstream.row import Row, any_absent
+from walstream.telemetry.json_record import read
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Dropped:
+    columns: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Renamed:
+    columns: Mapping[str, str]  # new names by old ones
 
 
 class DropColumns:
     """Leaves columns out, of the old row as of the new."""
 
-    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, settings: HandlerSettings) -> None:
         """Raise ConfigError for a column of the row key: no reader could do without."""
-        self.named = frozenset(settings["columns"])
+        self.named = frozenset(read(_Dropped, settings).columns)
         dropped = {i for i, name in enumerate(table.columns) if name in self.named}
         lost = [table.columns[index] for index in table.key if index in dropped]
         if lost:
@@ -47,7 +61,7 @@ class DropColumns:
         yield replace(op, table=self.table, old=old, new=new, absent=absent)
 
 
-def _picker(kept: list[int]) -> "itemgetter[Any]":
+def _picker(kept: list[int]) -> Callable[[Row], Row]:
     # of one column: an itemgetter of a slice gives a sequence, too
     return itemgetter(*kept) if len(kept) > 1 else itemgetter(_only(kept[0]))
 
@@ -57,7 +71,7 @@ def _only(index: int) -> slice:
 
 
 def _picked(table: Table, kept: list[int]) -> Table:
-    def of(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    def of(names: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(names[index] for index in kept) if names else ()
 
     return replace(
@@ -72,9 +86,9 @@ def _picked(table: Table, kept: list[int]) -> Table:
 class RenameColumns:
     """Calls columns otherwise; rows stay as they are."""
 
-    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, settings: HandlerSettings) -> None:
         """Raise ConfigError where two columns would have one name."""
-        names: Mapping[str, str] = settings["columns"]
+        names = read(_Renamed, settings).columns
         self.named = frozenset(names)
         columns = tuple(names.get(name, name) for name in table.columns)
         if twice := sorted({name for name in columns if columns.count(name) > 1}):

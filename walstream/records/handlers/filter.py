@@ -5,24 +5,36 @@ a row leaves it goes on as a delete, one by which a row comes in as an insert, a
 never matched is skipped.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
+from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError, WalstreamError
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.row import OMITTED, NotSent, Row, any_absent
+from walstream.telemetry.json_record import read
 
 _KINDS: Final = {kind.value.lower(): kind for kind in Kind}
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    operations: Sequence[str]
+    column: str  # "": rows pass whatever they hold
+    equals: str | None
+    one_of: Sequence[str] | None
+    is_null: bool | None
 
 
 class Filter:
     """Lets pass what has one of the kinds, and a row that matches."""
 
-    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
-        self._kinds = {_KINDS[name] for name in settings["operations"]}
-        column = settings["column"]
+    def __init__(self, table: Table, settings: HandlerSettings) -> None:
+        told = read(_Settings, settings)
+        self._kinds = {_KINDS[name] for name in told.operations}
+        column = told.column
         self.named = frozenset({column} if column else ())
         self.table = table
         self._index: int | None = None
@@ -33,7 +45,7 @@ class Filter:
                 f"filter: table {table.full_name!r} has no column {column!r}",
                 hint="name the filter's tables, all of which have it",
             )
-        self._wanted = _wanted(settings)
+        self._wanted = _wanted(told)
 
     def handle(self, op: ReplicationOp) -> Iterator[ReplicationOp]:
         # a backfill's truncate is no change of the source's: its rows come anew
@@ -87,12 +99,12 @@ class Filter:
         return None if isinstance(value, NotSent) else value in self._wanted
 
 
-def _wanted(settings: Mapping[str, Any]) -> "frozenset[str | None] | _NotNull":
-    if settings["is_null"] is not None:
-        return frozenset({None}) if settings["is_null"] else _NotNull()
-    if settings["equals"] is not None:
-        return frozenset({settings["equals"]})
-    return frozenset(settings["one_of"] or ())
+def _wanted(told: _Settings) -> "frozenset[str | None] | _NotNull":
+    if told.is_null is not None:
+        return frozenset({None}) if told.is_null else _NotNull()
+    if told.equals is not None:
+        return frozenset({told.equals})
+    return frozenset(told.one_of or ())
 
 
 class _NotNull:

@@ -5,28 +5,41 @@ key. NULL, and what was not sent, stay what they are.
 """
 
 import hmac
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError
 from walstream.op import ReplicationOp, Table
 from walstream.row import Row, Value
+from walstream.telemetry.json_record import read
 
 _TEXT_OID: Final = 25  # what it was, a masked value is a text
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    columns: Sequence[str]
+    text: str | None
+    secret: str | None = field(repr=False)
 
 
 class Mask:
     """Masks columns, of the old row as of the new."""
 
-    def __init__(self, table: Table, settings: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, settings: HandlerSettings) -> None:
         """Raise ConfigError where a fixed text would make all keys one."""
-        self.named = frozenset(settings["columns"])
+        told = read(_Settings, settings)
+        self.named = frozenset(told.columns)
         self._indexes = [
             i for i, name in enumerate(table.columns) if name in self.named
         ]
-        secret, text = settings["secret"], settings["text"]
-        self._mask = _constant(text) if secret is None else _hashed(secret.encode())
+        secret = told.secret
+        if secret is None:
+            self._mask = _constant(told.text or "")
+        else:
+            self._mask = _hashed(secret.encode())
         one = [table.columns[i] for i in table.key if i in self._indexes]
         if secret is None and one:
             raise ConfigError(

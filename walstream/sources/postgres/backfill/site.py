@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walstream.config import Config, PostgresSource
-from walstream.kafka.topic import Topic
 from walstream.op import Table
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import Positions, SinkTopic
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.stream_metrics import Gauge
@@ -44,7 +43,7 @@ class Surroundings:
 
     facts: Mapping[str, TableFacts]
     publications: Sequence[str]
-    topics: Mapping[str, Mapping[str, Topic]]  # by sink
+    topics: Mapping[str, Mapping[str, SinkTopic]]  # by sink
     header: bytes  # of each first record
     empty: Callable[[Table, int, int], None]
     """Have a table's readers empty it: (table, lsn, chunk number); delivered."""

@@ -12,9 +12,10 @@ from walstream.config.sink import RoutedSink
 from walstream.kafka.bulk_producer import BULK, Outgoing
 from walstream.kafka.fencing import TRANSACTION
 from walstream.kafka.producer_config import producer_properties
-from walstream.kafka.topic import Topic, layout_headers
+from walstream.kafka.topic import layout_headers
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.lsn import Lsn
+from walstream.pipeline.ports import SinkTopic
 from walstream.postgres.catalog import TableFacts
 from walstream.sources.handlers import handler_specs
 from walstream.sources.postgres.backfill.chunk import Chunk
@@ -63,7 +64,7 @@ def chunk_task(
     config: Config,
     source: str,
     snapshot: TaskSnapshot,
-    topics: Mapping[str, Mapping[str, Topic]],
+    topics: Mapping[str, Mapping[str, SinkTopic]],
     leash: Leash | None = None,
 ) -> ChunkTask:
     """Make the task; `topics` are those of each sink, as they were found.
@@ -144,7 +145,7 @@ class SnapshotOrder:
 
     source: str
     snapshot: TaskSnapshot
-    topics: Mapping[str, Mapping[str, Topic]]  # as found, by sink
+    topics: Mapping[str, Mapping[str, SinkTopic]]  # as found, by sink
     chunks: Sequence[Chunk]
     lock: str
     at_once: int | None = None
