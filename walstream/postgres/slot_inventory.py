@@ -7,10 +7,10 @@ sessions. PostgreSQL 15 and 16 do not know since when nobody reads a slot.
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from psycopg import sql
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
@@ -86,6 +86,28 @@ SELECT min(lsn)::text FROM (SELECT redo_lsn AS lsn FROM pg_control_checkpoint()
 _SINCE_17: Final = 170000
 
 
+class _Row(NamedTuple):
+    slot_name: str
+    slot_type: str
+    plugin: str | None
+    database: str | None
+    active_pid: int | None
+    application_name: str | None
+    usename: str | None
+    client_addr: str | None
+    inactive_since: datetime | None
+    wal_status: str | None
+    invalidation: str | None
+    restart_lsn: str | None
+    confirmed_flush_lsn: str | None
+    held_bytes: int | None
+    lag_bytes: int | None
+    safe_wal_size: int | None
+    temporary: bool
+    failover: bool | None
+    synced: bool | None
+
+
 def every(connection: Connection) -> list[SlotFacts]:
     """Look at all slots, those that hold most first."""
     version = connection.info.server_version
@@ -96,38 +118,34 @@ def every(connection: Connection) -> list[SlotFacts]:
             for name in ("inactive_since", "failover", "synced")
         },
     )
-    with connection.cursor(row_factory=dict_row) as cursor:
+    with connection.cursor(row_factory=class_row(_Row)) as cursor:
         found = [_facts(row) for row in cursor.execute(query).fetchall()]
     return sorted(found, key=lambda slot: (-slot.held_bytes, slot.name))
 
 
-def _facts(row: dict[str, Any]) -> SlotFacts:
-    pid, since = row["active_pid"], row["inactive_since"]
-    lost = row["invalidation"] or (
-        "wal_status lost" if row["wal_status"] == "lost" else None
-    )
+def _facts(row: _Row) -> SlotFacts:
+    pid, since = row.active_pid, row.inactive_since
+    lost = row.invalidation or ("wal_status lost" if row.wal_status == "lost" else None)
     return SlotFacts(
-        name=row["slot_name"],
-        kind=row["slot_type"],
-        plugin=row["plugin"],
-        database=row["database"],
+        name=row.slot_name,
+        kind=row.slot_type,
+        plugin=row.plugin,
+        database=row.database,
         reader=None
         if pid is None
-        else SlotReader(
-            pid, row["application_name"], row["usename"], row["client_addr"]
-        ),
+        else SlotReader(pid, row.application_name, row.usename, row.client_addr),
         inactive_since=since.astimezone(UTC) if since and pid is None else None,
-        wal_status=row["wal_status"],
+        wal_status=row.wal_status,
         invalidation=lost,
-        restart_lsn=_lsn(row["restart_lsn"]),
-        confirmed_lsn=_lsn(row["confirmed_flush_lsn"]),
+        restart_lsn=_lsn(row.restart_lsn),
+        confirmed_lsn=_lsn(row.confirmed_flush_lsn),
         # what is invalidated holds nothing, wherever it stopped
-        held_bytes=0 if lost else max(0, row["held_bytes"] or 0),
-        lag_bytes=None if row["lag_bytes"] is None else max(0, row["lag_bytes"]),
-        safe_wal_size=row["safe_wal_size"],
-        temporary=row["temporary"],
-        failover=row["failover"],
-        synced=row["synced"],
+        held_bytes=0 if lost else max(0, row.held_bytes or 0),
+        lag_bytes=None if row.lag_bytes is None else max(0, row.lag_bytes),
+        safe_wal_size=row.safe_wal_size,
+        temporary=row.temporary,
+        failover=row.failover,
+        synced=row.synced,
     )
 
 

@@ -5,7 +5,7 @@ that very offset. A state folder would tell what was known when it was last here
 """
 
 import json
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 _LONGEST: Final = 2000  # bytes; brokers take 4096
 
@@ -19,7 +19,7 @@ class OffsetMetadata(NamedTuple):
 
     def written(self) -> str:
         """Write it down as an offset's metadata."""
-        found: dict[str, Any] = {"topic": self.topic, "source": self.source}
+        found: dict[str, object] = {"topic": self.topic, "source": self.source}
         if self.table:
             found["table"] = self.table
         text = json.dumps(found)

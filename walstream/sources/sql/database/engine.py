@@ -10,10 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.engine.interfaces import (
+    DBAPIConnection,
+    DBAPICursor,
+    Dialect,
+    ExecutionContext,
+)
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from walstream.config.password_command import password_of
 from walstream.config.password_command_dsn import take_out
@@ -33,7 +40,8 @@ _CONNECT_S: Final = 10
 _READ_S: Final = 300  # silence of a server that has to sort before its first row
 _WRITE_S: Final = 60
 _LOCK_S: Final = 10
-_LIBPQ: Final[Mapping[str, Any]] = {
+_Limit = int | str | None
+_LIBPQ: Final[Mapping[str, int | str]] = {
     "connect_timeout": _CONNECT_S,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -44,7 +52,7 @@ _LIBPQ: Final[Mapping[str, Any]] = {
     "sslpassword": "none",
     "client_encoding": "UTF8",  # as setting it later would be too late for SQLAlchemy
 }
-_LIMITS: Final[Mapping[str, Mapping[str, Any]]] = {  # by driver; the URL's own win
+_LIMITS: Final[Mapping[str, Mapping[str, _Limit]]] = {  # by driver; the URL's own win
     "pymysql": {
         "connect_timeout": _CONNECT_S,
         "read_timeout": _READ_S,
@@ -72,7 +80,7 @@ _LIMITS: Final[Mapping[str, Mapping[str, Any]]] = {  # by driver; the URL's own 
 }
 # MySQL's REPEATABLE READ would show each poll what the first one saw; PostgreSQL's
 # cursors want a transaction
-_ISOLATION: Final[Mapping[str, Any]] = {
+_ISOLATION: Final[Mapping[str, str]] = {
     "mysql": "AUTOCOMMIT",
     "mariadb": "AUTOCOMMIT",
     "mssql": "AUTOCOMMIT",
@@ -143,7 +151,7 @@ def open_engine(url: str) -> Engine:
     url, command = take_out(url)
     target = resolve(url)
     isolation = _ISOLATION.get(target.get_backend_name())
-    options: dict[str, Any] = {"isolation_level": isolation} if isolation else {}
+    options: dict[str, object] = {"isolation_level": isolation} if isolation else {}
     if target.get_driver_name() in _REGISTER:
         options["use_native_hstore"] = (
             False  # it would be looked for by the role's path
@@ -178,12 +186,16 @@ class _Password:
         self._command = command
 
     def __call__(
-        self, _dialect: object, _record: object, _args: object, options: dict[str, Any]
+        self,
+        _dialect: object,
+        _record: object,
+        _args: object,
+        options: dict[str, object],
     ) -> None:
         options["password"] = password_of(self._command)
 
 
-def limits(url: URL) -> dict[str, Any]:
+def limits(url: URL) -> dict[str, _Limit]:
     """Return the arguments that keep a driver from waiting for ever."""
     known = _LIMITS.get(url.get_driver_name(), {})
     return {name: limit for name, limit in known.items() if name not in url.query}
@@ -216,7 +228,7 @@ class _Prepare:
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect
 
-    def __call__(self, connection: Any, _record: object) -> None:
+    def __call__(self, connection: DBAPIConnection, _record: object) -> None:
         cursor = connection.cursor()
         for setting in _SETTINGS.get(self._dialect.name, ()):
             cursor.execute(setting)
@@ -224,14 +236,17 @@ class _Prepare:
 
 
 def _connect_to_postgres(
-    dialect: Any, record: Any, args: Sequence[Any], options: Mapping[str, Any]
-) -> Any:
+    dialect: Dialect,
+    record: ConnectionPoolEntry,
+    args: Sequence[object],
+    options: Mapping[str, object],
+) -> DBAPIConnection:
     """Connect in the place of SQLAlchemy, which would ask by the role's path first."""
     connection = dialect.connect(*args, **options)
     try:
         cursor = connection.cursor()
         cursor.execute(search_path.ASKED)
-        record.info[search_path.OWN] = cursor.fetchone()[0]
+        ((record.info[search_path.OWN],),) = cursor.fetchall()
         for setting in _SETTINGS["postgresql"]:
             cursor.execute(setting)
         cursor.execute(_HSTORE)
@@ -248,10 +263,10 @@ def _connect_to_postgres(
 
 def _before_psycopg(
     _connection: object,
-    cursor: Any,
+    cursor: DBAPICursor,
     _statement: str,
     _parameters: object,
-    context: Any,
+    context: ExecutionContext,
     _many: object,
 ) -> None:
     if context.execution_options.get(ROWS):

@@ -78,7 +78,7 @@ def unescaped(name: str | None, inspector: Inspector) -> str:
 
 
 def _is_whole(index: ReflectedIndex) -> bool:
-    options: dict[str, Any] = index.get("dialect_options", {})
+    options = index.get("dialect_options", {})
     partial = any(
         name.endswith(_WHERE) and value is not None for name, value in options.items()
     )

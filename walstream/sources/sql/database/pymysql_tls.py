@@ -4,20 +4,25 @@ For that it reads all certificates of this machine, which takes 25 ms of each po
 uses none. So it is done once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
+
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 
 def connect(
-    _dialect: object, _record: object, args: Sequence[Any], options: Mapping[str, Any]
-) -> Any:
+    _dialect: object,
+    _record: object,
+    args: Sequence[object],
+    options: Mapping[str, object],
+) -> DBAPIConnection:
     """Connect in the place of SQLAlchemy."""
     return _connection()(*args, **options)
 
 
 @cache
-def _connection() -> Any:
+def _connection() -> Callable[..., DBAPIConnection]:
     from pymysql.connections import Connection  # noqa: PLC0415 - one driver of many
 
     contexts: list[Any] = []
@@ -34,4 +39,5 @@ def _connection() -> Any:
                 contexts.append(made)
             return made
 
-    return Light
+    # PyMySQL's types are not declared to be of a DBAPI
+    return cast("Callable[..., DBAPIConnection]", Light)
