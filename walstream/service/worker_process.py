@@ -1,7 +1,6 @@
 """One source's worker, as its supervisor sees it: told, heard, ended, started again."""
 
 import os
-import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Final
 import structlog
 
 from walstream.config import Config
-from walstream.config.run_options import ALL_DONE, Options
+from walstream.config.run_options import Options
 from walstream.errors import Transient
-from walstream.pipeline.backoff import Backoff
 from walstream.service.reload import Effective
 from walstream.service.reload_grace import Renewal
+from walstream.service.restart_schedule import RestartSchedule
 from walstream.service.stall import HANGS_S, StallWatch
 from walstream.service.worker_counts import WorkerCounts
 from walstream.service.worker_order import (
@@ -31,11 +30,7 @@ from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.fields import ERROR, SOURCE
 
 GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
-_NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
-_MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
-_HISTORY: Final = 3
 _NICE: Final = 10
-_HEALTHY_S: Final = 30.0
 _FLOWS: Final = frozenset({"streaming", "polling", "backfilling"})
 _FIRST_WORD_S: Final = 120.0
 _log = structlog.get_logger()
@@ -53,28 +48,29 @@ class WorkerProcess:
         self.name = f"{source}/{sink}" if sink else source
         self.report: WorkerReport | None = None  # the last one; None: there is none
         self.heard_at = 0.0  # monotonic
-        self.exit_code: int | None = None  # final: it is not started again
+        renewal = Renewal(config.reload_grace)
+        self.restarts = RestartSchedule(renewal, of_sink=bool(sink))
         self.lent = False  # to another command, which uses the source's state
         self.retired = False  # its source, or sink, is configured no more
         # by what its process was started with, whatever was read since
         self.drain_s = config.shutdown_timeout + GRACE_S
         self._renewed_at = 0.0  # it was asked to end, for another configuration
         self._effective: Effective | None = None  # what its process was started with
-        self._renewal = Renewal(config.reload_grace)
         self._config = config
         self._options = replace(options, sink=sink)
         self._pipe: WorkerPipe | None = None
-        self._backoff = Backoff(0.2, 30.0)
         self._started_at = 0.0
-        self._start_at = 0.0
         self._lent_at = 0.0
-        self._died_with: int | None = None  # its last exit code, unless it was asked to
         self._stalls = StallWatch()
         self._level: str = config.log_level
         self._last = WorkerReport()  # of processes that ended
         self._ended_with: ErrorReport | None = None  # the error of the last one
         self._counts = WorkerCounts()
-        self._deaths = 0  # of processes that nobody had asked to end
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with for good; None: it runs, or is started again."""
+        return self.restarts.exit_code
 
     @property
     def pid(self) -> int | None:
@@ -88,13 +84,12 @@ class WorkerProcess:
     def start_if_due(self) -> bool:
         """Start it when it is not running, not finished, and its wait is over."""
         now = time.monotonic()
-        held = self.lent or self.exit_code is not None
-        if self._pipe or held or now < self._start_at:
+        if self._pipe or self.lent or not self.restarts.is_due(now):
             return False
         try:
             self._pipe = WorkerPipe()
         except OSError as error:  # no process or memory is left: the others go on
-            self._start_at = now + self._backoff.next()
+            self.restarts.put_off(now)
             _log.error(
                 "a worker cannot be started, trying again",
                 **{SOURCE: self.name, ERROR: error.strerror},
@@ -104,7 +99,7 @@ class WorkerProcess:
             self._pipe.be_nice(_NICE)
         self._started_at = now
         self.drain_s = self._config.shutdown_timeout + GRACE_S
-        self._died_with = None
+        self.restarts.died_with = None
         self._stalls = StallWatch()
         self._effective = Effective.of(self._config, self.source)
         order = StartOrder(
@@ -124,7 +119,7 @@ class WorkerProcess:
     def stop(self, *, now: bool = False) -> None:
         """Ask it to drain, or to end at once."""
         if self._pipe is None and self.exit_code is None and not self.lent:
-            self.exit_code = 0  # between two tries
+            self.restarts.exit_code = 0  # between two tries
         self._tell("now" if now else "stop")
 
     def pass_on(self, word: str, request: WorkerRequest) -> str:
@@ -151,19 +146,15 @@ class WorkerProcess:
         """Drain and end it; it is not started before it is taken back."""
         self.lent = True
         self._lent_at = time.monotonic()
-        self.exit_code = None
+        self.restarts.exit_code = None
         self._tell("stop")
 
     def take_back(self, *, stopping: bool) -> None:
         """Start it again, whatever it had ended with; not while all is stopping."""
         self.lent = False
         if (stopping or self.retired) and self._pipe is None:
-            self.exit_code = 0
-        self._start_again()
-
-    def _start_again(self) -> None:
-        self._start_at = 0.0
-        self._backoff.reset()
+            self.restarts.exit_code = 0
+        self.restarts.hurry()
 
     def take(self, config: Config, *, asked: bool = True) -> list[str]:
         """Go by another configuration; name what of it is different for this one.
@@ -172,13 +163,13 @@ class WorkerProcess:
         ended with an error, if somebody `asked`: what it lacked may be there.
         """
         self._config = config
-        self._renewal.grace_s = config.reload_grace
+        self.restarts.renewal.grace_s = config.reload_grace
         to = Effective.of(config, self.source)
         changes = list(self._effective.changes(to)) if self._effective else []
         if self._pipe is None:
             if (self.exit_code and asked) or changes or self.retired:
-                self.exit_code = None
-                self._start_again()
+                self.restarts.exit_code = None
+                self.restarts.hurry()
         elif (changes or self.retired) and not self.lent:
             self._renew()
         self.retired = False
@@ -195,7 +186,7 @@ class WorkerProcess:
         if self._pipe is not None:
             self._renew()
         elif not self.lent:
-            self.exit_code = 0
+            self.restarts.exit_code = 0
 
     @property
     def is_over(self) -> bool:
@@ -206,7 +197,7 @@ class WorkerProcess:
     def was_refused(self) -> bool:
         """Return whether it ended because its password or certificate was refused."""
         error = self._ended_with
-        ended = self.exit_code in _NEEDS_OPERATOR and not self.lent
+        ended = self.restarts.needs_operator and not self.lent
         return bool(ended and error and error.final and error.renewable)
 
     @property
@@ -219,13 +210,12 @@ class WorkerProcess:
 
     def try_again(self) -> bool:
         """Try one that was refused again after a while; False: it is over."""
-        if self._renewal.is_first():
-            self._backoff.reset()  # whatever it waited for at the last rotation
-        if not self._renewal.goes_on():
+        code = self.exit_code
+        wait_s = self.restarts.renew(time.monotonic())
+        if wait_s is None:
             self._ended_with = None  # that was it
             return False
-        self._died_with, self.exit_code = self.exit_code, None
-        self._start_later()
+        self._log_restart(code, wait_s)
         return True
 
     def hurry(self) -> None:
@@ -238,7 +228,7 @@ class WorkerProcess:
         """Wait no longer, neither for its end nor for whom it is lent to."""
         self.kill()
         if self._pipe is None and self.exit_code is None:
-            self.exit_code = 0
+            self.restarts.exit_code = 0
 
     def kill(self) -> None:
         if self._pipe:
@@ -258,7 +248,7 @@ class WorkerProcess:
         """Note that it streamed: a state that passed quickly is in no report."""
         report = self.report
         if report and (report.flowed or report.state in _FLOWS):
-            self._renewal.flows()
+            self.restarts.renewal.flows()
         if report and report.flowed:
             self._options = self._options.without_consents()
 
@@ -321,7 +311,7 @@ class WorkerProcess:
             report=told,
             pid=self.pid,
             exit_code=self.exit_code,
-            died_with=None if runs else self._died_with,
+            died_with=None if runs else self.restarts.died_with,
             lent=self.lent,
             # while many start at once, the first word takes longer
             silent=runs and self._heard and now - self.heard_at > SILENT_S,
@@ -341,7 +331,7 @@ class WorkerProcess:
 
     def counted(self) -> ProcessCounts:
         """Return what all its processes counted; it never falls."""
-        return replace(self._counts.sum, deaths=self._deaths)
+        return replace(self._counts.sum, deaths=self.restarts.deaths)
 
     def _end(self, pipe: WorkerPipe) -> None:
         """Read its last words, and keep what it counted."""
@@ -363,40 +353,29 @@ class WorkerProcess:
         lived_s = time.monotonic() - self._started_at
         renewed_at, self._renewed_at = self._renewed_at, 0.0
         if renewed_at and not (stopping or self.lent):
-            self.exit_code = 0 if self.retired else None
-            self._start_again()
+            self.restarts.exit_code = 0 if self.retired else None
+            self.restarts.hurry()
         elif not self.lent:
             self._decide(code, lived_s, stopping=stopping)
 
     def _decide(self, code: int, lived_s: float, *, stopping: bool) -> None:
         """Start it again, unless its end is for good."""
-        if code in _MEMORY_FAULTS and lived_s < _HEALTHY_S and not self.sink:
+        if self.restarts.damages(code, lived_s):
             folder = Path(self._config.state) / self.name
             _log.error(
                 f"worker died by signal {-code}: the state in {folder} may be damaged",
                 **{SOURCE: self.name},
                 hint=f"restore {folder}, or: walstream positions reset {self.name}",
             )
-            self.exit_code = _HISTORY
-        elif code == ALL_DONE:
-            self.exit_code = 0
-        elif (code in _NEEDS_OPERATOR and not self.sink) or (stopping and code >= 0):
-            self.exit_code = code
-        elif stopping:
-            self.exit_code = 1
-        else:
-            if lived_s > _HEALTHY_S:
-                self._backoff.reset()
-            self._died_with = code
-            self._deaths += 1
-            self._start_later()
+        now = time.monotonic()
+        wait_s = self.restarts.end(code, lived_s, now, stopping=stopping)
+        if wait_s is not None:
+            self._log_restart(code, wait_s)
 
-    def _start_later(self) -> None:
-        wait_s = self._backoff.next()
-        self._start_at = time.monotonic() + wait_s
+    def _log_restart(self, code: int | None, wait_s: float) -> None:
         _log.error(
             "worker ended, starting it again",
             **{SOURCE: self.name},
-            exit_code=self._died_with,
+            exit_code=code,
             wait_s=round(wait_s, 1),
         )

@@ -52,7 +52,7 @@ def test_a_source_that_comes_back_before_it_was_forgotten_goes_on() -> None:
 
 def test_one_that_had_stopped_for_good_is_tried_again_at_a_reload() -> None:
     fleet = Fleet(config(), Options())
-    fleet.workers[0].exit_code = 4
+    fleet.workers[0].restarts.exit_code = 4
     assert take(fleet, config()) == []
     assert fleet.workers[0].exit_code is None
 
