@@ -52,7 +52,7 @@ class Fleet:
     def follow_sinks(self) -> None:
         """Keep a worker for each sink that is detached, as the sources' own report."""
         for worker in self.workers:
-            if worker.lent or worker.retired:
+            if worker.drain.lent or worker.drain.retired:
                 continue
             configured = self._config.sources[worker.source].sinks
             stream = worker.report.stream if worker.report else None
@@ -70,7 +70,7 @@ class Fleet:
     def may_start(self, worker: WorkerProcess) -> bool:
         """Return whether nobody has its state: it clears up behind a lost sink."""
         return bool(worker.sink) or not any(
-            one.retired and one.pid is not None
+            one.drain.retired and one.pid is not None
             for one in self.away.values()
             if one.source == worker.source
         )

@@ -246,7 +246,7 @@ class Supervisor:
     def is_lent(self, source: str) -> bool:
         """Return whether the worker that was asked to end has."""
         own = self._fleet.of_source(source)
-        return bool(own) and all(one.lent and one.pid is None for one in own)
+        return bool(own) and all(one.drain.lent and one.pid is None for one in own)
 
     def take_back(self, source: str) -> None:
         """Start the worker again."""
@@ -281,7 +281,7 @@ class Supervisor:
         now = time.monotonic()
         if self._signals or self._reader is None or now < self._renew_at:
             return
-        if any(one.sink_is_refused for one in self._fleet.everyone):
+        if any(one.history.sink_is_refused for one in self._fleet.everyone):
             self._renew_at = now + _RENEW_S
             self._follow(self._reader, asked=False)
 
@@ -354,7 +354,7 @@ class Supervisor:
         if self._signals == self._passed_on:
             return
         at_once = self._signals > 1
-        drain_s = max((one.drain_s for one in self._fleet.everyone), default=0.0)
+        drain_s = max((one.drain.limit_s for one in self._fleet.everyone), default=0.0)
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = self._signals
         self._notifier.stopping(drain_s)

@@ -75,7 +75,7 @@ def test_a_slot_that_another_source_names_is_not_said_to_be_dropped() -> None:
 def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
     fleet = Fleet(config(), Options())
     _, shop = fleet.workers
-    shop.report = AWAY
+    shop.history.report = AWAY
     fleet.follow_sinks()
     away = fleet.away["shop/log"]
     assert away.start_if_due()
@@ -99,13 +99,13 @@ def test_a_source_begins_again_when_the_sink_that_it_lost_has_ended() -> None:
 
 def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -> None:
     fleet = Fleet(config(), Options())
-    fleet.workers[1].report = AWAY
+    fleet.workers[1].history.report = AWAY
     fleet.follow_sinks()
     assert list(fleet.away) == ["shop/log"]
     made = config().model_dump(mode="json")
     made["sources"]["shop"]["sinks"] = ["kafka"]
     take(fleet, Config.model_validate(made))
-    fleet.workers[1].report = None
+    fleet.workers[1].history.report = None
     fleet.follow_sinks()
     assert not fleet.away
 
@@ -113,5 +113,5 @@ def test_a_sink_that_is_detached_has_a_worker_until_it_is_configured_no_more() -
 def test_consents_are_not_of_a_source_that_comes_later() -> None:
     fleet = Fleet(without("app"), Options(adopt_slot=True))
     take(fleet, config())
-    given = {one.name: one._options.adopt_slot for one in fleet.workers}  # noqa: SLF001
+    given = {one.name: one.order.issue().options.adopt_slot for one in fleet.workers}
     assert given == {"app": False, "shop": True}

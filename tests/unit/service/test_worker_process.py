@@ -17,11 +17,9 @@ from structlog.testing import capture_logs
 from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config
 from walstream.config.run_options import Options
-from walstream.pipeline.outage import Outage
 from walstream.service.worker_process import WorkerProcess
 from walstream.sources.report import (
     ErrorReport,
-    SinkReport,
     StreamReport,
     WorkerReport,
     encode,
@@ -52,30 +50,21 @@ def end(worker: WorkerProcess) -> None:
 
 def heard(worker: WorkerProcess, state: str, turn_s: float, silent_s: float) -> None:
     """Let it have started long ago, and have reported so long ago."""
-    worker._started_at -= 100  # noqa: SLF001 - time went by
-    worker.heard_at = time.monotonic() - silent_s
-    worker.report = WorkerReport(state=state, source=StreamReport(turn_s=turn_s))
+    worker.history.started_at -= 100
+    worker.history.heard_at = time.monotonic() - silent_s
+    worker.history.report = WorkerReport(
+        state=state, source=StreamReport(turn_s=turn_s)
+    )
 
 
-def test_who_said_nothing_yet_is_starting_and_who_says_nothing_more_silent(
+def test_what_a_process_counted_outlives_it_and_its_death_counts(
     worker: WorkerProcess,
 ) -> None:
-    worker._started_at -= 10  # noqa: SLF001 - time went by
-    assert not worker.state().silent
-    assert worker.knowledge().heard_at is None
-    worker.heard_at = worker._started_at + 1  # noqa: SLF001
-    assert worker.state().silent
-
-
-def test_counts_go_on_with_the_next_process(worker: WorkerProcess) -> None:
     first = ProcessCounts(metrics=SourceCounts(poisoned=5), errors={"transient": 1})
-    counts = worker._counts  # noqa: SLF001 - as of a report
-    counts.hear(first)
+    worker.history.hear(encode(WorkerReport(), first), time.monotonic())
     assert worker.counted() == first
     end(worker)
     assert worker.counted() == replace(first, deaths=1)
-    counts.hear(ProcessCounts(metrics=SourceCounts(poisoned=2)))
-    assert worker.counted().metrics == SourceCounts(poisoned=7)
 
 
 @contextmanager
@@ -100,46 +89,27 @@ def test_a_report_that_is_cut_changes_nothing(worker: WorkerProcess) -> None:
     assert [one["event"] for one in said] == ["a report cannot be read"]
 
 
-def test_what_lasts_is_told_on_until_the_next_process_tells(
+def test_what_is_known_of_a_process_is_not_said_of_its_absence(
     worker: WorkerProcess,
 ) -> None:
     error = ErrorReport(error="away")
-    stream = StreamReport(ops=7, lag_s=1.0, sinks={"kafka": SinkReport()})
-    worker.report = WorkerReport(state="streaming", error=error, source=stream)
+    heard(worker, "streaming", turn_s=12.0, silent_s=10.0)
+    worker.history.report = replace(worker.report or WorkerReport(), error=error)
+    state = worker.state()
+    assert (worker.hangs, state.silent, state.died_with) == (True, True, None)
+    assert state.stalls
     end(worker)
-    assert worker.state().report == WorkerReport()
-    lasts = WorkerReport(error=error, source=StreamReport(ops=7))
-    assert worker.knowledge().report == lasts
-    worker.report = WorkerReport(state="waiting")  # it has not opened its state yet
-    assert worker.knowledge().report == replace(lasts, state="waiting", error=None)
-    worker.report = WorkerReport(source=StreamReport(ops=8))
-    assert worker.knowledge().report == worker.report
-
-
-@pytest.mark.parametrize(
-    ("state", "turn_s", "silent_s", "hangs"),
-    [
-        ("streaming", 9.0, 0.0, False),
-        ("streaming", 10.0, 0.0, True),
-        ("waiting", 600.0, 0.0, False),  # for a server
-        ("streaming", 0.1, 10.0, True),
-    ],
-)
-def test_it_hangs_when_it_is_silent_or_its_loop_does_not_turn(
-    worker: WorkerProcess, state: str, turn_s: float, silent_s: float, *, hangs: bool
-) -> None:
-    heard(worker, state, turn_s, silent_s)
-    assert worker.hangs == hangs
-    end(worker)
-    assert not worker.hangs
-
-
-@pytest.mark.parametrize(("lived_s", "hangs"), [(110.0, False), (121.0, True)])
-def test_a_first_word_may_take_long_but_not_for_ever(
-    worker: WorkerProcess, lived_s: float, *, hangs: bool
-) -> None:
-    worker._started_at -= lived_s  # noqa: SLF001 - time went by
-    assert worker.hangs == hangs
+    state = worker.state()
+    assert (worker.hangs, state.silent, state.stalls, state.died_with) == (
+        False,
+        False,
+        (),
+        -9,
+    )
+    assert state.report == WorkerReport()
+    assert worker.knowledge() == replace(
+        state, report=WorkerReport(error=error, source=StreamReport())
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,19 +134,6 @@ def test_one_that_hangs_for_too_long_is_killed(
         assert process.poll() is None
 
 
-def test_a_sink_that_is_refused_for_its_credentials_is_noticed(
-    worker: WorkerProcess,
-) -> None:
-    assert not worker.sink_is_refused
-    for refused in (False, True):
-        refuses = SinkReport(outage=Outage("", refused=refused))
-        sinks = {"j": SinkReport(), "k": refuses}
-        worker.report = WorkerReport(source=StreamReport(sinks=sinks))
-        assert worker.sink_is_refused == refused
-    end(worker)
-    assert not worker.sink_is_refused
-
-
 def test_one_that_cannot_be_started_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -198,13 +155,13 @@ def test_one_that_drains_has_the_time_that_it_was_started_with(
 ) -> None:
     shorter = config().model_copy(update={"shutdown_timeout": 1.0})
     assert worker.take(shorter) == ["shutdown_timeout"]
-    worker._renewed_at -= 15  # noqa: SLF001 - time went by
+    worker.drain._renewed_at -= 15  # noqa: SLF001 - time went by
     worker.hurry()
     assert worker._pipe is not None  # noqa: SLF001
     process = worker._pipe.process  # noqa: SLF001
     time.sleep(0.2)
     assert process.poll() != -signal.SIGKILL
-    worker._renewed_at -= 30  # noqa: SLF001 - all of its time
+    worker.drain._renewed_at -= 30  # noqa: SLF001 - all of its time
     worker.hurry()
     assert process.wait(10) is not None
 
@@ -217,7 +174,7 @@ def test_consents_are_of_the_first_stream_alone() -> None:
         (WorkerReport(flowed=True), False),
     ):
         worker._take_in(encode(told, ProcessCounts()))  # noqa: SLF001 - as of its pipe
-        assert worker._options.accept_timeline is given  # noqa: SLF001
+        assert worker.order.issue().options.accept_timeline is given
 
 
 def test_a_stream_of_a_moment_has_the_grace_of_a_reload() -> None:

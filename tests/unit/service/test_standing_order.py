@@ -1,0 +1,53 @@
+"""What each process of a worker is started with."""
+
+import os
+
+from tests.unit.service.http.conftest import config
+from walstream.config import Config
+from walstream.config.run_options import Options
+from walstream.service.standing_order import StandingOrder
+
+
+def changed() -> Config:
+    return config().model_copy(update={"shutdown_timeout": 1.0})
+
+
+def order(options: Options | None = None) -> StandingOrder:
+    return StandingOrder(config(), "app", options or Options(), "log")
+
+
+def test_a_process_is_told_whose_it_is_and_what_it_goes_by() -> None:
+    made = order()
+    made.level = "debug"
+    issued = made.issue()
+    assert (issued.parent, issued.source) == (os.getpid(), "app")
+    assert issued.options.sink == "log"
+    assert issued.log_level == "debug"
+    assert Config.from_json(issued.config) == config()
+
+
+def test_a_change_is_one_to_what_the_last_process_began_with() -> None:
+    made = order()
+    assert made.take(changed()) == []  # none was started
+    made.take(config())
+    made.issue()
+    assert made.take(config()) == []
+    assert made.take(changed()) == ["shutdown_timeout"]
+    assert made.take(changed()) == ["shutdown_timeout"]  # it runs still
+    assert Config.from_json(made.issue().config).shutdown_timeout == 1.0
+    assert made.take(changed()) == []
+
+
+def test_a_drain_has_ten_seconds_beyond_the_workers_own_deadline() -> None:
+    made = order()
+    made.take(changed())
+    assert made.drain_s == 11.0
+
+
+def test_consents_are_of_the_first_stream_alone() -> None:
+    """A failover of a later day is not the one that somebody looked at."""
+    made = order(Options(accept_timeline=True))
+    assert made.issue().options.accept_timeline
+    made.forget_consents()
+    assert not made.issue().options.accept_timeline
+    assert made.issue().options.sink == "log"

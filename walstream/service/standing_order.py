@@ -1,0 +1,51 @@
+"""What each process of a worker is started with, and what of that has changed since."""
+
+import os
+from dataclasses import replace
+from typing import Final
+
+from walstream.config import Config
+from walstream.config.run_options import Options
+from walstream.service.reload import Effective
+from walstream.service.worker_order import StartOrder
+
+_GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
+
+
+class StandingOrder:
+    """Of one source, or of one of its sinks that is detached."""
+
+    def __init__(
+        self, config: Config, source: str, options: Options, sink: str
+    ) -> None:
+        self.config = config
+        self.level: str = config.log_level
+        self._source = source
+        self._options = replace(options, sink=sink)
+        self._effective: Effective | None = None  # what the last process began with
+
+    @property
+    def drain_s(self) -> float:
+        """How long a process that is started now may drain."""
+        return self.config.shutdown_timeout + _GRACE_S
+
+    def issue(self) -> StartOrder:
+        """Return it for a process that starts now, which goes by this to its end."""
+        self._effective = Effective.of(self.config, self._source)
+        return StartOrder(
+            os.getpid(),
+            self._source,
+            self.config.to_json(),
+            self.level,
+            self._options,
+        )
+
+    def take(self, config: Config) -> list[str]:
+        """Take another configuration; name what is different to the last process."""
+        self.config = config
+        to = Effective.of(config, self._source)
+        return list(self._effective.changes(to)) if self._effective else []
+
+    def forget_consents(self) -> None:
+        """Note that it streams: what was consented to is not of a later day."""
+        self._options = self._options.without_consents()
