@@ -6,17 +6,12 @@ again with backoff; one that ends with 2, 3 or 4 needs an operator and is not, u
 source was lent and came back, or the configuration was read again.
 """
 
-import contextlib
 import os
 import selectors
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import structlog
@@ -30,6 +25,7 @@ from walstream.service.fleet import Fleet
 from walstream.service.http.listeners import Faces
 from walstream.service.http.text import stats_lines
 from walstream.service.reload import ConfigReader, Reloaded, own_changes
+from walstream.service.signal_inbox import SignalInbox
 from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer, WorkerReport
@@ -76,17 +72,9 @@ class Supervisor:
         self._level: str = config.log_level
         self._stats_at = time.monotonic() + config.stats_interval
         self._renew_at = 0.0
-        self._hangup = False  # SIGHUP came
-        self._terminal = sys.stderr.isatty()
-        self._signals = 0  # received
-        self._passed_on = 0  # told to the workers
+        self._signals = SignalInbox(self._selector)
+        self._passed_on = 0  # stops that were told to the workers
         self._stop_deadline = 0.0
-        self._wake_out, self._wake_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._selector.register(
-            self._wake_out,
-            selectors.EVENT_READ,
-            lambda: os.read(self._wake_out, 4096),
-        )
         self._started_at = time.time()
         self._control = ControlServer(Path(config.state), self._selector, self)
 
@@ -98,7 +86,7 @@ class Supervisor:
             self._faces.listen()
             self._control.open()
             self._keeper.open()
-            with self._signals_held():
+            with self._signals.held():
                 self._start_due()  # they load their libraries while this loads HTTP's
                 self._faces.open()
                 while self._goes_on:
@@ -115,7 +103,7 @@ class Supervisor:
     def set_debug(self, on: bool) -> str:  # noqa: FBT001
         """Make every process log more, or as configured; from any thread."""
         self._debug = on
-        self._wake()
+        self._signals.wake()
         return self._wanted_level
 
     @property
@@ -135,18 +123,25 @@ class Supervisor:
         """Return whether a source is left; after a stop, whether a worker drains."""
         if any(worker.exit_code is None for worker in self._fleet.workers):
             return True
-        return bool(self._signals and any(one.pid for one in self._fleet.away.values()))
+        return bool(
+            self._stopping and any(one.pid for one in self._fleet.away.values())
+        )
+
+    @property
+    def _stopping(self) -> bool:
+        """Return whether it was told to stop."""
+        return bool(self._signals.stops)
 
     def _start_due(self) -> None:
         for worker in self._fleet.everyone:
-            may = not self._signals and self._fleet.may_start(worker)
+            may = not self._stopping and self._fleet.may_start(worker)
             if may and worker.start_if_due():
                 self._selector.register(
                     worker.stdout or 0, selectors.EVENT_READ, worker.hear
                 )
 
     def _turn(self) -> None:
-        if not self._signals:
+        if not self._stopping:
             self._fleet.follow_sinks()
         self._start_due()
         self._keeper.tick()
@@ -154,7 +149,7 @@ class Supervisor:
             key.data()
         for worker in self._fleet.everyone:
             stdout = worker.stdout
-            worker.reap(stopping=bool(self._signals))
+            worker.reap(stopping=self._stopping)
             if stdout is not None and worker.stdout is None:
                 self._selector.unregister(stdout)
             worker.hurry()
@@ -170,7 +165,7 @@ class Supervisor:
             {one.name: one.report or WorkerReport() for one in self._fleet.workers}
         )
         self._pass_on_signals()
-        if self._signals and time.monotonic() > self._stop_deadline:
+        if self._stopping and time.monotonic() > self._stop_deadline:
             for worker in self._fleet.everyone:
                 worker.give_up()
 
@@ -188,7 +183,7 @@ class Supervisor:
 
     def _notify(self) -> None:
         """Notify systemd that this loop turns, and how the workers' are."""
-        if self._notifier.due and not self._signals:
+        if self._notifier.due and not self._stopping:
             states = {worker.name: worker.state() for worker in self._fleet.workers}
             hanging = [worker for worker in self._fleet.everyone if worker.hangs]
             self._notifier.tell(states, [worker.name for worker in hanging])
@@ -201,7 +196,7 @@ class Supervisor:
             made_at=time.monotonic(),
             pid=os.getpid(),
             started_at=self._started_at,
-            stopping=bool(self._signals),
+            stopping=self._stopping,
             log_level=self._level,
             sources={worker.name: worker.knowledge() for worker in self._fleet.workers},
             away={
@@ -215,7 +210,7 @@ class Supervisor:
         return Instance(
             os.getpid(),
             self._started_at,
-            bool(self._signals),
+            self._stopping,
             {worker.name: worker.state() for worker in self._fleet.workers},
             {name: worker.state() for name, worker in self._fleet.away.items()},
         )
@@ -237,7 +232,7 @@ class Supervisor:
         worker = self._fleet.worker(source)
         if worker is None:
             return _NO_SOURCE
-        if self._signals:
+        if self._stopping:
             return "it is stopping"
         for one in self._fleet.of_source(source):
             one.lend()
@@ -251,25 +246,24 @@ class Supervisor:
     def take_back(self, source: str) -> None:
         """Start the worker again."""
         for worker in self._fleet.of_source(source):
-            worker.take_back(stopping=bool(self._signals))
+            worker.take_back(stopping=self._stopping)
 
     def reload(self) -> ReloadAnswer | ErrorAnswer:
         """Go by the configuration as it is now; tell what that changed."""
-        if self._signals:
+        if self._stopping:
             return Reloaded("it is stopping", Transient.exit_code).answer
         if self._reader is None:
             return Reloaded("it ends by itself, and reads nothing again", 2).answer
         return self._follow(self._reader, asked=True).answer
 
     def _heed_hangup(self) -> None:
-        if self._hangup and not self._signals:
-            self._hangup = False
+        if not self._stopping and self._signals.take_hangup():
             self.reload()
 
     def _heed_refusals(self) -> None:
         """Read passwords anew for whom a server refuses, before it is given up."""
         refused = [one for one in self._fleet.workers if one.was_refused]
-        if not refused or self._signals or self._reader is None:
+        if not refused or self._stopping or self._reader is None:
             return
         self._follow(self._reader, asked=False)
         for worker in refused:
@@ -279,7 +273,7 @@ class Supervisor:
     def _heed_refused_sinks(self) -> None:
         """Read passwords anew, now and then, while a sink's client is refused."""
         now = time.monotonic()
-        if self._signals or self._reader is None or now < self._renew_at:
+        if self._stopping or self._reader is None or now < self._renew_at:
             return
         if any(one.history.sink_is_refused for one in self._fleet.everyone):
             self._renew_at = now + _RENEW_S
@@ -325,38 +319,15 @@ class Supervisor:
             )
         return found
 
-    @contextmanager
-    def _signals_held(self) -> Iterator[None]:
-        before = {
-            number: signal.signal(number, self._on_signal)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Count and wake: a handler may run between any two steps of the loop."""
-        if number == signal.SIGHUP and sys.stderr.isatty() == self._terminal:
-            self._hangup = True
-        else:  # a terminal that is closed is gone by then
-            self._signals += 1
-        self._wake()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._wake_in, b"\0")
-
     def _pass_on_signals(self) -> None:
         """Pass the first signal on to the workers, and the second."""
-        if self._signals == self._passed_on:
+        stops = self._signals.stops
+        if stops == self._passed_on:
             return
-        at_once = self._signals > 1
+        at_once = stops > 1
         drain_s = max((one.drain.limit_s for one in self._fleet.everyone), default=0.0)
         self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
-        self._passed_on = self._signals
+        self._passed_on = stops
         self._notifier.stopping(drain_s)
         for worker in self._fleet.everyone:
             worker.stop(now=at_once)
