@@ -9,23 +9,21 @@ source was lent and came back, or the configuration was read again.
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from walstream.config import Config, Secrets
 from walstream.config.run_options import Options
-from walstream.errors import Transient, WalstreamError
+from walstream.errors import Transient
 from walstream.service.control_server import ControlServer
-from walstream.service.features import refuse_unsupported
 from walstream.service.fleet import Fleet
 from walstream.service.http.listeners import Faces
-from walstream.service.http.text import stats_lines
-from walstream.service.reload import ConfigReader, Reloaded, own_changes
+from walstream.service.reload import ConfigReader, Reloaded
+from walstream.service.reloader import Reloader
 from walstream.service.signal_inbox import SignalInbox
+from walstream.service.stats_log import StatsLog
 from walstream.service.systemd import Notifier
 from walstream.service.worker_order import WorkerRequest
 from walstream.sources.report import WorkerAnswer, WorkerReport
@@ -36,13 +34,10 @@ from walstream.status.instance import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
 from walstream.telemetry import logs
-from walstream.telemetry.fields import ERROR
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
-_RENEW_S: Final = 10.0
 _NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
-_log = structlog.get_logger()
 
 Watch = Callable[[Mapping[str, WorkerReport]], None]
 """Sees every source's last report, by its name."""
@@ -59,19 +54,17 @@ class Supervisor:
         reader: ConfigReader | None = None,
     ) -> None:
         """`watch` is called at each turn; without a `reader` there is no reload."""
-        self._config = config
         self._watch = watch
-        self._reader = reader
         self._selector = selectors.DefaultSelector()
         self._keeper = DriverSpawner(config, self._selector)
         self._fleet = Fleet(config, replace(options, driver=self._keeper.address))
+        self._reloader = Reloader(config, reader, self._fleet, self)
         self._secrets = config.secrets.values  # and those of before a reload
         self._faces = Faces(config, self.set_debug)
         self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
-        self._stats_at = time.monotonic() + config.stats_interval
-        self._renew_at = 0.0
+        self._stats = StatsLog(config, time.monotonic())
         self._signals = SignalInbox(self._selector)
         self._passed_on = 0  # stops that were told to the workers
         self._stop_deadline = 0.0
@@ -105,6 +98,11 @@ class Supervisor:
         self._debug = on
         self._signals.wake()
         return self._wanted_level
+
+    @property
+    def _config(self) -> Config:
+        """What all goes by, as it was read last."""
+        return self._reloader.config
 
     @property
     def _wanted_level(self) -> str:
@@ -154,10 +152,11 @@ class Supervisor:
                 self._selector.unregister(stdout)
             worker.hurry()
         self._fleet.drop_retired()
-        self._heed_refusals()
-        self._heed_refused_sinks()
+        if not self._stopping:
+            self._reloader.heed_refusals()
         self._control.tick()
-        self._heed_hangup()
+        if not self._stopping and self._signals.take_hangup():
+            self._reloader.reload()
         self._follow_level()
         self._tell()
         self._notify()
@@ -171,15 +170,14 @@ class Supervisor:
 
     def _tell(self) -> None:
         """Put up what is known; log the figures now and then."""
-        due = self._config.stats_interval and time.monotonic() >= self._stats_at
+        now = time.monotonic()
+        due = self._stats.is_due(now)
         if not self._faces.any and not due:
             return
         snapshot = self._snapshot()
         self._faces.publish(snapshot)
         if due:
-            self._stats_at = time.monotonic() + self._config.stats_interval
-            for line in stats_lines(of_run(self._config, snapshot)):
-                _log.info("stats", line=line)
+            self._stats.write(of_run(self._config, snapshot), now)
 
     def _notify(self) -> None:
         """Notify systemd that this loop turns, and how the workers' are."""
@@ -252,72 +250,18 @@ class Supervisor:
         """Go by the configuration as it is now; tell what that changed."""
         if self._stopping:
             return Reloaded("it is stopping", Transient.exit_code).answer
-        if self._reader is None:
-            return Reloaded("it ends by itself, and reads nothing again", 2).answer
-        return self._follow(self._reader, asked=True).answer
+        return self._reloader.reload().answer
 
-    def _heed_hangup(self) -> None:
-        if not self._stopping and self._signals.take_hangup():
-            self.reload()
+    def accept(self, config: Config) -> None:
+        """Go by its addresses; raise ConfigError where one cannot be had."""
+        self._faces.follow(config)
 
-    def _heed_refusals(self) -> None:
-        """Read passwords anew for whom a server refuses, before it is given up."""
-        refused = [one for one in self._fleet.workers if one.was_refused]
-        if not refused or self._stopping or self._reader is None:
-            return
-        self._follow(self._reader, asked=False)
-        for worker in refused:
-            if worker.was_refused:  # nothing else was read for it
-                worker.try_again()
-
-    def _heed_refused_sinks(self) -> None:
-        """Read passwords anew, now and then, while a sink's client is refused."""
-        now = time.monotonic()
-        if self._stopping or self._reader is None or now < self._renew_at:
-            return
-        if any(one.history.sink_is_refused for one in self._fleet.everyone):
-            self._renew_at = now + _RENEW_S
-            self._follow(self._reader, asked=False)
-
-    def _follow(self, reader: ConfigReader, *, asked: bool) -> Reloaded:
-        """Go by what is read; by what was, if that cannot be.
-
-        Where somebody `asked`, the whole file is read.
-        """
-        before = self._config
-        try:
-            config = reader.whole() if asked else reader.references()
-            refuse_unsupported(config)
-            self._faces.follow(config)
-            reader.keep()
-        except WalstreamError as error:
-            problem = before.secrets.scrub(str(error))
-            _log.error(
-                "the configuration is refused: all goes on as before",
-                **{ERROR: problem},
-                hint=f"correct it, then: {before.command('walstream reload')}",
-            )
-            return Reloaded(problem, error.exit_code)
-        if config.state != before.state:
-            config = config.model_copy(update={"state": before.state})
-            _log.warning("another state folder is for the next start: it stays")
-        self._config = config
+    def take(self, config: Config) -> None:
+        """Go by what else of it is no worker's."""
         self._secrets |= config.secrets.values
         logs.configure(self._level, Secrets(self._secrets).scrub)
-        self._stats_at = min(self._stats_at, time.monotonic() + config.stats_interval)
+        self._stats.take(config, time.monotonic())
         self._keeper.take(config)
-        steps = list(self._fleet.take(config, asked=asked))
-        found = Reloaded(
-            changes=tuple(sorted({*own_changes(before, config), *_keys(steps)})),
-            lines=tuple(line for line, _ in steps),
-        )
-        if asked or found.changes:
-            _log.info(
-                "the configuration was read",
-                changes=list(found.changes),
-                lines=list(found.lines),
-            )
-        return found
 
     def _pass_on_signals(self) -> None:
         """Pass the first signal on to the workers, and the second."""
@@ -331,8 +275,3 @@ class Supervisor:
         self._notifier.stopping(drain_s)
         for worker in self._fleet.everyone:
             worker.stop(now=at_once)
-
-
-def _keys(steps: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    for _, keys in steps:
-        yield from keys

@@ -9,6 +9,7 @@ from walstream.cli.config_file import Again
 from walstream.config import PostgresSource
 from walstream.config.run_options import Options
 from walstream.service.supervisor import Supervisor
+from walstream.sources.report import ErrorReport
 from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 from walstream.testing.servers.port import free_port
 
@@ -43,6 +44,14 @@ def refused(supervisor: Supervisor) -> str:
     return answer.error
 
 
+def heed_refusal(supervisor: Supervisor) -> None:
+    """Make it read passwords anew, as when a server refuses one."""
+    worker = supervisor._fleet.workers[0]  # noqa: SLF001
+    worker.history.error = ErrorReport(error="28P01", final=True, renewable=True)
+    worker.restarts.exit_code = 4
+    supervisor._reloader.heed_refusals()  # noqa: SLF001
+
+
 def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
     file: Path,
 ) -> None:
@@ -53,8 +62,7 @@ def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
     assert "listen" in refused(supervisor)
 
     (file.parent / "password").write_text("two")
-    found = supervisor._follow(reader, asked=False)  # noqa: SLF001 - as at a refusal
-    assert found.changes == ()  # no worker was started with the first
+    heed_refusal(supervisor)
     source = supervisor._config.sources["app"]  # noqa: SLF001
     assert isinstance(source, PostgresSource)
     assert source.dsn.endswith("two")
@@ -62,6 +70,20 @@ def test_a_file_that_was_refused_is_not_gone_by_when_passwords_are_read_anew(
     # what is asked for and taken is gone by from then on
     write(file, f"127.0.0.1:{free_port()}", memory='memory = "64MiB"')
     assert isinstance(supervisor.reload(), ReloadAnswer)
-    supervisor._follow(reader, asked=False)  # noqa: SLF001
+    heed_refusal(supervisor)
     assert supervisor._config.memory == 64 << 20  # noqa: SLF001
     supervisor._faces.close()  # noqa: SLF001
+
+
+def test_one_that_stops_lends_nothing_and_reads_nothing(file: Path) -> None:
+    write(file, "")
+    reader = Again(configuration.WrittenConfig.read(file), {})
+    supervisor = Supervisor(reader.references(), Options(), reader=reader)
+    assert supervisor.lend("nobody").startswith("it has no such source")
+    assert supervisor.lend("app") == ""
+    assert supervisor.is_lent("app")
+    supervisor.take_back("app")
+    supervisor._signals.stops += 1  # noqa: SLF001 - as of SIGTERM
+    assert supervisor.lend("app") == "it is stopping"
+    assert refused(supervisor) == "it is stopping"
+    assert supervisor.status().stopping

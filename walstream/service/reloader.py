@@ -1,0 +1,113 @@
+"""The configuration that an instance goes by, and when it is read again.
+
+All of it is read when somebody asks, by the control socket or SIGHUP; what it refers to
+is read by itself when a server refuses a password or a certificate.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+import structlog
+
+from walstream.config import Config
+from walstream.errors import WalstreamError
+from walstream.service.features import refuse_unsupported
+from walstream.service.fleet import Fleet
+from walstream.service.reload import ConfigReader, Reloaded, own_changes
+from walstream.telemetry.fields import ERROR
+
+_RENEW_S: Final = 10.0
+_log = structlog.get_logger()
+
+
+class ConfigFollower(Protocol):
+    """Who goes by the configuration beside the fleet: the supervisor."""
+
+    def accept(self, config: Config) -> None:
+        """Go by its addresses; raise WalstreamError where one cannot be had."""
+
+    def take(self, config: Config) -> None:
+        """Go by the rest of it."""
+
+
+class Reloader:
+    """Reads the configuration again, and makes the fleet and its follower go by it."""
+
+    def __init__(
+        self,
+        config: Config,
+        reader: ConfigReader | None,
+        fleet: Fleet,
+        follower: ConfigFollower,
+    ) -> None:
+        """Without a `reader` nothing is read again."""
+        self.config = config
+        self._reader = reader
+        self._fleet = fleet
+        self._follower = follower
+        self._renew_at = 0.0
+
+    def reload(self) -> Reloaded:
+        """Go by the whole file as it is now: somebody asked."""
+        if self._reader is None:
+            return Reloaded("it ends by itself, and reads nothing again", 2)
+        return self._follow(self._reader, asked=True)
+
+    def heed_refusals(self) -> None:
+        """Read passwords anew for whom a server refuses, before it is given up."""
+        if self._reader is None:
+            return
+        if refused := [one for one in self._fleet.workers if one.was_refused]:
+            self._follow(self._reader, asked=False)
+            for worker in refused:
+                if worker.was_refused:  # nothing else was read for it
+                    worker.try_again()
+        # a sink's client tries again by itself: what it goes by is looked at at times
+        now = time.monotonic()
+        sinks = any(one.history.sink_is_refused for one in self._fleet.everyone)
+        if sinks and now >= self._renew_at:
+            self._renew_at = now + _RENEW_S
+            self._follow(self._reader, asked=False)
+
+    def _follow(self, reader: ConfigReader, *, asked: bool) -> Reloaded:
+        """Go by what is read; by what was, if that cannot be.
+
+        Where somebody `asked`, the whole file is read.
+        """
+        before = self.config
+        try:
+            config = reader.whole() if asked else reader.references()
+            refuse_unsupported(config)
+            self._follower.accept(config)
+            reader.keep()
+        except WalstreamError as error:
+            problem = before.secrets.scrub(str(error))
+            _log.error(
+                "the configuration is refused: all goes on as before",
+                **{ERROR: problem},
+                hint=f"correct it, then: {before.command('walstream reload')}",
+            )
+            return Reloaded(problem, error.exit_code)
+        if config.state != before.state:
+            config = config.model_copy(update={"state": before.state})
+            _log.warning("another state folder is for the next start: it stays")
+        self.config = config
+        self._follower.take(config)
+        steps = list(self._fleet.take(config, asked=asked))
+        found = Reloaded(
+            changes=tuple(sorted({*own_changes(before, config), *_keys(steps)})),
+            lines=tuple(line for line, _ in steps),
+        )
+        if asked or found.changes:
+            _log.info(
+                "the configuration was read",
+                changes=list(found.changes),
+                lines=list(found.lines),
+            )
+        return found
+
+
+def _keys(steps: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    for _, keys in steps:
+        yield from keys
