@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.project.own_coverage import ROOT
 from tests.support.servers.mock_kafka import PARTITIONS, Mocked
-from walstream.errors import HistoryError, LoginRefused
+from walstream.errors import HistoryError
 from walstream.kafka.group import StoredOffset
 from walstream.kafka.group_consumer import Upstream
 from walstream.kafka.offsets import Partition
@@ -177,14 +177,3 @@ def test_other_callbacks_may_follow_that_in_which_a_topic_is_begun() -> None:
         cwd=ROOT,
     )
     assert (done.returncode, done.stdout[-5:]) == (0, "read\n"), done.stderr
-
-
-def test_a_member_outlives_a_token_that_is_late(kafka: Mocked) -> None:
-    upstream = member(kafka, "late")
-    code = KafkaError._AUTHENTICATION  # noqa: SLF001 - spelt so
-    upstream._hear(KafkaError(code, "Failed to acquire SASL OAUTHBEARER token: x"))  # noqa: SLF001
-    assert upstream.poll(0, 1) == []
-    upstream._hear(KafkaError(code, "SASL authentication error: invalid_token"))  # noqa: SLF001
-    with pytest.raises(LoginRefused):
-        upstream.poll(0, 1)
-    upstream.close()

@@ -1,0 +1,110 @@
+"""Where a member begins, by what its group knows."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from tests.support.servers.mock_kafka import PARTITIONS, Mocked
+from walstream.errors import HistoryError, WalstreamError
+from walstream.kafka.group import StoredOffset
+from walstream.kafka.group_start import GroupStart
+from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offsets import Partition
+
+TOPIC = "up"
+EACH = 3
+PLACE = Partition(TOPIC, 1)
+
+
+class Beginner:
+    """Keeps a note beside the first offsets of a topic."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def begins(self, topic: str) -> str:
+        self.begun.append(topic)
+        return "note"
+
+    def assigned(self, stored: Mapping[Partition, StoredOffset]) -> None: ...
+
+    def revoked(self, places: Collection[Partition]) -> None: ...
+
+    def lost(self, places: Collection[Partition]) -> None: ...
+
+
+def unstorable(error: WalstreamError) -> None:
+    raise error
+
+
+def start(group: str, who: Beginner | None = None, **given: Any) -> GroupStart:
+    storing = Storing(group, unstorable)
+    return GroupStart(given, group, who or Beginner(), storing)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Mocked:
+    made = Mocked()
+    made.write(TOPIC, EACH)
+    return made
+
+
+def begun(
+    kafka: Mocked, group: str, begin: str, who: Beginner, *numbers: int
+) -> dict[Partition, StoredOffset]:
+    given = {"bootstrap.servers": kafka.bootstrap, "auto.offset.reset": begin}
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
+    try:
+        where = [TopicPartition(TOPIC, number) for number in numbers]
+        return start(group, who, **given).begun(consumer, where)
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("begin", ["earliest", "latest", "error"])
+def test_a_partition_that_the_group_knows_goes_on_there(begin: str) -> None:
+    found = start("g", None, **{"auto.offset.reset": begin})
+    assert found.first(StoredOffset(0), PLACE) == 0
+    assert found.first(StoredOffset(7), PLACE) == 7
+
+
+@pytest.mark.parametrize("given", [{}, {"auto.offset.reset": "latest"}])
+def test_a_partition_that_came_later_is_read_from_its_first_record(
+    given: dict[str, Any],
+) -> None:
+    assert (
+        start("g", None, **given).first(StoredOffset(None), PLACE) == OFFSET_BEGINNING
+    )
+
+
+def test_who_wants_an_error_gets_one_that_names_the_partition() -> None:
+    found = start("g", None, **{"auto.offset.reset": "Error"})
+    with pytest.raises(HistoryError, match="group 'g' has no offset of topic 'up' par"):
+        found.first(StoredOffset(None), PLACE)
+
+
+def test_nothing_is_asked_of_nobody(kafka: Mocked) -> None:
+    who = Beginner()
+    assert begun(kafka, "nobody", "latest", who) == {}
+    assert who.begun == []
+
+
+def test_the_latest_are_stored_of_all_partitions_before_one_is_read(
+    kafka: Mocked,
+) -> None:
+    who = Beginner()
+    found = begun(kafka, "latest", "latest", who, 1)
+    assert found == {PLACE: StoredOffset(EACH, "note")}
+    others = [number for number in range(PARTITIONS) if number != PLACE.number]
+    found = begun(kafka, "latest", "latest", who, *others)
+    assert set(found.values()) == {StoredOffset(EACH, "note")}
+    assert who.begun == [TOPIC]  # by the first
+
+
+def test_the_earliest_need_no_offset(kafka: Mocked) -> None:
+    who = Beginner()
+    found = begun(kafka, "earliest", "earliest", who, 0, 1)
+    assert set(found.values()) == {StoredOffset(None)}
+    assert who.begun == [TOPIC]

@@ -1,0 +1,113 @@
+"""Where a member begins in the partitions that it was given: what the group knows.
+
+A topic of which the group knows nothing is begun whole, and that is stored at once.
+"""
+
+from typing import Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaException,
+    TopicPartition,
+)
+
+from walstream.config.librdkafka import ClientProperties
+from walstream.errors import HistoryError
+from walstream.kafka.group import (
+    GroupListener,
+    StoredOffset,
+    partitions,
+    reading_failure,
+    spelt,
+)
+from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offsets import Partition
+
+_ASK_S: Final = 10.0
+_LATEST: Final = {"latest", "largest", "end"}
+_ERROR: Final = "error"
+
+
+class GroupStart:
+    """Goes by the operator's `auto.offset.reset`, which the client is not told."""
+
+    def __init__(
+        self, given: ClientProperties, group: str, who: GroupListener, storing: Storing
+    ) -> None:
+        self._given = given
+        self._group = group
+        self._who = who
+        self._storing = storing
+        self._begin = str(given.get("auto.offset.reset", "earliest")).lower()
+
+    def begun(
+        self, consumer: Consumer, where: list[TopicPartition]
+    ) -> dict[Partition, StoredOffset]:
+        """Return what the group knows of these, once it has begun their topics."""
+        stored = self._stored(consumer, where)
+        unknown = {place.topic for place, one in stored.items() if one.offset is None}
+        for topic in sorted(unknown):
+            self._begin_topic(consumer, topic)
+        # another member may have begun one meanwhile
+        return self._stored(consumer, where) if unknown else stored
+
+    def first(self, stored: StoredOffset, place: Partition) -> int:
+        """Decide where to begin: never beyond what the group has not read."""
+        if stored.offset is not None:
+            return stored.offset
+        if self._begin == _ERROR:
+            raise HistoryError(
+                f"group {self._group!r} has no offset of {spelt(place)}, and"
+                ' "auto.offset.reset" is "error"',
+                hint="store one for the group, or leave the property out: it then"
+                " begins with the oldest record",
+            )
+        return OFFSET_BEGINNING
+
+    def _stored(
+        self, consumer: Consumer, where: list[TopicPartition]
+    ) -> dict[Partition, StoredOffset]:
+        if not where:
+            return {}
+        try:
+            answers = consumer.committed(where, timeout=_ASK_S)
+        except KafkaException as error:
+            raise reading_failure(
+                error.args[0], "asking for the group's offsets"
+            ) from error
+        found = {}
+        for one in answers:
+            if one.error is not None:
+                raise reading_failure(
+                    one.error, f"asking for the offset of {one.topic!r}"
+                )
+            offset = one.offset if one.offset >= 0 else None
+            found[Partition(one.topic, one.partition)] = StoredOffset(
+                offset, one.metadata or ""
+            )
+        return found
+
+    def _begin_topic(self, consumer: Consumer, topic: str) -> None:
+        """Begin a topic whole, unless the group knows some partition of it.
+
+        Where it does, a partition was added: it is read from its first record on.
+        """
+        numbers = partitions(self._given, self._group, topic, _ASK_S)
+        latest = self._begin in _LATEST
+        where = [TopicPartition(topic, number, OFFSET_END) for number in numbers]
+        # before the group is asked: who began it meanwhile has a word in its offsets
+        ends = consumer.offsets_for_times(where, timeout=_ASK_S) if latest else []
+        known = self._stored(consumer, where).values()
+        if any(one.offset is not None for one in known):
+            return
+        note = self._who.begins(topic)
+        for one in ends:
+            if one.error is not None:
+                raise KafkaException(one.error)
+        found = {
+            Partition(one.topic, one.partition): (one.offset, note) for one in ends
+        }
+        # at once: what comes now is read, whatever happens
+        self._storing.store(consumer, found, wait=True)
