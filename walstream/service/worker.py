@@ -26,7 +26,8 @@ from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.service.source_runner import Backfills, Part, Polls, part_of
-from walstream.service.worker_order import WorkerRequest, request_of, start_of
+from walstream.service.worker_link import end_in_time, obey, push
+from walstream.service.worker_order import WorkerRequest, start_of
 from walstream.sources.postgres.detached.record import folder_of
 from walstream.sources.report import (
     LAST_ERROR,
@@ -42,10 +43,7 @@ from walstream.telemetry import logs
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 
-_REPORT_EVERY_S: Final = 1.0
-_LOOK_EVERY_S: Final = 0.05
 _LAST_WORD_S: Final = 1.0
-_LATE_S: Final = 3.0  # after the deadline: who watches it has ended by then
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
 _STARTING: Final = "it is only starting: ask again"
@@ -256,55 +254,6 @@ def _fields(error: WalstreamError, source: str, config: Config) -> dict[str, str
     return said
 
 
-def _obey(worker: Worker, stop: Stop) -> None:
-    """Follow the supervisor's words; its end is ours."""
-    for line in sys.stdin:
-        word, _, request = line.strip().partition(" ")
-        if word == "stop":
-            stop.request()
-        elif word == "now":
-            os._exit(0)
-        elif word == "backfill":
-            worker.backfill(request_of(request))
-        elif word == "poll":
-            worker.poll(request_of(request))
-        elif word == "log":
-            logs.set_level(request)
-            _log.debug("log level was changed", to=request)
-    os._exit(1)
-
-
-def _push(worker: Worker, over: threading.Event, told: threading.Event) -> None:
-    """Write the state each second, and at once when it becomes another, or answers.
-
-    A supervisor that does not read keeps this thread waiting, and nothing else. When it
-    is `over` the last word is `told`: the error that ended it.
-    """
-    while not told.is_set():
-        last = over.is_set()
-        said, due = (worker.phase, worker.answers), time.monotonic() + _REPORT_EVERY_S
-        left = worker.line()
-        with contextlib.suppress(OSError):  # closed: the control pipe tells
-            while left:
-                left = left[os.write(sys.stdout.fileno(), left) :]
-        if last:
-            told.set()
-        while (worker.phase, worker.answers) == said and time.monotonic() < due:
-            if over.wait(_LOOK_EVERY_S):
-                break
-
-
-def _end_in_time(stop: Stop) -> None:
-    """End after the drain's deadline, whatever server is still waited for."""
-    stop.event.wait()
-    while not stop.expired:
-        time.sleep(_LOOK_EVERY_S)
-    time.sleep(_LATE_S)
-    _log.warning("stopped before all was delivered: it will come again")
-    logs.STDERR.flush()
-    os._exit(0)
-
-
 def main() -> int:
     """Run one worker; give its exit code."""
     order = start_of(sys.stdin.readline())
@@ -319,10 +268,10 @@ def main() -> int:
     # modules and configuration stay: no collection need look at them again
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
-    threading.Thread(target=_obey, args=(worker, stop), daemon=True).start()
+    threading.Thread(target=obey, args=(worker, stop), daemon=True).start()
     over, told = threading.Event(), threading.Event()
-    threading.Thread(target=_push, args=(worker, over, told), daemon=True).start()
-    threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
+    threading.Thread(target=push, args=(worker, over, told), daemon=True).start()
+    threading.Thread(target=end_in_time, args=(stop,), daemon=True).start()
     try:
         ended = worker.run()
     except WalstreamError as error:
