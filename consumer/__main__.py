@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from secrets import token_hex
 from typing import Final
 
 import psycopg
@@ -22,6 +21,7 @@ from consumer.op import Op
 from consumer.state.connection import refusal
 from consumer.tail import line
 from walstream.errors import ConfigError, WalstreamError
+from walstream.telemetry import host
 
 _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
 _EPILOG: Final = """
@@ -88,7 +88,7 @@ def _tail(options: argparse.Namespace) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    group = options.group or f"tail-{token_hex(6)}"
+    group = options.group or f"tail-{host.token_hex(6)}"
     BasicConsumer(show, group=group, topics=options.topic, kafka=kafka).run()
 
 

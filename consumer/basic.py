@@ -4,7 +4,6 @@ An offset is stored after its op was handled, so that a crash repeats the last o
 """
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -24,6 +23,7 @@ from consumer.poison import OnPoison, checked, meet
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
+from walstream.telemetry import host
 
 _TELL_INTERVAL_S: Final = 1.0
 _GAPS_REST_S: Final = 1.0
@@ -111,7 +111,8 @@ class BasicWork:
             self._tell()
 
     def _handle(self, lane: AssignedPartition, messages: list[Message]) -> int:
-        handler, place, clock = self._options.handler, lane.place, time.monotonic
+        handler, place = self._options.handler, lane.place
+        clock = host.current().monotonic
         for done, message in enumerate(messages):
             record = record_of(message, place)
             op = self._op(record)
@@ -173,7 +174,7 @@ class BasicWork:
 
     def _tell(self) -> None:
         """Report the counts: with a slow handler, a chunk may take hours."""
-        self._next_tell = time.monotonic() + _TELL_INTERVAL_S
+        self._next_tell = host.monotonic() + _TELL_INTERVAL_S
         self._count(Measure.HANDLED, self._handled)
         self._count(Measure.SKIPPED, self._skipped)
         self._handled = self._skipped = 0

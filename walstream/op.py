@@ -4,7 +4,6 @@ The pair is the same in every replay and strictly increasing in the stream. An o
 PostgreSQL's texts; formats turn it into bytes.
 """
 
-import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
@@ -14,6 +13,12 @@ from walstream.row import Row, any_absent
 
 EPOCH_S: Final = 946_684_800
 """2000-01-01 UTC, from where PostgreSQL counts, in Unix time."""
+
+
+def postgres_time(unix_s: float) -> int:
+    """Return a Unix time as PostgreSQL counts, in microseconds."""
+    return int((unix_s - EPOCH_S) * 1_000_000)
+
 
 CHUNK_BITS: Final = 32
 """A snapshot row's seq_id is its chunk's number, and this many bits of index."""
@@ -144,10 +149,12 @@ def halves(update: ReplicationOp) -> tuple[ReplicationOp, ReplicationOp]:
     )
 
 
-def snapshot_truncate(table: Table, lsn: Lsn, chunk: int) -> ReplicationOp:
+def snapshot_truncate(
+    table: Table, lsn: Lsn, chunk: int, commit_time: int
+) -> ReplicationOp:
     """Let a table's readers empty it: its rows come anew, with a snapshot of `lsn`.
 
-    `chunk` is a number of its own, below those of the rows.
+    `chunk` is a number of its own, below those of the rows; `commit_time` is now.
     """
     return ReplicationOp(
         Kind.TRUNCATE,
@@ -155,6 +162,6 @@ def snapshot_truncate(table: Table, lsn: Lsn, chunk: int) -> ReplicationOp:
         lsn,
         chunk << CHUNK_BITS,
         row_lsn=lsn,
-        commit_time=int((time.time() - EPOCH_S) * 1_000_000),
+        commit_time=commit_time,
         snapshot=True,
     )

@@ -8,7 +8,6 @@ finishes the op in hand; a handler cannot be interrupted.
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from consumer.errors import HandlerFailed
 from consumer.group.buffer import Budget, Inbox
 from consumer.group.schedule import AGAIN, After
 from consumer.group.thread_pool import Pool
+from walstream.telemetry import host
 
 _FORMER_POLL_S: Final = 0.05
 _FORMER_PATIENCE_S: Final = 1.0
@@ -134,11 +134,11 @@ class AssignedPartition:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end, its own and that of those before; tell whether it came."""
-        deadline = time.monotonic() + timeout_s
+        deadline = host.monotonic() + timeout_s
         self._ended.wait(max(0.0, timeout_s))
         after = self._after
         if after is not None:
-            after.join(deadline - time.monotonic())
+            after.join(deadline - host.monotonic())
         return self.ended
 
     @property
@@ -224,7 +224,7 @@ class AssignedPartition:
         if former.ended:
             self._after = None
             return True
-        now = time.monotonic()
+        now = host.monotonic()
         if self._waits_since is None:
             self._waits_since = now
         elif now - self._waits_since > _FORMER_PATIENCE_S:

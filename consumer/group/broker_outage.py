@@ -6,11 +6,12 @@ It reports each connection that fails, some twenty times a second.
 import logging
 import math
 import re
-import time
 from collections.abc import Callable
 from typing import Final
 
 from confluent_kafka import KafkaError
+
+from walstream.telemetry import host
 
 _FAILURES: Final = frozenset({"FAIL", "ERROR"})  # of a connection
 # the first letters of what another program said, taken for a size
@@ -31,7 +32,7 @@ class OutageLog:
     """Stands for a logger, and hears errors; both in the thread that polls."""
 
     def __init__(
-        self, log: logging.Logger, clock: Callable[[], float] = time.monotonic
+        self, log: logging.Logger, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self._log = log
         self._clock = clock

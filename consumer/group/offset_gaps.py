@@ -4,12 +4,13 @@ Small gaps are usual in some topics, and each question to the brokers costs: so 
 oldest gap is kept until it is time to ask again.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
 from confluent_kafka import Message
+
+from walstream.telemetry import host
 
 _ASK_INTERVAL_S: Final = 1.0
 
@@ -17,7 +18,7 @@ _ASK_INTERVAL_S: Final = 1.0
 class Gaps:
     """The oldest gap of a partition that was not yet asked about."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
         self._clock = clock
         self._oldest: int | None = None  # the first offset that did not come
         self._next_ask = clock()

@@ -2,10 +2,10 @@
 
 import math
 import threading
-import time
 from typing import Protocol
 
 from consumer.group.schedule import After, Schedule
+from walstream.telemetry import host
 
 
 class Task(Protocol):
@@ -72,14 +72,14 @@ class Pool:
         elif self._threads < self._most:
             self._threads += 1
             name = f"consumer-{self._threads}"
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+            host.start(self._run, name)
 
     def _run(self) -> None:
         task = self._next()
         while task is not None:
             after = task.turn()
             with self._lock:
-                self._schedule.give_back(task, after, time.monotonic())
+                self._schedule.give_back(task, after, host.monotonic())
                 self._time_next()
             task = self._next()
 
@@ -101,15 +101,15 @@ class Pool:
             self._time.notify()
             return
         self._timed = True
-        threading.Thread(target=self._clock, name="consumer-clock", daemon=True).start()
+        host.start(self._clock, "consumer-clock")
 
     def _clock(self) -> None:
         with self._lock:
             while not self._closed:
-                for _ in range(self._schedule.ripen(time.monotonic())):
+                for _ in range(self._schedule.ripen(host.monotonic())):
                     self._employ()
                 self._timer_due = self._schedule.due
                 if self._timer_due == math.inf:
                     self._time.wait()
                 else:
-                    self._time.wait(max(0.0, self._timer_due - time.monotonic()))
+                    self._time.wait(max(0.0, self._timer_due - host.monotonic()))

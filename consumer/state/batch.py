@@ -1,6 +1,5 @@
 """One batch in one transaction: lock, handlers, position, all of it or nothing."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +13,7 @@ from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
 from consumer.state.truncate_barrier import Barrier, Turn
+from walstream.telemetry import host
 
 
 class Moved(Exception):
@@ -121,8 +121,8 @@ class Batch:
         return handled
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
-        deadline = time.monotonic() + self.longest_s
-        handler, stopping, clock = self.handler, self.stopping, time.monotonic
+        deadline = host.monotonic() + self.longest_s
+        handler, stopping, clock = self.handler, self.stopping, host.current().monotonic
         pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS
         for count, op in enumerate(ops, 1):
             try:

@@ -5,7 +5,6 @@ nobody waits here. The one that was given back last is lent first, and the other
 """
 
 import threading
-import time
 from collections import deque
 from contextlib import suppress
 from typing import Final
@@ -15,6 +14,7 @@ from psycopg.pq import TransactionStatus
 
 from consumer.handler import Transaction
 from consumer.state.connection import connect
+from walstream.telemetry import host
 
 _IDLE_S: Final = 60.0  # that a session may rest while others are used
 
@@ -48,7 +48,7 @@ class Connections:
         if tx.info.transaction_status is not TransactionStatus.IDLE:
             _close(tx)
             return
-        now = time.monotonic()
+        now = host.monotonic()
         too_long: Transaction | None = None
         with self._lock:
             if self._closed:

@@ -17,6 +17,7 @@ from consumer.pg_catalog import BELOW, IS, MINUS
 from consumer.state.advisory_lock import lock_key
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
+from walstream.telemetry import host
 
 _LOCK: Final = (
     "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
@@ -135,7 +136,8 @@ class PartitionState:
         """Read the row for update; make one where there is none."""
         found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
-            self.tables.execute(tx, _INSERT, (uuid.uuid4(), *self._key))
+            drawn = uuid.UUID(hex=host.token_hex(16), version=4)
+            self.tables.execute(tx, _INSERT, (drawn, *self._key))
             found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
             raise psycopg.errors.SerializationFailure("the state row was deleted")

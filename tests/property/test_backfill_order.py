@@ -192,7 +192,7 @@ class Life:
         self.left = left.beginning({name: keys[name] for name in left.tables})
         for chunk, full_name in enumerate(left.replace, 1):
             bare = Table("public", full_name.partition(".")[2], COLUMNS)
-            op = snapshot_truncate(bare, point - 1, chunk)
+            op = snapshot_truncate(bare, point - 1, chunk, commit_time=0)
             self.sink.send(op, Transaction(point - 1))
         for chunk, full_name in enumerate(left.tables, len(left.replace) + 1):
             name = full_name.partition(".")[2]

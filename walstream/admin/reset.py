@@ -1,7 +1,6 @@
 """Forgetting a source: its position and its slot, so that the next run begins anew."""
 
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from walstream.state.control import lent
 from walstream.state.environment import discard
 from walstream.state.lock import FolderLock
 from walstream.state.store import LmdbPositions
+from walstream.telemetry import host
 
 _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state's place
 
@@ -148,7 +148,7 @@ def _replace(
         check_ours(slot, server)
     epoch = known.epoch
     if epoch is None:
-        epoch = int(time.time())  # above any that was counted
+        epoch = int(host.time())  # above any that was counted
     elif _history_changed(name, known.stored, slot, server):
         epoch += 1
     anew = folder / _ANEW

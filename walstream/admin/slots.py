@@ -26,6 +26,7 @@ from walstream.postgres.slot_inventory import SlotFacts, every
 from walstream.sources.postgres.stored_state import INTENT
 from walstream.state.store import LmdbPositions
 from walstream.status.instance import streaming
+from walstream.telemetry import host
 from walstream.telemetry.json_types import SystemIdentifier
 
 _GIVEN: Final = ""  # in place of a source's name: the DSN of the command line
@@ -100,7 +101,9 @@ def look(where: Where) -> Slots:
     """Look at every server once. Raises nothing that a server does."""
     _check_source(where)
     found = [server for server, _ in _ask_all(where) if where.wants(server)]
-    return Slots(datetime.now(UTC), [_named(server) for server in found])
+    return Slots(
+        datetime.fromtimestamp(host.time(), UTC), [_named(server) for server in found]
+    )
 
 
 def drop(where: Where, name: str, consent: Callable[[Loss], bool]) -> Loss | None:

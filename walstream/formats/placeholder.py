@@ -5,10 +5,11 @@ has them where the large texts belong; `walstream.records.large_op` puts those t
 """
 
 from collections.abc import Iterator, Sequence
-from secrets import token_hex
 from typing import Final, Self
 
 import orjson
+
+from walstream.telemetry import host
 
 _PIECE: Final = 1 << 20  # bytes that are looked at together
 _LONGEST: Final = 4  # bytes of a character
@@ -23,7 +24,7 @@ class StandIn(str):
     utf8: memoryview
 
     def __new__(cls, utf8: memoryview) -> Self:
-        made = super().__new__(cls, f"walstream:{token_hex(16)}")
+        made = super().__new__(cls, f"walstream:{host.token_hex(16)}")
         made.utf8 = utf8
         return made
 

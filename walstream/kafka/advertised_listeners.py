@@ -6,7 +6,6 @@ the bootstrap servers, which the configuration names.
 """
 
 import socket
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -19,6 +18,7 @@ from walstream.errors import ConfigError, Transient
 from walstream.kafka.connection_errors import outage
 from walstream.kafka.lent_login import log_in
 from walstream.kafka.metadata import hosts
+from walstream.telemetry.host import monotonic
 
 _EVERY_S: Final = 60.0  # a broker may come later, or name itself anew
 _CUT: Final = KafkaError._TRANSPORT  # noqa: SLF001 - librdkafka's local codes are spelt so
@@ -35,7 +35,7 @@ class Whereabouts:
         self,
         properties: ClientProperties,
         confined: Confined | None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """With properties as `client_properties` gave them; None: no look is needed."""
         self._properties = properties

@@ -7,11 +7,11 @@ all delivered is kept for the next range of its kind, for some minutes.
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Final
 
 from walstream.kafka.bulk_producer import Outgoing, Sender
+from walstream.telemetry import host
 
 _KEPT_S: Final = 300.0
 
@@ -21,7 +21,7 @@ Kind = tuple[object, ...]
 class Senders:
     """Those that nobody uses now; any thread may take one."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = host.monotonic) -> None:
         self._now = now
         self._guard = threading.Lock()
         self._idle: dict[Kind, list[tuple[float, Sender]]] = {}

@@ -4,7 +4,6 @@ What stops `run` comes first, in the order in which `run` meets it. The same fin
 many topics is one, which names the first of them.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +27,7 @@ from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools, grouped, listed
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.kafka.topic_record import StoredTopic
+from walstream.telemetry import host
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
@@ -171,7 +171,7 @@ def _seen(
 ) -> Iterator[tuple[str, Remark]]:
     """Judge the topics that are there; `run` looks at the partitions first."""
     topics = [topic for topic in seen.values() if isinstance(topic, FoundTopic)]
-    age_s = wanted.oldest_commit and max(0.0, time.time() - wanted.oldest_commit)
+    age_s = wanted.oldest_commit and max(0.0, host.time() - wanted.oldest_commit)
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
         lambda topic: _rights(topic, tools),

@@ -4,7 +4,6 @@ Only asks, and changes nothing. What the answers mean is `checks`' business. A c
 that did not answer once is not asked again.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
 from walstream.kafka.errors import creation_error, failure
 from walstream.kafka.request_limit import of_broker, written
 from walstream.kafka.topic_creation import Creation
+from walstream.telemetry import host
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -194,17 +194,17 @@ class Cluster:
 
     def _hear(self, error: KafkaError) -> None:
         if not self._hearing:
-            self._heard_at = time.monotonic()
+            self._heard_at = host.monotonic()
         self._hearing.hear(error)
         if error.code() in LOGIN and not lacks_token(error):
             self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
         """Wait for an answer; give up early where every broker refuses."""
-        deadline = time.monotonic() + _TIMEOUT_S
+        deadline = host.monotonic() + _TIMEOUT_S
         while not answer.done():
             self._connected().poll(_POLL_S)
-            now = time.monotonic()
+            now = host.monotonic()
             refused = self._brokers is None and self._hearing
             if now > deadline or (refused and now > self._heard_at + _GIVE_UP_S):
                 raise self._unanswered(doing)

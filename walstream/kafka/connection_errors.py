@@ -6,8 +6,6 @@ outage; the most telling one that was heard lately is the cause.
 """
 
 import re
-import threading
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +14,7 @@ from confluent_kafka import KafkaError
 
 from walstream.kafka.certificate import CertificateProbe
 from walstream.pipeline.outage import Outage
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT
 
 _STALE_S: Final = 60.0  # librdkafka says the same again within 30 s
@@ -152,7 +151,7 @@ class Hearing:
         self,
         look: CertificateProbe,
         say: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
     ) -> None:
         """`say` is called when something was heard, from any thread."""
         self._look = look
@@ -160,22 +159,20 @@ class Hearing:
         self._clock = clock
         self._heard: dict[int, tuple[Outage, float]] = {}  # by code; and when
         self._told: set[int] = set()
-        self._looking: threading.Thread | None = None
+        self._looking = False  # at a certificate
 
     def hear(self, error: KafkaError) -> None:
         """Take an error in; a certificate is looked at in another thread."""
         address, code = _ADDRESS.match(error.str()), _code(error)
         if code != _TLS or _UNVERIFIED not in error.str() or address is None:
             self._keep(code, outage(error))
-        elif self._looking is None:
-            self._looking = threading.Thread(
-                target=self._look_at, args=(error, address), daemon=True
-            )
-            self._looking.start()
+        elif not self._looking:
+            self._looking = True
+            host.start(self._look_at, "certificate", error, address)
 
     def _look_at(self, error: KafkaError, address: re.Match[str]) -> None:
         found = self._look.at(address[1], int(address[2])) or outage(error)
-        self._looking = None
+        self._looking = False
         self._keep(_code(error), found)
 
     def _keep(self, code: int, found: Outage) -> None:
@@ -184,7 +181,7 @@ class Hearing:
 
     def __bool__(self) -> bool:
         """Return whether anything was heard since it was over."""
-        return bool(self._heard) or self._looking is not None
+        return bool(self._heard) or self._looking
 
     @property
     def all_down(self) -> bool:

@@ -1,11 +1,11 @@
 """The clock of a producer's turns: it shows a process that was stopped meanwhile."""
 
 import threading
-import time
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from walstream.errors import Restart
+from walstream.telemetry import host
 
 _BEAT_S: Final = 0.25
 _STILL_MS: Final = 1000  # less is a busy machine's
@@ -15,10 +15,12 @@ class Pulse:
     """How long this process stood still, in all: beats that came late say so.
 
     By the wall clock, which a suspended machine's monotonic one may not follow. When it
-    is set forward the stream begins again for nothing.
+    is set forward the stream begins again for nothing. Its host is the one under which
+    it was made, since it outlives every use of another.
     """
 
     def __init__(self) -> None:
+        self._host = host.current()
         self._lock = threading.Lock()
         self.last_ms = 0  # 0: it did not beat yet
         self._still_ms = 0
@@ -26,7 +28,7 @@ class Pulse:
     def beat(self) -> tuple[int, int]:
         """Return the time, and for how long it stood still until now (milliseconds)."""
         with self._lock:
-            now_ms = int(time.time() * 1000)
+            now_ms = int(self._host.time() * 1000)
             late_ms = now_ms - (self.last_ms or now_ms)
             if late_ms > _STILL_MS:
                 self._still_ms += late_ms
@@ -37,18 +39,22 @@ class Pulse:
         """Beat for as long as the process lives."""
         while True:
             self.beat()
-            time.sleep(_BEAT_S)
+            self._host.sleep(_BEAT_S)
 
 
-@cache
 def process_pulse() -> Pulse:
     """Return that of this process.
 
     It beats in a thread of its own: a handler that waits for long does not stand still,
     nor do librdkafka's threads meanwhile.
     """
+    return _beating(host.current())
+
+
+@lru_cache(maxsize=1)
+def _beating(on: host.Host) -> Pulse:
     pulse = Pulse()
-    threading.Thread(target=pulse.go_on, name="pulse", daemon=True).start()
+    on.start(pulse.go_on, "pulse")
     return pulse
 
 

@@ -6,7 +6,6 @@ admin client, reader and Spark task: `prepared` makes the callback of it.
 """
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -19,6 +18,7 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.config.oauth import PROPERTY, OAuth
 from walstream.config.password_command import output_of
 from walstream.errors import ConfigError, Transient, WalstreamError
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT
 from walstream.telemetry.json_record import loads
 
@@ -91,7 +91,7 @@ def _refuse(
     problem = ""
     if not isinstance(token, str) or not token:
         problem = "what was made is no token"
-    elif not until > time.time():  # nor is NaN
+    elif not until > host.time():  # nor is NaN
         problem = "the token has expired already: is this machine's clock right?"
     elif until > _FAR:
         problem = "when the token expires is to be told in seconds since 1970"
@@ -120,7 +120,7 @@ def _of_command(command: list[str]) -> Token:
         told = loads(output_of(command, what))
         token, expires_at = told["token"], told.get("expires_at")
         if expires_at is None:
-            until = time.time() + _seconds(told.get("expires_in", _LIFE_S))
+            until = host.time() + _seconds(told.get("expires_in", _LIFE_S))
         else:
             until = _seconds(expires_at)
         extensions = _texts(told.get("extensions", {}))

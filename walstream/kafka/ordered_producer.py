@@ -7,7 +7,6 @@ overtaken by one that came after it.
 
 import contextlib
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +26,7 @@ from walstream.pipeline.ledger import (
     Counted,
 )
 from walstream.pipeline.outage import Outage
+from walstream.telemetry import host
 from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
 
@@ -190,8 +190,8 @@ class Outbox:
 
     def _hear_why(self) -> None:
         """Take the last deliveries in: their errors tell the cause."""
-        deadline = time.monotonic() + _LAST_WORDS_S
-        while len(self._producer) and time.monotonic() < deadline:
+        deadline = host.monotonic() + _LAST_WORDS_S
+        while len(self._producer) and host.monotonic() < deadline:
             with contextlib.suppress(KafkaException):  # it says so again
                 self._producer.poll(_POLL_S)
 
@@ -321,8 +321,8 @@ class Outbox:
 
     def close(self, wait_s: float) -> None:
         """Wait so long for what is in flight, unless some failed; then give it up."""
-        deadline = time.monotonic() + wait_s
-        while self.lets_wait and time.monotonic() < deadline:
+        deadline = host.monotonic() + wait_s
+        while self.lets_wait and host.monotonic() < deadline:
             self._poll(_POLL_S)
         self._producer.purge()
         self._poll(0)

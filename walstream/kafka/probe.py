@@ -4,10 +4,11 @@ A producer that has nothing to deliver hears that brokers are away, and never th
 came back.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final, Protocol
+
+from walstream.telemetry import host
 
 _EVERY_S: Final = 2.0
 
@@ -32,7 +33,7 @@ class Asking:
     """Asks while brokers are away; nothing in it blocks."""
 
     def __init__(
-        self, whom: BrokerProbe, clock: Callable[[], float] = time.monotonic
+        self, whom: BrokerProbe, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self._whom = whom
         self._clock = clock

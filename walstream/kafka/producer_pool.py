@@ -5,13 +5,13 @@ costs six times what the rest of a record costs. All records of a topic go throu
 producer, so that none is overtaken.
 """
 
-import time
 from collections.abc import Callable
 from typing import Final
 
 from walstream.errors import WalstreamError
 from walstream.kafka.ordered_producer import Outbox
 from walstream.pipeline.outage import Outage
+from walstream.telemetry import host
 
 _POLL_S: Final = 0.05
 _TOPICS_EACH: Final = 200
@@ -85,8 +85,8 @@ class Outboxes:
 
     def wait(self, wait_s: float) -> None:
         """Wait so long for what is in flight in any of them."""
-        deadline = time.monotonic() + wait_s
-        while time.monotonic() < deadline:
+        deadline = host.monotonic() + wait_s
+        while host.monotonic() < deadline:
             waited_for = [one for one in self._all if one.lets_wait]
             if not waited_for:
                 break

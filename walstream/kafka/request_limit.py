@@ -4,7 +4,6 @@ A broker closes the connection at a request over its socket.request.max.bytes, a
 producer sends it again for ever. So no record may be larger, whatever its topic takes.
 """
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Final
@@ -16,6 +15,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ConfigResource,
     ResourceType,
 )
+
+from walstream.telemetry import host
 
 ASSUMED: Final = 104_857_600  # Kafka's default, and others' who speak its protocol
 SETTING: Final = "socket.request.max.bytes"
@@ -56,19 +57,19 @@ class RequestLimit:
 
         Blocks for some seconds at most, and never raises.
         """
-        if time.monotonic() < self._next:
+        if host.monotonic() < self._next:
             return
-        self._next = time.monotonic() + _EVERY_S
+        self._next = host.monotonic() + _EVERY_S
         try:
             cluster = admin.describe_cluster(request_timeout=_WAIT_S)
             nodes = [node.id for node in cluster.result(_WAIT_S + 1).nodes]
         except (KafkaException, TimeoutError):
             return
         asked = {node: _ask(admin, node) for node in nodes}
-        deadline = time.monotonic() + _WAIT_S
+        deadline = host.monotonic() + _WAIT_S
         for node, answer in asked.items():
             try:
-                config = answer.result(max(0.0, deadline - time.monotonic()))
+                config = answer.result(max(0.0, deadline - host.monotonic()))
             except (KafkaException, TimeoutError):
                 continue
             if (limit := of_broker(written(config))) is not None:

@@ -1,6 +1,5 @@
 """A topic, as a sink found it, and what of its records changes seldom."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,6 +7,7 @@ from typing import Any, Final
 from walstream.kafka.ordered_producer import Headers
 from walstream.op import EPOCH_S, ReplicationOp
 from walstream.records.oversize import TooLarge
+from walstream.telemetry import host
 
 _NEVER: Final = -(1 << 62)  # no commit time
 _ELSEWHERE: Final = _NEVER + 1  # of no record of this producer
@@ -29,6 +29,7 @@ class Topic:
     stamp_ms: int
     layout: int  # see `kept`
     _standing: Headers | None  # of every record
+    _time: Callable[[], float]
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was found of it
         self,
@@ -50,6 +51,7 @@ class Topic:
         self.stamp_ms = 0
         self.layout = 1
         self._standing: Headers | None = None
+        self._time = host.current().time
 
     def __reduce__(self) -> tuple[Callable[..., "Topic"], tuple[object, ...]]:
         """Go to Spark's processes, whose producers have written nothing yet.
@@ -75,7 +77,7 @@ class Topic:
         if commit_time != self.stamped:
             timestamp = commit_time // 1000 + EPOCH_S * 1000
             if timestamp > now_ms:
-                now_ms = int(time.time() * 1000)
+                now_ms = int(self._time() * 1000)
                 behind_ms = timestamp - now_ms
                 if self.retention_ms <= 0 or behind_ms <= self.retention_ms // 4:
                     timestamp = min(timestamp, now_ms)

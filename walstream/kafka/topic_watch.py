@@ -4,7 +4,6 @@ A topic that is gone, and that nothing was sent to since the last look, is that 
 table that is gone too, as a rule: it is forgotten. Any other that is gone is lost.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final, Protocol
@@ -14,6 +13,7 @@ from walstream.kafka.errors import topic_lost
 from walstream.kafka.probe import Answering, Asking
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
+from walstream.telemetry import host
 
 _EVERY_S: Final = 60.0
 
@@ -28,7 +28,7 @@ class TopicWatch:
     """Looks without waiting; called by the loop alone."""
 
     def __init__(
-        self, topics: Topics, clock: Callable[[], float] = time.monotonic
+        self, topics: Topics, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self._topics = topics
         self._clock = clock

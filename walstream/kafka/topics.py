@@ -4,9 +4,8 @@ Asks brokers in a thread of its own: the streaming loop never waits for an answe
 """
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Final
 
 import structlog
@@ -33,6 +32,7 @@ from walstream.kafka.topic_creation import (
 )
 from walstream.kafka.topic_limits import DEFAULT_LIMIT, TopicLimits
 from walstream.pipeline.outage import Outage
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, TOPIC
 
 _TIMEOUT_S: Final = 10.0
@@ -76,7 +76,7 @@ class Topics:
         self._whereabouts = Whereabouts(client, confined)
         self._located = confined is None
         self._admin: AdminClient | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="topics")
+        self._thread = host.pool(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
@@ -115,7 +115,7 @@ class Topics:
             return True
         asked = self._asked.get(missing)
         if asked is None:
-            if time.monotonic() >= self._retry_at:
+            if host.monotonic() >= self._retry_at:
                 self._asked[missing] = self._thread.submit(self._find, missing)
             return False
         if not asked.done():
@@ -126,7 +126,7 @@ class Topics:
             asked.result()
         except Transient as error:
             self._tell(str(error.args[0]), error.hint)
-            self._retry_at = time.monotonic() + 1.0
+            self._retry_at = host.monotonic() + 1.0
             return False
         return True
 
@@ -170,11 +170,11 @@ class Topics:
         missing = sorted(names - found.keys())
         if missing:
             self._create(missing)
-            deadline = time.monotonic() + CREATED_TIMEOUT_S
+            deadline = host.monotonic() + CREATED_TIMEOUT_S
             while names - found.keys():
-                if time.monotonic() > deadline:
+                if host.monotonic() > deadline:
                     raise Transient(f"topics {missing} were created but do not appear")
-                time.sleep(0.05)
+                host.sleep(0.05)
                 found = self._describe(names)
         self._hearing.end()
         self._why = None

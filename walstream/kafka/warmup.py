@@ -1,10 +1,11 @@
 """Makes a new producer ready to send in a tenth of a second instead of a half."""
 
 import contextlib
-import threading
 from typing import Final, Protocol
 
 from confluent_kafka import KafkaException
+
+from walstream.telemetry import host
 
 _ANSWER_S: Final = 1.0  # twice that lives a producer, at most, that is given up
 
@@ -24,11 +25,8 @@ def acquaint(producer: Asks, topic: str) -> None:
     rdkafka_idempotence.c and rd_kafka_parse_Metadata). The first answer may come over
     the bootstrap connection, which ends with it: so it is asked twice.
     """
-    asking = threading.Thread(
-        target=_ask, args=(producer, topic), name="acquaint", daemon=True
-    )
     with contextlib.suppress(RuntimeError):  # no more threads: it looks by itself
-        asking.start()
+        host.start(_ask, "acquaint", producer, topic)
 
 
 def _ask(producer: Asks, topic: str) -> None:

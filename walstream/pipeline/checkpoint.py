@@ -7,7 +7,6 @@ server, less what is retained.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from walstream.pipeline.commit_times import CommitTimes
 from walstream.pipeline.ports import Position, Positions, Source
 from walstream.pipeline.sent_position import GIVEN, Reach
 from walstream.pipeline.state_document import Entries
+from walstream.telemetry import host
 
 _STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
 _STORE_KEEPALIVE_EVERY_S: Final = 1.0
@@ -78,8 +78,7 @@ class Checkpointer:
         self.error: WalstreamError | None = None  # of the last write
         self._condition = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
-        self._thread.start()
+        self._thread = host.start(self._run, "positions")
 
     def begin(self) -> None:
         """Confirm what was stored: the slot may not have heard of it before a crash."""
@@ -91,7 +90,7 @@ class Checkpointer:
         if reach is None or reach.admits(lsn):
             return True
         if not self.busy and self.error is None:
-            self._submit(self._submitted, time.monotonic())
+            self._submit(self._submitted, host.monotonic())
         return False
 
     def note(self, lsn: Lsn, commit_time: int) -> None:
@@ -104,7 +103,7 @@ class Checkpointer:
 
         Beyond the end of the last commit only keepalives moved it: that can wait.
         """
-        now = time.monotonic()
+        now = host.monotonic()
         if resume > self._submitted and not self.busy:
             by_commit = resume <= last_commit
             interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
@@ -120,7 +119,7 @@ class Checkpointer:
             return _STORE_EVERY_S
         if self._submitted >= resume:
             return float("inf")
-        return max(0.0, self._next_store - time.monotonic())
+        return max(0.0, self._next_store - host.monotonic())
 
     def hurry(self) -> None:
         """Store the next at once: nothing more will share its fsync."""

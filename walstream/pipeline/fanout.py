@@ -6,7 +6,6 @@ goes on from where it was, it holds the position. One may come where a transacti
 ended.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,6 +17,7 @@ from walstream.pipeline.ledger import Ledger, Shares, Transaction
 from walstream.pipeline.ports import Membership, Sink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.records.large_op import plain, takes_large
+from walstream.telemetry import host
 from walstream.telemetry.meter import Meter, SinkMeter, TableMeter
 
 _LOOK_EVERY_S: Final = 0.5
@@ -61,7 +61,7 @@ class Lanes:
         self,
         sinks: Sequence[Sink],
         resume: Lsn,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
     ) -> None:
         self._meter = Meter()
         self._lanes = [
@@ -71,6 +71,7 @@ class Lanes:
         self._membership: Membership | None = None
         self._laggards = Laggards[Lane](0.0)
         self._clock = clock
+        self._perf_counter = host.current().perf_counter
         self._next_look = 0.0
 
     def measure(self, meter: Meter) -> None:
@@ -123,7 +124,7 @@ class Lanes:
 
     def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
         """Open the next transaction in every lane."""
-        began = time.perf_counter()
+        began = self._perf_counter()
         for lane in self._lanes:
             lane.transaction = transaction = lane.ledger.begin(lsn, commit_time)
             transaction.began = began

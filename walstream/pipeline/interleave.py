@@ -4,16 +4,16 @@ In the ledger they stand behind the transaction that ended, so that the position
 below until they are delivered. The stream goes on when all of them are sent.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable
 
 from walstream.errors import HistoryError
 from walstream.lsn import Lsn
-from walstream.op import EPOCH_S, ReplicationOp
+from walstream.op import ReplicationOp, postgres_time
 from walstream.pipeline.fanout import Lanes
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.ports import Beside
+from walstream.telemetry import host
 
 
 class Inset:
@@ -65,7 +65,7 @@ class Inset:
             self.note = beside.note
             if not self._ops:
                 return True
-            now = int((time.time() - EPOCH_S) * 1_000_000)
+            now = postgres_time(host.time())
             self._transaction = self._lanes.begin(place - 1, now)
             self._place = place
         if not self._admits(self._place - 1):

@@ -5,7 +5,6 @@ server. Order per transaction: delivered by every sink, then stored with fsync, 
 confirmed to PostgreSQL.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import Struct
@@ -40,6 +39,7 @@ from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
 from walstream.pipeline.ports import Beside, Companion, Membership, Sink, Source
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.records import large_op
+from walstream.telemetry import host
 from walstream.telemetry.meter import Meter
 
 _FRAMES_PER_TURN: Final = 500
@@ -76,7 +76,9 @@ class Pipeline:
         self._xid = 0  # of the open transaction
         self._until = NEVER
         self._began = 0.0  # the open transaction, perf_counter
-        self.turned_at = time.monotonic()  # when the loop last went round
+        self._monotonic = host.current().monotonic
+        self._perf_counter = host.current().perf_counter
+        self.turned_at = self._monotonic()  # when the loop last went round
         self.reached = False  # the LSN that `run` was to go up to
 
     @property
@@ -154,7 +156,7 @@ class Pipeline:
 
     def _drain(self, stop: Stop) -> bool:
         while not stop.expired:
-            self.turned_at = time.monotonic()
+            self.turned_at = self._monotonic()
             self._lanes.ready()
             self._checkpointer.hurry()
             self._advance()
@@ -167,7 +169,7 @@ class Pipeline:
         return False
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
-        self.turned_at = time.monotonic()
+        self.turned_at = self._monotonic()
         room = self._lanes.ready()
         if not until_commit:
             self._look_at_lanes()
@@ -257,7 +259,7 @@ class Pipeline:
                 if not self._checkpointer.admits(message.final_lsn):
                     return False
                 self._assembler.begin(message)
-                self._began = time.perf_counter()
+                self._began = self._perf_counter()
                 begun = message.final_lsn, message.commit_time
                 self._transaction = self._lanes.begin(*begun)
                 self._checkpointer.note(*begun)
@@ -286,7 +288,7 @@ class Pipeline:
         self._ops_read += count
         table = self._assembler.meter
         if count:
-            table.seconds.observe(time.perf_counter() - self._began)
+            table.seconds.observe(self._perf_counter() - self._began)
         self._lanes.commit(message.end_lsn, count, table)
         self._last_commit = self._place = message.end_lsn
         self._transaction = None

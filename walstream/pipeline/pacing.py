@@ -1,11 +1,11 @@
 """The pace of one stream's loop: when it rests, for how long, and what wakes it."""
 
 import select
-import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from walstream.pipeline.shutdown import Waker
+from walstream.telemetry import host
 
 IDLE_S: Final = 0.5
 _IN_FLIGHT_S: Final = 0.001
@@ -27,6 +27,8 @@ class Pace:
 
     def __init__(self, source: Readable) -> None:
         self._source = source
+        self._monotonic = host.current().monotonic
+        self._sleep = host.current().sleep
         self._worked = False  # in the last turn
         self._in_flight = 0
         self._progress_at = 0.0
@@ -39,7 +41,7 @@ class Pace:
         they may gather first. The first ones after a silence never wait.
         """
         if self._worked and 0 < len(frames) < _FEW and sum(map(len, frames)) < _LITTLE:
-            time.sleep(_GATHER_S)
+            self._sleep(_GATHER_S)
         self._worked = True
 
     def rest(
@@ -64,7 +66,7 @@ class Pace:
 
     def _look_s(self, in_flight: int) -> float:
         """Look often while deliveries come in, seldom while Kafka is stuck."""
-        now = time.monotonic()
+        now = self._monotonic()
         if in_flight != self._in_flight:
             self._in_flight = in_flight
             self._progress_at = now

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import threading
-import time
+
+from walstream.telemetry import host
 
 
 class Waker:
@@ -44,11 +45,11 @@ class Stop:
 
     @property
     def expired(self) -> bool:
-        return time.monotonic() >= self._deadline
+        return host.monotonic() >= self._deadline
 
     def request(self) -> None:
         """Stop soon. Asking again changes nothing."""
         if not self.event.is_set():
-            self._deadline = time.monotonic() + self._timeout_s
+            self._deadline = host.monotonic() + self._timeout_s
             self.event.set()
             self.waker.wake()

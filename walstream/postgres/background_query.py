@@ -1,6 +1,5 @@
 """One thing that is asked of the database beside the stream; nothing blocks."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from walstream.errors import Transient
+from walstream.telemetry import host
 
 _AGAIN_S: Final = 1.0
 _log = structlog.get_logger()
@@ -34,7 +34,7 @@ class Question(Generic[Told]):
         self,
         start: Callable[..., Future[Any]],
         about: str,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
     ) -> None:
         self._start = start
         self._about = about

@@ -5,9 +5,8 @@ and, while reading is paused, whether the server still lives. No plain session s
 open: it would hold up a smart shutdown.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from walstream.postgres.slot_health import (
 from walstream.postgres.table_keys import KeyRules
 from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value
+from walstream.telemetry import host
 
 _WATCH_EVERY_S: Final = 10.0
 _FIRST_WATCH_S: Final = 1.0  # figures of the server are wanted soon
@@ -56,13 +56,13 @@ class SessionCompanion:
         self._watched = watched
         self._keys = keys
         self._wake = wake
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="companion")
+        self._threads = host.pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._reading = Question[Values | None](
             self._start, "what an update that changed its key left out"
         )
         self._watching: Future[None] | None = None
-        self._next_watch = time.monotonic() + _FIRST_WATCH_S
+        self._next_watch = host.monotonic() + _FIRST_WATCH_S
         self._watches = 0
         self._probing: Future[None] | None = None
         self._next_probe = 0.0
@@ -131,7 +131,7 @@ class SessionCompanion:
 
     def tick(self, *, paused: bool) -> None:
         """Watch the publication; while paused, see whether the server shuts down."""
-        now = time.monotonic()
+        now = host.monotonic()
         self._watch(now)
         if self._watched.heartbeat is not None:
             self._watched.heartbeat.tick(self._start, paused=paused)

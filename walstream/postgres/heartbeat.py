@@ -4,7 +4,6 @@ Nothing else is written: an idle slot moves without it, by keepalives. The messa
 not transactional, and the stream does not ask for messages: it is no op.
 """
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
@@ -16,6 +15,7 @@ from walstream.errors import PermissionLacking, Repair, Transient, WalstreamErro
 from walstream.lsn import Lsn, parse
 from walstream.postgres import quoting
 from walstream.postgres.connection import Connection, session
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, REPAIR
 
 PREFIX: Final = "walstream"
@@ -32,7 +32,7 @@ class Heartbeat:
         dsn: str,
         interval_s: float,
         tell: Callable[[Lsn], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
     ) -> None:
         """`tell` hears how far the WAL goes, when one was written."""
         self._dsn = dsn

@@ -1,7 +1,6 @@
 """The replication slot: look at it, create it, end who holds it, drop it."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from walstream.postgres.connection import (
 from walstream.postgres.slot_health import (
     Health,
 )
+from walstream.telemetry import host
 
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000
@@ -244,7 +244,7 @@ def create(dsn: str, wish: SlotSpec, patience: WaitPolicy) -> Created:
     )
     pgconn = replication.pgconn
     pgconn.send_query(command.encode())
-    began = time.monotonic()
+    began = host.monotonic()
     told = False
     try:
         while pgconn.is_busy():
@@ -252,7 +252,7 @@ def create(dsn: str, wish: SlotSpec, patience: WaitPolicy) -> Created:
                 pgconn.consume_input()
             if patience.stopped.is_set():
                 raise Transient("stopped while the slot was being created")
-            if not told and time.monotonic() - began > _WAIT_NOTICE_S:
+            if not told and host.monotonic() - began > _WAIT_NOTICE_S:
                 told = True
                 patience.tell(_blockers(dsn))
         result = pgconn.get_result()

@@ -4,11 +4,12 @@ walstream computes the partition itself, from the partition count that it read a
 when partitions are added to a live topic, no key moves until an operator agrees.
 """
 
-import random
 import zlib
 from collections.abc import Callable, Sequence
 from struct import unpack_from
 from typing import TYPE_CHECKING, Final
+
+from walstream.telemetry import host
 
 if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
     from mypy_extensions import i64
@@ -123,7 +124,7 @@ def fnv1a(key: bytes, partitions: int) -> int:
 
 def at_random(_key: bytes, partitions: int) -> int:
     """Any partition: no order per key."""
-    return random.randrange(partitions)  # noqa: S311 - no secret
+    return host.randrange(partitions)
 
 
 # librdkafka's `*_random` spread null keys, and consistent_random empty ones too. Here

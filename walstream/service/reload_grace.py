@@ -4,15 +4,16 @@ Whoever rotates them changes the server and the file one after the other: in bet
 and while a token's next one is on its way, a refusal says nothing of what will be.
 """
 
-import time
 from collections.abc import Callable
+
+from walstream.telemetry import host
 
 
 class Renewal:
     """Grace for a source that has streamed in this run; none for one that never did."""
 
     def __init__(
-        self, grace_s: float, clock: Callable[[], float] = time.monotonic
+        self, grace_s: float, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self.grace_s = grace_s
         self._clock = clock

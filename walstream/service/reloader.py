@@ -4,7 +4,6 @@ All of it is read when somebody asks, by the control socket or SIGHUP; what it r
 is read by itself when a server refuses a password or a certificate.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
@@ -15,6 +14,7 @@ from walstream.errors import WalstreamError
 from walstream.service.features import refuse_unsupported
 from walstream.service.fleet import Fleet
 from walstream.service.reload import ConfigReader, Reloaded, own_changes
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR
 
 _RENEW_S: Final = 10.0
@@ -64,7 +64,7 @@ class Reloader:
                 if worker.was_refused:  # nothing else was read for it
                     worker.try_again()
         # a sink's client tries again by itself: what it goes by is looked at at times
-        now = time.monotonic()
+        now = host.monotonic()
         sinks = any(one.history.sink_is_refused for one in self._fleet.everyone)
         if sinks and now >= self._renew_at:
             self._renew_at = now + _RENEW_S

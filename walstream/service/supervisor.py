@@ -8,7 +8,6 @@ source was lent and came back, or the configuration was read again.
 
 import os
 import selectors
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from walstream.state.lock import FolderLock
 from walstream.status.instance import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
-from walstream.telemetry import logs
+from walstream.telemetry import host, logs
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
@@ -64,11 +63,11 @@ class Supervisor:
         self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
-        self._stats = StatsLog(config, time.monotonic())
+        self._stats = StatsLog(config, host.monotonic())
         self._signals = SignalInbox(self._selector)
         self._passed_on = 0  # stops that were told to the workers
         self._stop_deadline = 0.0
-        self._started_at = time.time()
+        self._started_at = host.time()
         self._control = ControlServer(Path(config.state), self._selector, self)
 
     def run(self) -> int:
@@ -164,13 +163,13 @@ class Supervisor:
             {one.name: one.report or WorkerReport() for one in self._fleet.workers}
         )
         self._pass_on_signals()
-        if self._stopping and time.monotonic() > self._stop_deadline:
+        if self._stopping and host.monotonic() > self._stop_deadline:
             for worker in self._fleet.everyone:
                 worker.give_up()
 
     def _tell(self) -> None:
         """Put up what is known; log the figures now and then."""
-        now = time.monotonic()
+        now = host.monotonic()
         due = self._stats.is_due(now)
         if not self._faces.any and not due:
             return
@@ -190,8 +189,8 @@ class Supervisor:
 
     def _snapshot(self) -> InstanceSnapshot:
         return InstanceSnapshot(
-            at=time.time(),
-            made_at=time.monotonic(),
+            at=host.time(),
+            made_at=host.monotonic(),
             pid=os.getpid(),
             started_at=self._started_at,
             stopping=self._stopping,
@@ -260,7 +259,7 @@ class Supervisor:
         """Go by what else of it is no worker's."""
         self._secrets |= config.secrets.values
         logs.configure(self._level, Secrets(self._secrets).scrub)
-        self._stats.take(config, time.monotonic())
+        self._stats.take(config, host.monotonic())
         self._keeper.take(config)
 
     def _pass_on_signals(self) -> None:
@@ -270,7 +269,7 @@ class Supervisor:
             return
         at_once = stops > 1
         drain_s = max((one.drain.limit_s for one in self._fleet.everyone), default=0.0)
-        self._stop_deadline = time.monotonic() + (_AT_ONCE_S if at_once else drain_s)
+        self._stop_deadline = host.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = stops
         self._notifier.stopping(drain_s)
         for worker in self._fleet.everyone:

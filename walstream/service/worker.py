@@ -11,7 +11,6 @@ import gc
 import os
 import sys
 import threading
-import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -39,7 +38,7 @@ from walstream.sources.report import (
 )
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.state.store import LmdbPositions
-from walstream.telemetry import logs
+from walstream.telemetry import host, logs
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 
@@ -131,7 +130,7 @@ class Worker:
         """Keep an error for those who ask, also when nothing runs any more."""
         scrub = self._config.secrets.scrub
         self._error = ErrorReport(
-            at=time.time(),
+            at=host.time(),
             error=scrub(str(error.args[0])),
             hint=scrub(error.hint),
             repair=error.repair.of_source(self._name).command,
@@ -146,7 +145,7 @@ class Worker:
     def _sessions(self, part: Part) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
-            began = time.monotonic()
+            began = host.monotonic()
             if self.state != "waiting":  # what it waited for may still be away
                 self.state = "starting"
             try:
@@ -156,7 +155,7 @@ class Worker:
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
             except Transient as error:
-                if time.monotonic() - began > _HEALTHY_S:
+                if host.monotonic() - began > _HEALTHY_S:
                     self._backoff.reset()
                 self._wait(error)
             except WalstreamError as error:
@@ -175,7 +174,7 @@ class Worker:
         self.state = "waiting"
         self._errors[error.kind] += 1
         said, at = self._said
-        now = time.monotonic()
+        now = host.monotonic()
         if said != str(error) or now - at > _SAY_AGAIN_S:
             self._said = (str(error), now)
             self._note(error, final=False)
@@ -268,10 +267,10 @@ def main() -> int:
     # modules and configuration stay: no collection need look at them again
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
-    threading.Thread(target=obey, args=(worker, stop), daemon=True).start()
+    host.start(obey, "requests", worker, stop)
     over, told = threading.Event(), threading.Event()
-    threading.Thread(target=push, args=(worker, over, told), daemon=True).start()
-    threading.Thread(target=end_in_time, args=(stop,), daemon=True).start()
+    host.start(push, "reporter", worker, over, told)
+    host.start(end_in_time, "deadline", stop)
     try:
         ended = worker.run()
     except WalstreamError as error:

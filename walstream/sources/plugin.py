@@ -4,7 +4,6 @@ It yields the frames of PostgreSQL's streaming replication; keys are those that 
 Relation messages mark. There is no server to ask beside it.
 """
 
-import time
 from contextlib import ExitStack
 from typing import Final
 
@@ -27,6 +26,7 @@ from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
+from walstream.telemetry import host
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN
 
@@ -47,7 +47,7 @@ class AddedSource:
         self._source = source
         self._positions = positions
         self._stop = stop
-        alarm = Alarm(name, _NO_SLOT, time.monotonic)
+        alarm = Alarm(name, _NO_SLOT, host.monotonic)
         kept = STREAM_FIGURES.read(positions)
         self._gauge = Gauge(alarm, kept)
         self._sinks = SinkSet(context, {}, stopping=lambda: stop.requested)

@@ -4,7 +4,6 @@ Read by the reporting thread and by the thread that stores positions while the l
 runs: it only looks at plain numbers.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
@@ -22,6 +21,7 @@ from walstream.postgres.slot_health import (
 )
 from walstream.sources.figures import StreamFigures
 from walstream.sources.report import BackfillReport, SinkReport, StreamReport
+from walstream.telemetry import host
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import (
     Meter,
@@ -142,7 +142,7 @@ class Gauge:
 
     def kept(self) -> StreamFigures:
         """Return what is stored with the position."""
-        now = time.time()
+        now = host.time()
         self.lag_s(now)
         return StreamFigures(
             now, self.ops, self.delivered, self.tallies.kept(), self._current_at
@@ -168,8 +168,8 @@ class Gauge:
 
     def report(self) -> StreamReport:
         """Return the figures of this moment."""
-        now = time.time()
-        monotonic = time.monotonic()
+        now = host.time()
+        monotonic = host.monotonic()
         pipeline, source = self._pipeline, self._source
         health, backfill = self.health, self.backfill
         return StreamReport(

@@ -9,7 +9,6 @@ counts each once; a chunk that fails is tried again by Spark.
 import queue
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, Protocol
@@ -32,6 +31,7 @@ from walstream.spark.outcome import (
     Unreadable,
 )
 from walstream.spark.session import SparkRuntime
+from walstream.telemetry import host
 
 Outcome = ChunkDone | ChunkPostponed
 """What is told of a chunk."""
@@ -115,7 +115,7 @@ class _Run:
         most = len(chunks) if unlimited else max(1, spark.connections // lanes)
         for part in _slices(chunks, most):
             self._slices.put(part)
-        self._group = f"walstream-{id(self):x}-{time.monotonic_ns():x}"
+        self._group = f"walstream-{id(self):x}-{host.time_ns():x}"
         self._outcomes: Accumulator[list[Any]] = spark.context.accumulator(
             [], _Outcomes()
         )

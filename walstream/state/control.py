@@ -7,7 +7,6 @@ for as long as the connection lasts, so that a command that dies gives it back.
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from walstream.state.control_message import (
     request_line,
 )
 from walstream.state.lock import FolderLock, holder
+from walstream.telemetry import host
 from walstream.telemetry.json_record import Document, loads
 
 SOCKET: Final = "control.sock"
@@ -78,7 +78,7 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
     where neither the folder's lock nor the instance can be had.
     """
     lock = FolderLock(folder)
-    deadline = time.monotonic() + _ANSWER_S
+    deadline = host.monotonic() + _ANSWER_S
     while True:
         try:
             lock.acquire(wait_s=0.0)
@@ -87,9 +87,9 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
                 connection = _connect(folder, _ANSWER_S)
                 break
             except (FileNotFoundError, ConnectionRefusedError):
-                if time.monotonic() > deadline:  # it is neither starting nor ending
+                if host.monotonic() > deadline:  # it is neither starting nor ending
                     raise
-                time.sleep(_RETRY_S)
+                host.sleep(_RETRY_S)
         else:
             try:
                 yield False

@@ -6,7 +6,6 @@ What it raises becomes an error of ours: damage, no room, no right.
 
 import errno
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from walstream.errors import (
 )
 from walstream.state import creation, folder_errors, lmdb_check
 from walstream.state.lock import FolderLock, holder
+from walstream.telemetry import host
 
 # address space, not disk: the data are a few kilobytes, unless a million gaps are kept
 _MAP_SIZE: Final = 256 << 20
@@ -153,7 +153,7 @@ class LmdbEnvironment:
         """Write all or none, None deletes. Raises Transient when the disk is full."""
         try:
             with self._guard:
-                if time.monotonic() >= self._readers_at:
+                if host.monotonic() >= self._readers_at:
                     self._clear_readers()
                 try:
                     self._put(entries)
@@ -188,7 +188,7 @@ class LmdbEnvironment:
 
     def _clear_readers(self) -> None:
         """Forget readers that were killed: no page that they read is used again."""
-        self._readers_at = time.monotonic() + _READERS_EVERY_S
+        self._readers_at = host.monotonic() + _READERS_EVERY_S
         self._opened().reader_check()
 
     @property

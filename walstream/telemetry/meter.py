@@ -5,13 +5,13 @@ transaction or a poll, never a row. One thread counts, and another may read at a
 every number only grows, and each is read in one step.
 """
 
-import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from walstream.op import EPOCH_S
+from walstream.telemetry import host
 from walstream.telemetry.counts import (
     HistogramCounts,
     PollCounts,
@@ -96,6 +96,8 @@ class SinkMeter:
         self.records = 0  # that Kafka took
         self.counts_records = False  # does anybody?
         self._waited = False
+        self._time = host.current().time
+        self._perf_counter = host.current().perf_counter
 
     def deliver(
         self, ops: int, commit_time: int, began: float, table: TableMeter
@@ -107,8 +109,8 @@ class SinkMeter:
         """
         self.delivered += ops
         # clocks of two machines may disagree
-        self.latency.observe(max(0.0, time.time() - EPOCH_S - commit_time / 1e6))
-        self.tables.of(table.name).seconds.observe(time.perf_counter() - began)
+        self.latency.observe(max(0.0, self._time() - EPOCH_S - commit_time / 1e6))
+        self.tables.of(table.name).seconds.observe(self._perf_counter() - began)
 
     def see(self, *, waiting: bool) -> None:
         """Count it as an error when its target is away, each time once."""

@@ -1,14 +1,15 @@
 """A thing that lasts is said at once, and again only after a while."""
 
-import time
 from collections.abc import Callable
+
+from walstream.telemetry import host
 
 
 class Throttle:
     """Whether a text is to be said now."""
 
     def __init__(
-        self, again_s: float, clock: Callable[[], float] = time.monotonic
+        self, again_s: float, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self._again_s = again_s
         self._clock = clock

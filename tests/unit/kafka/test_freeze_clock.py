@@ -1,19 +1,20 @@
 """The clock of a producer's turns; what it is for: test_sink.py."""
 
-import time
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.deadline import wait_until
+from tests.support.host import altered
 from walstream.kafka.freeze_clock import Pulse, TurnClock, process_pulse, stood_still
 
 
 @pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def now() -> Iterator[list[float]]:
     """Hold the time."""
     held = [1000.0]
-    monkeypatch.setattr(time, "time", lambda: held[0])
-    return held
+    with altered(time=lambda: held[0]):
+        yield held
 
 
 def test_a_turn_says_how_long_nothing_beat(now: list[float]) -> None:

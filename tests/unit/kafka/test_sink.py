@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from tests.support.host import altered
 from walstream.errors import Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink
@@ -83,12 +84,12 @@ def test_its_state_can_be_asked_for_while_it_closes() -> None:
 
 @pytest.mark.parametrize("still_s", [31.0, 29.0])
 def test_a_process_that_stood_still_gives_up_what_it_had_under_way(
-    still_s: float, monkeypatch: pytest.MonkeyPatch
+    still_s: float,
 ) -> None:
     """Somebody else may have the slot by then; a turn that is merely long goes on."""
     now = [time.time()]
-    monkeypatch.setattr(time, "time", lambda: now[0])
-    sink = opened()
+    with altered(time=lambda: now[0]):
+        sink = opened()
     now[0] += 100.0
     assert sink.ready()  # nothing is under way: nobody's record can come late
 

@@ -2,9 +2,9 @@
 
 import threading
 
-import pytest
 from confluent_kafka import KafkaException
 
+from tests.support.host import altered
 from walstream.kafka.warmup import acquaint
 
 
@@ -40,15 +40,13 @@ def test_it_is_asked_for_the_topic_while_others_go_on() -> None:
     assert producer.topics == ["orders", "orders"]
 
 
-def test_where_no_thread_starts_the_producer_waits_as_any_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(_thread: threading.Thread) -> None:
+def test_where_no_thread_starts_the_producer_waits_as_any_does() -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
     producer = Asked()
-    acquaint(producer, "orders")
+    with altered(start=refuse):
+        acquaint(producer, "orders")
     assert producer.topics == []
 
 

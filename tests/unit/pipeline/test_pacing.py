@@ -2,11 +2,11 @@
 
 import os
 import select
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.host import altered
 from walstream.pipeline.pacing import IDLE_S, Pace
 from walstream.pipeline.shutdown import Waker
 
@@ -30,11 +30,11 @@ def pipe() -> Iterator[Pipe]:
 
 
 @pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def naps() -> Iterator[list[float]]:
     """Note for how long is slept, instead of that."""
     found: list[float] = []
-    monkeypatch.setattr(time, "sleep", found.append)
-    return found
+    with altered(sleep=found.append):
+        yield found
 
 
 @pytest.fixture
@@ -107,11 +107,11 @@ def test_the_first_rest_after_work_goes_round_once_more(
 
 
 def test_deliveries_are_looked_for_often_and_those_that_are_stuck_seldom(
-    pipe: Pipe, waits: list[float], monkeypatch: pytest.MonkeyPatch
+    pipe: Pipe, waits: list[float]
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    pace = Pace(pipe)
+    with altered(monotonic=lambda: now[0]):
+        pace = Pace(pipe)
     rest(pace, in_flight=5)
     now[0] += 10
     rest(pace, in_flight=5)

@@ -6,7 +6,6 @@ does the loop's reading.
 """
 
 import math
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks.wrapper import FrontSink
 from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
 from walstream.telemetry.throttle import Throttle
 
@@ -60,7 +60,7 @@ class HandlerSink(FrontSink):
         chain: Chain,
         batching: Batching | None = None,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
     ) -> None:
         super().__init__(sink)
         self._chain = chain

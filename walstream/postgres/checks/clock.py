@@ -1,15 +1,15 @@
 """The server's clock against this machine's."""
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
 from walstream.postgres.checks.context import ServerContext
+from walstream.telemetry import host
 
 _TOLERATED_S: Final = 2.0
-now = time.time
+now = host.time
 
 
 def look(seen: ServerContext) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 One writer, any number of readers, no lock: every object is replaced, never changed.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from walstream.status.model import SourceStatus, Status
 from walstream.status.report import WorkerState
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
+from walstream.telemetry import host
 
 SAMPLES: Final = 150
 EVERY_S: Final = 2.0
@@ -78,7 +78,7 @@ class Board:
     """The last snapshot, and a sample of each source every few seconds."""
 
     def __init__(
-        self, config: Config, clock: Callable[[], float] = time.monotonic
+        self, config: Config, clock: Callable[[], float] = host.monotonic
     ) -> None:
         self.config = config
         self.wrong = WrongTokens()

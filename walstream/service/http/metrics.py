@@ -1,7 +1,6 @@
 """`/metrics`: what is known, in the words of Prometheus."""
 
 import platform
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
@@ -27,6 +26,7 @@ from walstream.service.http.catalog import (
     PSQL_STREAMER_TYPES,
 )
 from walstream.status.model import SinkStatus, SlotStatus, SourceStatus
+from walstream.telemetry import host
 from walstream.telemetry.counts import (
     HistogramCounts,
     ProcessCounts,
@@ -70,7 +70,7 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
 class CachedMetrics:
     """The last answer: with many tables one costs more than all else that is asked."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
         self._clock = clock
         self._of: tuple[float, str] | None = None  # which snapshot, and for whom
         self._at = 0.0

@@ -6,10 +6,11 @@ not taken; and the oldest that waits makes room when there are too many.
 """
 
 import asyncio
-import time
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from walstream.telemetry import host
 
 HEAD_S: Final = 5.0
 ANSWER_S: Final = 20.0  # longer than uvicorn lets one be idle
@@ -24,7 +25,7 @@ class PatientProtocol(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._answered = False  # and nothing was asked since
         self.aborted = False
-        self.since = time.monotonic()
+        self.since = host.monotonic()
 
     @property
     def waits(self) -> bool:

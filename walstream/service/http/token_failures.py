@@ -6,11 +6,12 @@ is its length.
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 
 import structlog
+
+from walstream.telemetry import host
 
 DELAY_S: Final = 0.5
 MOST: Final = 20  # that wait, of the listener's connections
@@ -21,7 +22,7 @@ _log = structlog.get_logger()
 class WrongTokens:
     """Those of one run. Counted by the thread that answers, told of by the other."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
         self._clock = clock
         self.count = 0
         self._waiting = 0

@@ -1,6 +1,5 @@
 """The partitions that are ours now: their offsets, and what was read but not sent."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -11,6 +10,7 @@ from walstream.kafka.topic_metadata import Described
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.offset_ledger import Offsets, Portion
 from walstream.sources.kafka.offset_metadata import read
+from walstream.telemetry import host
 
 Storing = Mapping[Partition, tuple[int, str]]
 """Offsets, and what is kept beside them."""
@@ -134,5 +134,5 @@ def wait_for(
         if until():
             return False
         serve()
-        time.sleep(0.005)
+        host.sleep(0.005)
     return True

@@ -4,7 +4,6 @@ While a sink has no room nothing is read, and the membership is kept. What is le
 undone at an end comes again: offsets are stored only of what every sink has delivered.
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -20,6 +19,7 @@ from walstream.sources.kafka.metrics import Figures
 from walstream.sources.kafka.record_relay import RecordRelay
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
+from walstream.telemetry import host
 
 _POLL_S: Final = 0.05
 _BUSY_S: Final = 0.005
@@ -107,7 +107,7 @@ class Passing:
 
     def _wait(self) -> None:
         """Let the sinks go on. Without a poll now and then the group would drop us."""
-        now = time.monotonic()
+        now = host.monotonic()
         self._full_since = self._full_since or now
         if now - self._full_since < _PATIENCE_S:
             self._stop.event.wait(_BUSY_S)
@@ -122,7 +122,7 @@ class Passing:
         return all([outlet.serve() for outlet in self._outlets])  # noqa: C419
 
     def _do_what_is_due(self) -> None:
-        now = time.monotonic()
+        now = host.monotonic()
         self._store_now_and_then()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
@@ -132,7 +132,7 @@ class Passing:
             self._upstream.look()
 
     def _store_now_and_then(self) -> None:
-        now = time.monotonic()
+        now = host.monotonic()
         if now >= self._next_store:
             self._next_store = now + _STORE_EVERY_S
             self._store()
@@ -188,13 +188,13 @@ class Passing:
         """Deliver and store what was sent of partitions, then let them go."""
         if self._closing:
             return
-        deadline = time.monotonic() + self._patience_s
+        deadline = host.monotonic() + self._patience_s
         self._holdings.drop_pending(places)
         try:
             done = wait_for(
                 lambda: not self._holdings.undelivered(places),
                 self._serve,
-                lambda: time.monotonic() > deadline or self._stop.expired,
+                lambda: host.monotonic() > deadline or self._stop.expired,
             )
             self._upstream.store(self._holdings.due(places), wait=True)
         except WalstreamError:
@@ -240,9 +240,9 @@ class Passing:
         holdings = self._holdings
         # who kills us meanwhile finds what was delivered so far
         self._store_last(wait=False)
-        deadline = time.monotonic() + _CLOSE_WAIT_S
+        deadline = host.monotonic() + _CLOSE_WAIT_S
         for outlet in self._outlets:
-            outlet.close(max(0.0, deadline - time.monotonic()))
+            outlet.close(max(0.0, deadline - host.monotonic()))
         holdings.tell_again(list(holdings.offsets))
         self._store_last(wait=True)
         self._figures.delivered += holdings.take_delivered()

@@ -3,7 +3,6 @@
 Which topics those are is `target_topics`' business; sending is the outbox's.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -47,6 +46,7 @@ from walstream.sources.kafka.metrics import (
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.target_topics import ANY, TargetTopics
 from walstream.sources.report import SinkReport
+from walstream.telemetry import host
 from walstream.telemetry.fields import SINK, TABLE, TOPIC
 from walstream.telemetry.meter import SinkMeter, TableMeter
 
@@ -115,7 +115,7 @@ class RelaySink:
             raise stood_still(still_ms)
         room = self._outbox.serve()
         self._quota = self._window.quota(
-            time.monotonic(), self.meter.records, self._outbox.in_flight
+            host.monotonic(), self.meter.records, self._outbox.in_flight
         )
         return room and self._quota > 0
 

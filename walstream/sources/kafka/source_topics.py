@@ -1,9 +1,8 @@
 """The topics that are read: what they are, and which of them the group has begun."""
 
 import contextlib
-import time
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,6 +16,7 @@ from walstream.kafka.topic_metadata import Described
 from walstream.pipeline.ports import Positions
 from walstream.pipeline.state_document import StateDocument
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
+from walstream.telemetry import host
 from walstream.telemetry.fields import TOPIC
 
 _WATCH_EVERY_S: Final = 10.0
@@ -53,9 +53,9 @@ class ReadTopics:
         self.source = source
         self._positions = positions
         self._describer = describer
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="upstream")
+        self._thread = host.pool(1, thread_name_prefix="upstream")
         self._asked: Future[dict[str, Described]] | None = None
-        self._next_watch = time.monotonic() + _WATCH_EVERY_S
+        self._next_watch = host.monotonic() + _WATCH_EVERY_S
         self._found: dict[str, Described] = {}
         kept = BEGUN.read(positions)
         same = kept is not None and kept.group == source.group
@@ -92,8 +92,8 @@ class ReadTopics:
             except WalstreamError:  # who reads hears of it too
                 pass
             self._compare(found)
-        if self._asked is None and time.monotonic() >= self._next_watch:
-            self._next_watch = time.monotonic() + _WATCH_EVERY_S
+        if self._asked is None and host.monotonic() >= self._next_watch:
+            self._next_watch = host.monotonic() + _WATCH_EVERY_S
             names = list(self._found)
             if names:
                 self._asked = self._thread.submit(

@@ -4,7 +4,6 @@ A target topic has as many partitions as the topic that its records come from: i
 created so, and refused otherwise.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -25,6 +24,7 @@ from walstream.kafka.topics import Topics
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.ports import Positions
 from walstream.sources.sinks import creation
+from walstream.telemetry import host
 from walstream.telemetry.fields import TOPIC
 
 ANY: Final = 0  # partitions of a topic that takes records of several topics
@@ -47,7 +47,7 @@ class TargetTopics:
         self._positions = positions
         self._read: frozenset[str] = frozenset()  # ids of the source's topics
         self._by_partitions: dict[int, Topics] = {}
-        self._next_refresh = time.monotonic() + _REFRESH_S
+        self._next_refresh = host.monotonic() + _REFRESH_S
 
     @property
     def away(self) -> bool:
@@ -95,9 +95,9 @@ class TargetTopics:
 
         `fail` is called, in the thread that looked, with what was lost.
         """
-        if time.monotonic() < self._next_refresh:
+        if host.monotonic() < self._next_refresh:
             return
-        self._next_refresh = time.monotonic() + _REFRESH_S
+        self._next_refresh = host.monotonic() + _REFRESH_S
 
         def refreshed(done: Future[Any]) -> None:
             error = None if done.cancelled() else done.exception()

@@ -6,7 +6,6 @@ source's stream takes the sink back.
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -50,6 +49,7 @@ from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
 from walstream.sources.stream_metrics import Gauge
 from walstream.state.store import LmdbPositions
+from walstream.telemetry import host
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN, SINK, SLOT
 
@@ -146,8 +146,7 @@ class JoinWatch:
         self._tell = tell
         self._over = threading.Event()
         self.place: Lsn | None = None
-        self._thread = threading.Thread(target=self._run, name="join", daemon=True)
-        self._thread.start()
+        self._thread = host.start(self._run, "join")
 
     def _run(self) -> None:
         document = JOINS.of(self._sink)
@@ -182,7 +181,7 @@ class AwaySink:
             Alarm(
                 source.slot,
                 source.alarm_retained_wal,
-                time.monotonic,
+                host.monotonic,
                 spill_limit=source.alarm_spill,
                 may_be_synchronous=source.allow_synchronous,
             ),

@@ -1,6 +1,5 @@
 """A postgres source, as its worker runs it: one session after the other."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
 from walstream.sources.report import BackfillLeft, StreamReport
 from walstream.sources.stream_metrics import Gauge
+from walstream.telemetry import host
 from walstream.telemetry.counts import SourceCounts
 
 _log = structlog.get_logger()
@@ -36,7 +36,7 @@ class StreamedSource:
         alarm = Alarm(
             source.slot,
             source.alarm_retained_wal,
-            time.monotonic,
+            host.monotonic,
             spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )

@@ -15,7 +15,7 @@ import structlog
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
 from walstream.lsn import NEVER, Lsn
-from walstream.op import Table, snapshot_truncate
+from walstream.op import Table, postgres_time, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
@@ -38,6 +38,7 @@ from walstream.sources.postgres.publications import capture_of
 from walstream.sources.postgres.session_stream import SessionStream, Stage
 from walstream.sources.sinks import SinkSet, all_ready
 from walstream.sources.stream_metrics import Gauge
+from walstream.telemetry import host
 
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
@@ -270,7 +271,7 @@ class SourceSession:
         self, sinks: list[NamedSink], table: Table, lsn: Lsn, chunk: int
     ) -> None:
         """Let a table's readers empty it; see that delivered."""
-        op = snapshot_truncate(table, lsn, chunk)
+        op = snapshot_truncate(table, lsn, chunk, postgres_time(host.time()))
         transaction = Transaction(lsn)
         for sink in sinks:
             sink.send(op, transaction)

@@ -6,11 +6,12 @@ another machine, nothing but wall clocks can tell how long it was, so at most a 
 what is waited for is believed.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from walstream.telemetry import host
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _UNKNOWN: Final = "?"  # is no boot of before
@@ -21,8 +22,8 @@ _BELIEVED: Final = 0.1  # of the timeout: how far a reboot moves ages, at most
 class Times:
     """Where time is read."""
 
-    wall: Callable[[], float] = time.time
-    since_boot: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
+    wall: Callable[[], float] = host.time
+    since_boot: Callable[[], float] = host.since_boot
     boot: str = ""  # tells one start of a machine from others; "": look
 
 

@@ -5,7 +5,6 @@ position, where nothing is read. Its greatest key shows that until the keys have
 past the position; the engine's own counter shows whether rows were only deleted.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from shlex import quote
@@ -15,6 +14,7 @@ import structlog
 
 from walstream.errors import HistoryError, Repair, Transient
 from walstream.sources.sql.progress import TableProgress
+from walstream.telemetry import host
 from walstream.telemetry.fields import TABLE
 
 _LATE_S: Final = 600.0  # how far behind a replica may be
@@ -28,7 +28,7 @@ class KeysRestarted(HistoryError):
 class Behind:
     """Since when a replica shows less than was read elsewhere, which passes."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = host.monotonic) -> None:
         self._now = now
         self._since: float | None = None
 

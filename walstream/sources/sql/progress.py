@@ -1,6 +1,5 @@
 """How far one table is polled: a document in LMDB, written after delivery alone."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +11,7 @@ from walstream.pipeline.state_document import StateDocuments
 from walstream.sources.report import TableReport
 from walstream.sources.sql.gap_clock import Clock, ClockReading
 from walstream.sources.sql.gap_ledger import GapLedger
+from walstream.telemetry import host
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class TableProgress:
         """Count rows."""
         self.rows += rows
         if rows:
-            self.at = time.time()
+            self.at = host.time()
 
     def rewind(self, to: int) -> None:
         """Go back, as an operator wished: what lies above is read again.
@@ -133,7 +133,7 @@ class TableProgress:
 
     def store(self) -> None:
         """Make it durable."""
-        began = time.perf_counter()
+        began = host.perf_counter()
         horizon = self.horizon
         now = PolledTableDocument(
             key=self.key,
@@ -150,7 +150,7 @@ class TableProgress:
             gaps=self.gaps.document(),
         )
         self._positions.write(self._document.entry(now))
-        self.store_s += time.perf_counter() - began
+        self.store_s += host.perf_counter() - began
 
     def report(self) -> TableReport:
         """Return how far it is; times are the wall clock's."""
@@ -161,7 +161,7 @@ class TableProgress:
             at=self.at,
             gaps=len(gaps),
             missing_keys=gaps.keys,
-            oldest_gap=oldest and time.time() - (self.now() - oldest),
+            oldest_gap=oldest and host.time() - (self.now() - oldest),
             given_up=self.given_up,
             held=gaps.full,
             error=self.trouble.error,

@@ -5,7 +5,6 @@ what befalls one table keeps that alone waiting. When no table is left that can 
 polled, the source ends.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -47,6 +46,7 @@ from walstream.sources.sql.task_factory import PollOrder
 from walstream.sources.sql.topics import topics_of
 from walstream.spark import session
 from walstream.spark.leash import await_orphans
+from walstream.telemetry import host
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import PollMeter
 
@@ -212,7 +212,7 @@ class PolledSource:
         self._polling = self.flowed = True
         try:
             while any(table.is_alive() for table in self._tables):
-                time.sleep(_LOOK_EVERY_S)
+                host.sleep(_LOOK_EVERY_S)
                 self._look_at_topics(topics)
                 self._answer()
                 if self._stop.requested or self._is_over():
@@ -257,11 +257,11 @@ class PolledSource:
         ends.over.set()
         for table in self._tables:
             table.leave()
-        deadline = time.monotonic() + _LEAVE_S
+        deadline = host.monotonic() + _LEAVE_S
         for table in self._tables:
             while table.is_alive() and not self._stop.requested:
                 table.join(_LOOK_EVERY_S)
-                if time.monotonic() > deadline:  # Kafka may be away, too
+                if host.monotonic() > deadline:  # Kafka may be away, too
                     ends.failed.set()
             table.join()
         self._answer()
@@ -278,8 +278,8 @@ class PolledSource:
 
     def _look_at_topics(self, topics: Mapping[str, Topics]) -> None:
         """See once a minute whether the topics are still what they were."""
-        if time.monotonic() >= self._refresh_at:
-            self._refresh_at = time.monotonic() + _REFRESH_S
+        if host.monotonic() >= self._refresh_at:
+            self._refresh_at = host.monotonic() + _REFRESH_S
             self._refreshes = [known.refresh() for known in topics.values()]
             self._senders.sweep()
         for refresh in self._refreshes:

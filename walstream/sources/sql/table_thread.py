@@ -1,7 +1,6 @@
 """One table's thread: a poll, a wait, the next poll."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -23,6 +22,7 @@ from walstream.sources.sql.poller import Poller
 from walstream.sources.sql.progress import Trouble
 from walstream.sources.sql.range_runner import Runner
 from walstream.sources.sql.table_session import TableSession
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 from walstream.telemetry.meter import (
     PollMeter,
@@ -43,7 +43,7 @@ class TableHeld(WalstreamError):
     exit_code: ClassVar[int] = 5
 
 
-class TableThread(threading.Thread):
+class TableThread:
     """Polls one table until it is told to leave, or its database is away.
 
     What else goes wrong is the table's own: it is said, and tried again.
@@ -61,7 +61,6 @@ class TableThread(threading.Thread):
 
         `told` makes of an error what is kept of it, with the command that cures it.
         """
-        super().__init__(name=f"poll {poller.table}", daemon=True)
         self.table = poller.table
         self.error: WalstreamError | None = None  # what ended it, and is the source's
         self.trouble: WalstreamError | None = None  # why the table does not go on
@@ -80,11 +79,23 @@ class TableThread(threading.Thread):
         self._rate = Rate()
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
         self._meter = PollMeter()
+        self._thread: host.StartedThread | None = None
 
     def measure(self, meter: PollMeter) -> None:
         """Count in this one, which outlives the thread; before it is started."""
         self._meter = meter
         meter.begin(self._poller.told.rows)
+
+    def start(self) -> None:
+        self._thread = host.start(self.run, f"poll {self.table}")
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait for its end, if it was started."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     @property
     def held(self) -> bool:
@@ -147,7 +158,7 @@ class TableThread(threading.Thread):
         return max(interval_s, self._backoff.next())
 
     def _poll(self) -> None:
-        before, began = self._phases(), time.monotonic()
+        before, began = self._phases(), host.monotonic()
         self._poll_began = began, self._poller.told.rows
         well = False
         try:
@@ -160,7 +171,7 @@ class TableThread(threading.Thread):
             spent = [
                 now - then for now, then in zip(self._phases(), before, strict=True)
             ]
-            self._meter.polled(time.monotonic() - began, spent, well=well)
+            self._meter.polled(host.monotonic() - began, spent, well=well)
             self._meter.see(self._poller.told.rows)
         if any(spent):
             read_s, publish_s, store_s = (round(one, 6) for one in spent)
@@ -225,7 +236,7 @@ class TableThread(threading.Thread):
 
     def report(self) -> TableReport:
         """Return how far it is; the rate is of those who ask from one thread."""
-        now, told, began = time.monotonic(), self._poller.told, self._poll_began
+        now, told, began = host.monotonic(), self._poller.told, self._poll_began
         self._meter.see(told.rows)
         return replace(
             told,

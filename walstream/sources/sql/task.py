@@ -7,7 +7,6 @@ never a value or a secret; what no retry can cure is returned instead. A row tha
 topic refuses ends the range before it: what came before is delivered, and counts.
 """
 
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from walstream.sources.sql.intervals import Interval, missing
 from walstream.sources.sql.table_reader import Block, TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkRefused
+from walstream.telemetry import host
 
 _AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
 
@@ -115,7 +115,7 @@ class PollTask:
             clean = error.cleaned(self.secrets)
             if not error.retryable:
                 return ChunkRefused(part.number, clean)
-            time.sleep(_AGAIN_S)
+            host.sleep(_AGAIN_S)
             raise ChunkFailed(f"{part}: {clean.args[0]}") from None
         except Exception as error:  # noqa: BLE001 - its words may hold values
             raise ChunkFailed(_where(part, error)) from None
@@ -148,7 +148,7 @@ class _Attempt:
         self._part = part
         self._check = check
         self._senders = senders
-        self._began = time.perf_counter()
+        self._began = host.perf_counter()
         self._read_s = 0.0
         self._encoder = RowEncoder(task.source, task.table, task.reader.columns)
         self._keys: list[int] = []
@@ -182,9 +182,9 @@ class _Attempt:
 
     def _timed(self, blocks: Iterator[Block]) -> Iterator[Block]:
         while True:
-            began = time.perf_counter()
+            began = host.perf_counter()
             block = next(blocks, None)
-            self._read_s += time.perf_counter() - began
+            self._read_s += host.perf_counter() - began
             if block is None:
                 return
             yield block
@@ -193,7 +193,7 @@ class _Attempt:
         """Send rows; False: one of them was refused, and none after it was sent."""
         index = self._task.reader.key
         keys = [int(row[index]) for row in block]
-        values = self._encoder.encode(block, time.time())
+        values = self._encoder.encode(block, host.time())
         key_texts = [row_format.key(key) for key in keys]
         sizes = [
             len(value) + len(key) + RECORD_OVERHEAD
@@ -226,7 +226,7 @@ class _Attempt:
             bytes=self._bytes * len(self._outlets),
             refused=self._refused,
             read_s=self._read_s,
-            publish_s=time.perf_counter() - self._began - self._read_s,
+            publish_s=host.perf_counter() - self._began - self._read_s,
         )
         if isinstance(span, Late):
             return replace(done, keys=tuple(keys))

@@ -11,8 +11,6 @@ import os
 import select
 import socket
 import sys
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -27,7 +25,7 @@ from walstream.spark.driver.messages import Failed, Finished, JobOrder
 from walstream.spark.leash import Leash
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.spark.session import SparkRuntime
-from walstream.telemetry import logs
+from walstream.telemetry import host, logs
 
 _ALL: Final = 1 << 20
 _LOOK_S: Final = 0.5
@@ -50,23 +48,20 @@ class Service:
         self._config = config
         self._listener = listener
         self._spark = spark
-        self._threads: list[threading.Thread] = []
+        self._threads: list[host.StartedThread] = []
 
     def run(self) -> int:
         """Serve until Spark is gone, or nobody was connected for a while."""
-        busy_at = time.monotonic()
+        busy_at = host.monotonic()
         while self._spark.alive:
             if select.select([self._listener], [], [], _LOOK_S)[0]:
                 connection, _ = self._listener.accept()
-                thread = threading.Thread(
-                    target=self._serve, args=(connection,), daemon=True
-                )
-                thread.start()
+                thread = host.start(self._serve, "worker", connection)
                 self._threads.append(thread)
             self._threads = [one for one in self._threads if one.is_alive()]
             if self._threads:
-                busy_at = time.monotonic()
-            elif time.monotonic() - busy_at > _IDLE_S:
+                busy_at = host.monotonic()
+            elif host.monotonic() - busy_at > _IDLE_S:
                 return 0
         for thread in self._threads:  # each hears why
             thread.join(_REFUSE_S)
@@ -126,7 +121,7 @@ def main() -> int:
     config = Config.from_json(told["config"])
     logs.configure(told["log_level"], config.secrets.scrub)
     take_signals(_leave)
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    host.start(_end_with_stdin, "stdin")
     with socket.socket(fileno=told["listener"]) as listener:
         try:
             spark = session.start(
@@ -159,8 +154,7 @@ def _refuse(listener: socket.socket, error: WalstreamError) -> None:
 def _stop(spark: SparkRuntime) -> None:
     """Take leave of a cluster; what runs here ends with this process."""
     if not spark.local and spark.alive:
-        leaving = threading.Thread(target=spark.stop, daemon=True)
-        leaving.start()
+        leaving = host.start(spark.stop, "leave")
         leaving.join(_STOP_S)
 
 

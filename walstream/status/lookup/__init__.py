@@ -3,7 +3,6 @@
 Works whether an instance runs or not. What cannot be asked is None, and said.
 """
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,9 +29,10 @@ from walstream.status.sql import (
     StoredPolls as KeptPolls,
 )
 from walstream.status.status import status_of
+from walstream.telemetry import host
 
 
-def look(config: Config, now: Callable[[], float] = time.time) -> Status:
+def look(config: Config, now: Callable[[], float] = host.time) -> Status:
     """Look at every source. Raises nothing that a server or a state folder does.
 
     But for a folder that this user may not read.

@@ -45,6 +45,7 @@ from walstream.status.positions.verdict import (
     remarks,
     verdict,
 )
+from walstream.telemetry import host
 
 _ANSWER_S: Final = 5.0
 
@@ -56,7 +57,7 @@ def look(config: Config, source: str = "") -> Standings:
     ours = streaming(Path(config.state))
     wanted = {source} if source else config.sources.keys()
     return Standings(
-        datetime.now(UTC),
+        datetime.fromtimestamp(host.time(), UTC),
         [
             _Sight(config, name, one, ours).standing()
             for name, one in config.postgres_sources.items()

@@ -5,7 +5,6 @@ in Kafka between the stream up to that point and the stream from there on.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -41,6 +40,7 @@ from walstream.sources.postgres.backfill.task_factory import (
 )
 from walstream.spark.leash import await_orphans
 from walstream.spark.outcome import ChunkDone, ChunkFailed
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, LSN, REPAIR, SINK, SLOT, TABLE
 
 _LOOK_EVERY_S: Final = 5.0
@@ -175,7 +175,7 @@ class SnapshotBackfill:
             tables=len(record.tables),
             chunks=len(chunks),
         )
-        began = time.monotonic()
+        began = host.monotonic()
         before, gauge = record.rows, self._site.gauge
         gauge.backfill = lambda: replace(job.progress.report(), rows_before=before)
         try:
@@ -191,7 +191,7 @@ class SnapshotBackfill:
         _log.info(
             "backfill ended",
             rows=job.progress.rows,
-            seconds=round(time.monotonic() - began, 1),
+            seconds=round(host.monotonic() - began, 1),
             given_up=sorted(self.record.failed) if self.record else [],
         )
         return True
@@ -289,9 +289,9 @@ class SnapshotBackfill:
 
     def look(self, *, now: bool = False) -> None:
         """See that the snapshot is still held, and what the slot holds meanwhile."""
-        if not now and time.monotonic() - self._looked < _LOOK_EVERY_S:
+        if not now and host.monotonic() - self._looked < _LOOK_EVERY_S:
             return
-        self._looked = time.monotonic()
+        self._looked = host.monotonic()
         if self._holder is not None:
             self._holder.check()
         site = self._site

@@ -7,7 +7,6 @@ for what may be the chunk's own fault alone. What no retry can cure is returned 
 and so is what passes, a refused connection or a broker that is away: it may take long.
 """
 
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from walstream.spark.outcome import (
     ChunkRefused,
     Unreadable,
 )
+from walstream.telemetry import host
 
 _AGAIN_S: Final = 1.0
 
@@ -78,7 +78,7 @@ class ChunkTask:
             return ChunkRefused(chunk.number, told)
         if isinstance(error, Void) or not error.retryable:
             return ChunkRefused(chunk.number, clean)
-        time.sleep(_AGAIN_S)  # whoever tries again does so at once
+        host.sleep(_AGAIN_S)  # whoever tries again does so at once
         if isinstance(error, Unreadable):
             raise ChunkFailed(text) from None
         return ChunkPostponed(chunk.number, Transient(text, hint=clean.hint))

@@ -1,6 +1,5 @@
 """A chunk's rows behind a sink's handlers: as the stream handles its ops."""
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +15,7 @@ from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.records.router import Route, Router
 from walstream.row import Row
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, LSN, TABLE
 from walstream.telemetry.tally import Tally
 
@@ -78,7 +78,7 @@ class HandledRows:
                 return list(self._chain.handle(op))
             except Transient:
                 self._check()
-                time.sleep(backoff.next())
+                host.sleep(backoff.next())
             except Unhandled as error:
                 self.tally.failed[op.table.full_name] += 1
                 _log.error(

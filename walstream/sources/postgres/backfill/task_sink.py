@@ -4,7 +4,6 @@ The records are those of the stream's sink: its encoder, router, partitioner, pr
 properties.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from walstream.formats import LineEncoder, encoder_of
 from walstream.formats.context import Context
 from walstream.kafka.bulk_producer import Outgoing, Sender
 from walstream.lsn import Lsn
-from walstream.op import EPOCH_S, Kind, ReplicationOp, Table
+from walstream.op import Kind, ReplicationOp, Table, postgres_time
 from walstream.records.handlers.chain import Chain, Spec
 from walstream.records.oversize import RECORD_OVERHEAD, TooLarge
 from walstream.records.partitioner import for_all
@@ -25,6 +24,7 @@ from walstream.row import Row
 from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id
 from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
 from walstream.sources.postgres.backfill.task_handlers import HandledRows
+from walstream.telemetry import host
 from walstream.telemetry.tally import Tally
 
 
@@ -137,7 +137,7 @@ class TaskSink:
             values, keys = self._encode(block, route, seq_id)
             return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
         op = self._op
-        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
+        op.commit_time = postgres_time(host.time())
         made = self._handled.made(op, rows(block, len(op.table.columns)), seq_id)
         return self._fitting(made.values, made.keys, made.seq_ids)
 
@@ -152,7 +152,7 @@ class TaskSink:
             if lines is not None:
                 keys = plain_keys(block, route.key.columns, route.key.around)
                 return lines, keys or self._keys(route, rows(block, width))
-        op.commit_time = int((time.time() - EPOCH_S) * 1_000_000)
+        op.commit_time = postgres_time(host.time())
         table = rows(block, width)
         values = []
         for number, row in enumerate(table, seq_id):

@@ -7,9 +7,8 @@ and ends, and who holds its state then, under its lock, knows that nothing else 
 """
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from walstream.sources.postgres.detached.record import (
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.sources.report import DetachedReport
 from walstream.state.store import LmdbPositions
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, SLOT
 
 _AGAIN_S: Final = 5.0
@@ -67,7 +67,7 @@ class Members:
         self._positions = positions
         self._wake = wake
         self._given_up = given_up
-        self._threads = ThreadPoolExecutor(8, thread_name_prefix="members")
+        self._threads = host.pool(8, thread_name_prefix="members")
         self._notes: dict[str, DetachedSink] = {}
         self._leaving: dict[str, _Leaving] = {}
         self._near: Future[str | None] | None = None
@@ -166,7 +166,7 @@ class Members:
         drops = sink.name in self._given_up
         slot = self._home.copy_of(sink.name)
         note = DetachedSink(
-            DROPPED if drops else COPYING, slot, time.time(), why, resume
+            DROPPED if drops else COPYING, slot, host.time(), why, resume
         )
         said = {SINK: sink.name, ERROR: why, LSN: show(resume)}
         if drops:
@@ -210,7 +210,7 @@ class Members:
         """Log what is waited for, once, and try again: the source keeps its WAL."""
         if not isinstance(error, WalstreamError):
             raise error
-        now = time.monotonic()
+        now = host.monotonic()
         if leaving.said != str(error.args[0]):
             leaving.said = str(error.args[0])
             _log.error(
@@ -247,14 +247,14 @@ class Members:
             return None
         if self._near is None:
             away = [name for name, note in self._notes.items() if note.phase == AWAY]
-            if away and time.monotonic() >= self._next_look:
+            if away and host.monotonic() >= self._next_look:
                 self._near = self._do(find_near, self._home, away, self._before)
                 self._before = place
             return None
         if not self._near.done():
             return None
         near, self._near = self._near, None
-        self._next_look = time.monotonic() + _LOOK_EVERY_S
+        self._next_look = host.monotonic() + _LOOK_EVERY_S
         # what cannot be read now may be read later
         name = None if near.exception() else near.result()
         if name is None:
@@ -286,7 +286,7 @@ class Members:
         if joining is None or joining.decide(comes=False):
             return False
         self._joining = None
-        self._next_look = time.monotonic() + _AGAIN_S
+        self._next_look = host.monotonic() + _AGAIN_S
         if error is not None:
             _log.warning(
                 "sink could not come back, and streams from its copy on",

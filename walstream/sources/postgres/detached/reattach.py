@@ -1,7 +1,6 @@
 """A sink's way back into its source's stream, as far as a thread goes it."""
 
 import threading
-import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from walstream.sources.postgres.detached.record import (
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.state.lock import FolderLock, holder
 from walstream.state.store import LmdbPositions
+from walstream.telemetry import host
 
 _WITHIN_S: Final = 15.0
 _LOCK_EVERY_S: Final = 0.05
@@ -62,12 +62,12 @@ class Return:
 
         Raises Transient when that takes too long: then nothing has changed.
         """
-        deadline = time.monotonic() + _WITHIN_S
+        deadline = host.monotonic() + _WITHIN_S
         positions.write(JOINS.of(self.sink).entry(HandoverPoint(self.place)))
-        while self._decided is None and time.monotonic() < deadline:
+        while self._decided is None and host.monotonic() < deadline:
             if (place := self._take(home, positions)) is not None:
                 return place
-            time.sleep(_LOCK_EVERY_S)
+            host.sleep(_LOCK_EVERY_S)
         self.decide(comes=False)
         positions.write(JOINS.of(self.sink).entry(None))
         raise Transient("its own worker did not come near in time")

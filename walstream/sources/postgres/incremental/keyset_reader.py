@@ -4,7 +4,6 @@ Every call is a short session of its own: nothing stays open that would hold up 
 vacuum, or a smart shutdown. Needs no Spark.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -13,7 +12,7 @@ import psycopg
 
 from walstream.errors import ConfigError
 from walstream.lsn import Lsn, parse
-from walstream.op import EPOCH_S, Table
+from walstream.op import Table, postgres_time
 from walstream.postgres.connection import connect, translate
 from walstream.sources.postgres.backfill.chunk import TableRewritten
 from walstream.sources.postgres.backfill.copy_text import rows
@@ -29,6 +28,7 @@ from walstream.sources.postgres.incremental.chunk import (
     KeyChunk,
     Visibility,
 )
+from walstream.telemetry import host
 
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
 _SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
@@ -76,7 +76,7 @@ class KeysetReader:
 
     def seen(self, later_s: float) -> Visibility:
         """Return what a snapshot sees, after so long."""
-        time.sleep(later_s)
+        host.sleep(later_s)
         with self._session("asking for a snapshot") as connection:
             return _look_around(connection)[0]
 
@@ -160,7 +160,7 @@ class KeysetReader:
         connection.execute("ROLLBACK")
         order = tuple(table.columns.index(column) for column in keyed.key if parts)
         last = last and len(read) < most
-        now = int((time.time() - EPOCH_S) * 1_000_000)
+        now = postgres_time(host.time())
         ordered = keyed.order if parts else ()
         return KeyChunk(table, read, order, seen, high, last, size, now, ordered), files
 

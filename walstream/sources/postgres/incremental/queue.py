@@ -4,7 +4,6 @@ What fails is said once, kept, and tried again later; other tables go on meanwhi
 the stream in any case.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -29,6 +28,7 @@ from walstream.sources.postgres.incremental.table_run import (
     Run,
 )
 from walstream.sources.postgres.incremental.threads import Submit
+from walstream.telemetry import host
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 
 _PATIENCE_S: Final = 10.0  # then it is said what is waited for
@@ -80,7 +80,7 @@ class IncrementalBackfill:
         progress: IncrementalProgress,
         threads: BackgroundThreads,
         ask: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = host.monotonic,
         *,
         limits: ChunkLimits = LIMITS,
     ) -> None:

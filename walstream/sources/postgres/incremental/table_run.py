@@ -19,7 +19,14 @@ from typing import Final, Protocol
 
 from walstream.errors import Transient
 from walstream.lsn import Lsn, show
-from walstream.op import CHUNK_BITS, Kind, ReplicationOp, Table, snapshot_truncate
+from walstream.op import (
+    CHUNK_BITS,
+    Kind,
+    ReplicationOp,
+    Table,
+    postgres_time,
+    snapshot_truncate,
+)
 from walstream.row import UNCHANGED
 from walstream.sources.postgres.incremental.chunk import (
     Key,
@@ -38,6 +45,7 @@ from walstream.sources.postgres.incremental.window import (
     MOST_SIZE,
     Window,
 )
+from walstream.telemetry import host
 
 MOST_ROWS: Final = 5000  # of a chunk
 _FIRST_ROWS: Final = 500  # while a row's size is not known
@@ -224,7 +232,8 @@ class Run:
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
         self._high = 0
         self._past.begin()
-        return [snapshot_truncate(table, place - 1, taken)]
+        now = postgres_time(host.time())
+        return [snapshot_truncate(table, place - 1, taken, now)]
 
     def _overflow(self) -> None:
         """Leave what is read, since more was said than may be held; read less."""

@@ -1,8 +1,10 @@
 """The threads beside the loop: some that ask the database, one that writes."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any
+
+from walstream.telemetry import host
 
 Submit = Callable[..., Future[Any]]
 """Run this function with these arguments in a thread."""
@@ -13,8 +15,8 @@ class Threads:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._readers = ThreadPoolExecutor(2, thread_name_prefix="backfill")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="backfill-progress")
+        self._readers = host.pool(2, thread_name_prefix="backfill")
+        self._writer = host.pool(1, thread_name_prefix="backfill-progress")
 
     def read(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:
         return self._submit(self._readers, task, arguments)
@@ -24,7 +26,7 @@ class Threads:
 
     def _submit(
         self,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         task: Callable[..., Any],
         arguments: tuple[Any, ...],
     ) -> Future[Any]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.host import altered
 from tests.support.servers.sqlite import Lite
 from walstream.errors import NO_REPAIR, Repair
 from walstream.sources.sql.database.low_watermark import Mark, Marks
@@ -96,10 +97,10 @@ def test_slack_holds_up_gaps_that_are_younger(server: Server) -> None:
 
 
 def test_numbers_grow_though_the_clock_does_not(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server,
 ) -> None:
-    monkeypatch.setattr("time.time_ns", lambda: 5_000)
-    looks = [server.look() for _ in range(3)]
+    with altered(time_ns=lambda: 5_000):
+        looks = [server.look() for _ in range(3)]
     assert looks == [Mark(6, 5), Mark(7, 6), Mark(8, 7)]
 
 
