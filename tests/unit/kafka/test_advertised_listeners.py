@@ -25,7 +25,8 @@ class Broker:
         self.asked = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         with suppress(OSError):
@@ -37,6 +38,9 @@ class Broker:
                     one.sendall(answer(*self.named))
 
     def close(self) -> None:
+        # a thread left in `accept` would take the connections of who gets the number
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
         self._listener.close()
 
 
