@@ -16,6 +16,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _QUOTED: Final = re.compile(r"'[^'\s]{2,}'|\"[^\"\s]{2,}\"")
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
+_LIBYAML_TOO_DEEP: Final = "maximum nesting depth"
 Document = dict[str, Any]
 
 
@@ -25,6 +26,8 @@ def read(path: Path, text: str, deepest: int) -> Document:
         _refuse_magic(path, text, deepest)
         document = yaml.load(text, _CoreLoader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
+        if _LIBYAML_TOO_DEEP in (error.problem or ""):  # before its first event
+            raise RecursionError from None
         problem = _without_content(error.problem or "cannot be read")
         raise ConfigError(
             f"{path}: is no YAML: {problem}{_position(error.problem_mark)}"
