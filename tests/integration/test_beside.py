@@ -46,7 +46,9 @@ from walstream.postgres import catalog
 from walstream.postgres.capture import Capture
 from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
+from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.status.instance import running
+from walstream.testing import MemoryPositions
 from walstream.testing.servers import LocalPostgres
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
@@ -527,7 +529,8 @@ def test_tables_that_come_into_the_publication_are_told_of(database: Database) -
         database.execute("CREATE SCHEMA s; CREATE TABLE s.own (id int PRIMARY KEY)")
         database.execute("ALTER PUBLICATION walstream ADD TABLE s.own")
         again = capture()
-        again.resume(connection, kept[-1], catalog.tables(connection))
+        last = PUBLICATIONS.read(MemoryPositions(kept[-1]))
+        again.resume(connection, last, catalog.tables(connection))
         assert grown[2:] == [["s.own"]]
         again.check(connection)
         assert grown[3:] == []

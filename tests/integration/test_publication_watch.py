@@ -581,10 +581,10 @@ def test_a_change_of_our_own_that_was_cut_short_is_known(
         again = capture(database, patterns, kept, grown=grown.append)
         if stranger:
             with pytest.raises(PublicationLost, match=r"'public\.t'"):
-                again.resume(connection, noted, catalog.tables(connection))
+                again.resume(connection, stored(noted), catalog.tables(connection))
             assert again.examine(connection).missed.keys() == {"public.t"}
         else:
-            again.resume(connection, noted, catalog.tables(connection))
+            again.resume(connection, stored(noted), catalog.tables(connection))
             again.check(connection)
             assert kept[-1]["walstream"]["altered"] is None
         if committed or not stranger:
