@@ -44,9 +44,10 @@ test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOB
 	@command -v promtool >/dev/null || \
 	  echo "tests of the alert rules are skipped: apt-get install prometheus"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not fault_long' $(PYTEST_ARGS)
-fault: java $(READY) ## the long tests: crashes, outages; SHARD=2/4, RESUME=1
-	$(BIN)/pytest -m fault_long --record .fault-passed $(addprefix --shard ,$(SHARD)) \
-	  $(if $(RESUME),--resume) $(PYTEST_ARGS)
+fault: java $(READY) ## the long tests; SHARD=2/4, RESUME=1, SAMPLE=480 SEED=7 (seconds)
+	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
+	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \
+	  $(addprefix --shard ,$(SHARD)) $(if $(RESUME),--resume)) $(PYTEST_ARGS)
 lowest: java $(READY) ## the tests on the lowest versions of all that walstream needs
 	@mkdir -p $(LOWEST)
 	@$(BIN)/python -m tests.support.project.lowest_versions > $(LOWEST)/constraints.txt

@@ -71,6 +71,7 @@ def test_killed_amid_rows_and_amid_catching_up_it_ends_at_the_table(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
 def test_killed_on_a_cluster_it_fences_its_tasks_and_ends_at_the_table(
     database: Database, walstream: Walstream, reader: Reader
 ) -> None:

@@ -73,6 +73,7 @@ def test_sigkill_of_both_processes_loses_nothing(chained: Chained) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_forty_sigkills_of_both_processes_lose_nothing(chained: Chained) -> None:
     kill_both(chained, _KILLS_LONG)
 

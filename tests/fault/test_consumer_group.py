@@ -24,6 +24,7 @@ def test_instances_that_join_and_leave_apply_each_op_once(setting: Setting) -> N
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_instances_that_join_and_leave_for_long(setting: Setting) -> None:
     joins(setting, 60)
 
@@ -72,6 +73,7 @@ def test_rows_after_a_truncate_stay_and_rows_before_it_go(on_both: Setting) -> N
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(300)
 def test_fifty_truncates_under_load(on_both: Setting) -> None:
     truncates(on_both, 50)
 

@@ -98,6 +98,7 @@ def test_sigkill_at_random_steps_applies_each_op_once(setting: Setting) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_fifty_sigkills_apply_each_op_once(on_both: Setting) -> None:
     kill_cycles(on_both, _CYCLES_LONG)
 

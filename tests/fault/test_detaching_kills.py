@@ -144,6 +144,7 @@ def test_a_sink_that_leaves_and_comes_back_misses_nothing_though_all_are_killed(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_ten_leaves_and_returns_with_kills_miss_nothing(
     stream: Stream, kafka: KafkaServer, prefix: str
 ) -> None:

@@ -50,6 +50,7 @@ def test_killed_at_a_step_of_the_first_start_the_next_one_streams(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(300)
 def test_killed_at_random_moments_of_the_first_start_the_next_one_streams(
     database: Database, runs: Runs, reader: Reader
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.programs.walstream import Walstream
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.port import free_port
 
-pytestmark = pytest.mark.fault_long
+pytestmark = [pytest.mark.fault_long, pytest.mark.takes(120)]
 
 _ROUNDS = 10  # reports, about one a second
 _IDLE = 1000

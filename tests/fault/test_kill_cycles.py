@@ -49,6 +49,7 @@ def test_sigkill_at_random_moments_loses_nothing(stream: Stream) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_fifty_sigkills_lose_nothing(stream: Stream) -> None:
     kill_cycles(stream, _KILL_CYCLES_LONG)
 
@@ -58,6 +59,7 @@ def test_sigterm_repeats_nothing(stream: Stream) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(300)
 def test_twenty_sigterms_repeat_nothing(stream: Stream) -> None:
     term_cycles(stream, _TERM_CYCLES_LONG)
 

@@ -38,6 +38,7 @@ def test_a_transaction_of_300_thousand_rows_passes(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_a_transaction_of_5_million_rows_passes(
     postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_an_outage_of_15_seconds_keeps_memory_flat(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(1200)
 def test_an_outage_of_10_minutes_keeps_memory_flat(
     newest_postgres: PostgresServer, own_kafka: OwnKafka, runs: Runs
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_large_value_costs_at_most_four_times_its_size(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
 @pytest.mark.parametrize("size", [112_000_000, 200_000_000])
 @pytest.mark.parametrize("kind", sorted(_TEXTS))
 def test_a_huge_value_costs_at_most_four_times_its_size(
@@ -193,6 +196,7 @@ def test_a_large_value_that_is_parked_costs_less_than_three_times_its_size(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
 @pytest.mark.parametrize("size", [112_000_000, 200_000_000])
 @pytest.mark.parametrize("kind", sorted(_TEXTS))
 def test_a_huge_value_that_is_parked_costs_less_than_three_times_its_size(

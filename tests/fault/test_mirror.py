@@ -27,6 +27,7 @@ def test_a_mirror_is_identical_after_kills_of_both(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_a_mirror_is_identical_after_many_kills_of_both(
     postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:

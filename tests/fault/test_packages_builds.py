@@ -10,7 +10,11 @@ import pytest
 from tests.support.servers.debian import ROOT, build, copied, debian, lacking
 
 WHY = lacking("rpm", "dpkg-deb", "unshare", "systemd-analyze", "go", "envsubst")
-pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
+pytestmark = [
+    pytest.mark.fault_long,
+    pytest.mark.takes(600),
+    pytest.mark.skipif(bool(WHY), reason=WHY),
+]
 UNITS = ROOT / "packaging" / "systemd"
 MOST = 1.5  # of systemd's exposure, for what only streams
 

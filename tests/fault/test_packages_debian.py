@@ -25,7 +25,11 @@ from walstream.formats.op import decode
 
 _RUNS = ["/usr/bin/walstream", "run"]
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "setpriv", "go", "envsubst")
-pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
+pytestmark = [
+    pytest.mark.fault_long,
+    pytest.mark.takes(600),
+    pytest.mark.skipif(bool(WHY), reason=WHY),
+]
 
 
 def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:

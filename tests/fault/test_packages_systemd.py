@@ -29,7 +29,11 @@ _DSN = "${file:${env:CREDENTIALS_DIRECTORY}/dsn}"
 _JAVA = "openjdk-17-jre-headless"
 _PATIENT = 60.0
 WHY = lacking("debootstrap", "dpkg-deb", "unshare", "nsenter", "go", "envsubst")
-pytestmark = [pytest.mark.fault_long, pytest.mark.skipif(bool(WHY), reason=WHY)]
+pytestmark = [
+    pytest.mark.fault_long,
+    pytest.mark.takes(600),
+    pytest.mark.skipif(bool(WHY), reason=WHY),
+]
 
 
 @dataclass

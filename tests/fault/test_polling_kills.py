@@ -211,5 +211,6 @@ def test_no_row_is_missing_whatever_is_killed_under_load(scene: Scene) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_no_row_is_missing_over_cycles_of_kills(scene: Scene) -> None:
     nothing_is_missing(scene, 3 * [*KILLS.items(), *RARER.items()])

@@ -165,6 +165,7 @@ def test_no_row_is_missed_over_random_schedules(mariadb_database: Mariadb) -> No
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(900)
 def test_no_row_is_missed_over_200_random_schedules(
     mariadb_database: Mariadb,
 ) -> None:

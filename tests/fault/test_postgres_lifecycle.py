@@ -201,6 +201,7 @@ def test_an_idle_slot_follows_while_another_database_writes(stream: Stream) -> N
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
 def test_an_idle_slot_lets_wal_go(stream: Stream) -> None:
     neighbour = Database(stream.database.server)
     neighbour.execute("CREATE TABLE IF NOT EXISTS noise (v text)")

@@ -51,6 +51,7 @@ def test_reloads_under_load_lose_and_repeat_nothing(stream: Stream) -> None:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(600)
 def test_a_hundred_reloads_under_load_lose_and_repeat_nothing(stream: Stream) -> None:
     reloads(stream, _LONG)
 
@@ -84,6 +85,7 @@ def test_a_password_rotated_under_load_leaves_no_gap(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(300)
 def test_a_password_rotated_twenty_times_under_load_leaves_no_gap(
     own_postgres: OwnPostgres, kafka: KafkaServer, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.backfill import agree, filled, held, load, settled
 from tests.support.programs.walstream import Walstream
 
-pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
+pytestmark = [pytest.mark.fault, pytest.mark.fault_long, pytest.mark.takes(120)]
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _CONF = {

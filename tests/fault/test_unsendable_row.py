@@ -6,7 +6,7 @@ from tests.support.fixtures.postgres import Database, OwnPostgres
 from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 
-pytestmark = pytest.mark.fault_long
+pytestmark = [pytest.mark.fault_long, pytest.mark.takes(120)]
 LARGE = "convert_to(repeat('x', 536870913), 'UTF8')"  # bytes; two characters each
 
 

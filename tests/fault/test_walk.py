@@ -42,6 +42,7 @@ def test_no_row_is_lost_or_doubled_in_silence(
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(2400)
 def test_no_row_is_lost_or_doubled_in_silence_for_long(
     postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.walk.patch import HOLES
 from tests.support.walk.runner import WalkFailed
 from tests.support.walk.walk import Budget, walk
 
-pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
+pytestmark = [pytest.mark.fault, pytest.mark.fault_long, pytest.mark.takes(1800)]
 
 _STEPS: Final = int(os.environ.get("WALSTREAM_TEST_WALK_STEPS") or 2000)
 

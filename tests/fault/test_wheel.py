@@ -13,7 +13,7 @@ import pytest
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.project.own_coverage import ROOT
 
-pytestmark = pytest.mark.fault_long
+pytestmark = [pytest.mark.fault_long, pytest.mark.takes(600)]
 _DEMO_S = 10
 
 

@@ -259,6 +259,7 @@ def never_alone(database: Database, turn: Callable[[], int]) -> Iterator[None]:
 
 
 @pytest.mark.fault_long
+@pytest.mark.takes(120)
 def test_a_table_busier_than_may_be_held_ends_while_transactions_last(
     newest_postgres: PostgresServer, runs: Runs
 ) -> None:

@@ -17,6 +17,7 @@ _LARGE = 300_000
 
 
 @pytest.mark.fault_long  # a broker takes half a minute to make so many logs
+@pytest.mark.takes(120)
 def test_a_thousand_partitions_take_eight_sessions(setting: Setting) -> None:
     feed = setting.make(_PARTITIONS)
     for number in range(2 * _PARTITIONS):
