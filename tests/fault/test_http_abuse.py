@@ -20,6 +20,7 @@ from tests.support.fixtures.postgres import Database, temporary_database
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream
+from tests.support.servers.brief_kafka import BriefKafka
 from walstream.testing.servers import LocalKafka, LocalPostgres
 from walstream.testing.servers.port import free_port
 
@@ -133,7 +134,7 @@ def servers() -> Iterator[tuple[LocalKafka, Database]]:
     needs_own_servers()
     with (
         LocalPostgres() as postgres,
-        LocalKafka() as kafka,
+        BriefKafka() as kafka,
         temporary_database(postgres) as database,
     ):
         database.execute("CREATE TABLE t (id serial PRIMARY KEY, v text)")

@@ -19,7 +19,7 @@ from tests.support.fixtures.tls import check
 from tests.support.fixtures.walstream import Runs
 from tests.support.programs.relay import Chain
 from tests.support.programs.verb import verb
-from walstream.testing.servers import LocalKafka
+from tests.support.servers.brief_kafka import BriefKafka
 from walstream.testing.servers.port import HOST, free_port
 
 ELSEWHERE: Final = "127.1"
@@ -57,7 +57,7 @@ class Trap:
         self._listener.close()
 
 
-class MisledKafka(LocalKafka):
+class MisledKafka(BriefKafka):
     """Has a listener with passwords and one without, both advertised elsewhere.
 
     A third one, `here`, is advertised where it is.

@@ -18,6 +18,7 @@ from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
 from tests.support.programs.operator import Operator, codes, findings, found
 from tests.support.programs.walstream import Walstream
+from tests.support.servers.brief_kafka import BriefKafka
 from tests.support.servers.kafka_tools import allow, client
 from walstream.testing.servers import LocalKafka
 
@@ -49,7 +50,7 @@ def kafka() -> Iterator[LocalKafka]:
     """Start a broker that asks who one is, and what one may."""
     needs_own_servers()
     with ExitStack() as stack:
-        yield stack.enter_context(LocalKafka(settings=_SETTINGS))
+        yield stack.enter_context(BriefKafka(settings=_SETTINGS))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from tests.support.fixtures.postgres import Database, temporary_database
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.programs.browser import browser
 from tests.support.programs.walstream import Walstream
+from tests.support.servers.brief_kafka import BriefKafka
 from walstream.cli.main import app
 from walstream.config.model import Http
 from walstream.service.http.figures import size
@@ -89,7 +90,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     port = free_port()
     with (
         LocalPostgres() as postgres,
-        LocalKafka() as kafka,
+        BriefKafka() as kafka,
         temporary_database(postgres) as database,
     ):
         database.execute("CREATE TABLE t (id serial PRIMARY KEY, v text)")

@@ -17,6 +17,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.postgres import Database, PostgresServer, temporary_database
 from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
+from tests.support.servers.brief_kafka import BriefKafka
 from walstream.status.instance import running
 from walstream.status.report import WorkerState
 from walstream.testing.servers import LocalKafka
@@ -43,7 +44,7 @@ _TOLD_S: Final = 10.0 + 3.0  # the next login is due within the latter
 def kafka() -> Iterator[LocalKafka]:
     needs_own_servers()
     with ExitStack() as stack:
-        yield stack.enter_context(LocalKafka(settings=_SETTINGS))
+        yield stack.enter_context(BriefKafka(settings=_SETTINGS))
 
 
 @pytest.fixture

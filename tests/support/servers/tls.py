@@ -21,8 +21,9 @@ from psycopg.conninfo import make_conninfo
 
 from tests.support.fixtures.mariadb import Mariadb
 from tests.support.fixtures.postgres import Database, local_postgres
+from tests.support.servers.brief_kafka import BriefKafka
 from tests.support.servers.certificate_authority import HERE, Authority, Pair
-from walstream.testing.servers import LocalKafka, LocalMariadb
+from walstream.testing.servers import LocalMariadb
 from walstream.testing.servers.port import HOST, free_port
 
 PASSWORD: Final = "oNe-PaSsWoRd"  # noqa: S105 - of servers that end with the tests
@@ -109,7 +110,7 @@ class SecurePostgres:
         return make_conninfo(plain, **{**authority, **given})
 
 
-class SecureKafka(LocalKafka):
+class SecureKafka(BriefKafka):
     """Has listeners beside PLAINTEXT, which `at` finds by their names."""
 
     def __init__(self, authority: Authority, stranger: Authority) -> None:
