@@ -15,7 +15,7 @@ from walstream.errors import ConfigError, Transient
 from walstream.kafka import oauth_token
 from walstream.kafka.oauth_token import prepared
 
-SOON = float(int(time.time()) + 600)
+SOON = float(int(time.time()) + 86_400)  # whenever in a run it is used
 
 
 def called(**oauth: Any) -> Any:
