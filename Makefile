@@ -20,6 +20,8 @@ UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),auto
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
+# without their bytecode the processes that tests start would compile walstream each time
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help fmt check unit test fault lowest bench bench-quick demo dist package deb rpm \
   lock reference picture cover-own clean python java
 
