@@ -408,6 +408,7 @@ def shift(site: Site, watch: Watch) -> Iterator[Shift]:
     run.close()
 
 
+@pytest.mark.takes(60)
 def test_no_secret_shows_in_any_verb_or_fault_at_debug(
     site: Site, shift: Shift, watch: Watch
 ) -> None:

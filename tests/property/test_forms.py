@@ -25,7 +25,7 @@ from tests.support.programs.compiled_form import (
 from tests.support.strategies import Stream, messages, streams
 from walstream.testing import encode
 
-pytestmark = pytest.mark.compiled
+pytestmark = [pytest.mark.compiled, pytest.mark.takes(90)]  # the first makes it
 
 GOLDEN = sorted(set(all_payloads()))
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,7 @@
 """A seeded part of the long tests, tried with runs of pytest inside this one."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,19 @@ ROOT = Path(__file__).parents[2]
 NAMES = [f"tests/test_{module}.py::test[{n}]" for module in "abcdef" for n in range(20)]
 _TESTS = """
 import pytest, time
+from tests.support.project import sample
+
+class Clock:
+    ahead = 0.0
+    def monotonic(self):
+        return time.monotonic() + self.ahead
+
+sample.time = Clock()
 
 @pytest.mark.takes({takes})
 @pytest.mark.parametrize("n", range(12))
 def test_one(n):
-    time.sleep({sleeps})
+    sample.time.ahead += {lasts}
     assert n != {fails}
 
 @pytest.mark.takes(1800)
@@ -60,7 +69,7 @@ def test_nothing_begins_that_may_end_too_late() -> None:
 
 
 def test_a_run_tells_what_it_left_out_and_how_to_repeat_it(tmp_path: Path) -> None:
-    ended = _run(tmp_path, "--sample=100", takes=20, sleeps=0, fails=-1)
+    ended = _run(tmp_path, "--sample=100", takes=20, lasts=0, fails=-1)
     assert ended.returncode == 0, ended.stdout
     assert "12 passed, 2 deselected" in ended.stdout
     assert "12 tests within" in ended.stdout
@@ -69,22 +78,29 @@ def test_a_run_tells_what_it_left_out_and_how_to_repeat_it(tmp_path: Path) -> No
 
 
 def test_what_has_no_time_is_no_failure_and_no_skip(tmp_path: Path) -> None:
-    ended = _run(tmp_path, "--sample=4", takes=1, sleeps=1.5, fails=-1)
+    ended = _run(tmp_path, "--sample=1000", takes=200, lasts=300, fails=-1)
     assert ended.returncode == 0, ended.stdout
-    assert "no time for 12" not in ended.stdout
-    assert "no time for 0" not in ended.stdout
-    assert "skipped" not in ended.stdout
+    assert "3 passed, 1 deselected in" in ended.stdout  # 900 s are over
+    assert "no time for 10" in ended.stdout
 
 
 def test_a_failure_is_one_of_the_run(tmp_path: Path) -> None:
-    ended = _run(tmp_path, "--sample=100", takes=20, sleeps=0, fails=3)
+    ended = _run(tmp_path, "--sample=100", takes=20, lasts=0, fails=3)
     assert ended.returncode == pytest.ExitCode.TESTS_FAILED
     assert "1 failed, 11 passed" in ended.stdout
 
 
 def test_a_time_that_no_test_fits_into_is_no_success(tmp_path: Path) -> None:
-    ended = _run(tmp_path, "--sample=10", takes=20, sleeps=0, fails=-1)
+    ended = _run(tmp_path, "--sample=10", takes=20, lasts=0, fails=-1)
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_what_is_long_begins_first_where_several_run(tmp_path: Path) -> None:
+    (tmp_path / "test_before.py").write_text("def test_short(): pass")
+    ended = _run(tmp_path, "-n1", "-v", takes=20, lasts=0, fails=-1)
+    ran = re.findall(r"(?:PASSED|FAILED) .*::(test_[a-z]+)", ended.stdout)
+    assert ran[:2] == ["test_long", "test_one"]
+    assert set(ran[13:15]) == {"test_short", "test_undeclared"}
 
 
 def _run(

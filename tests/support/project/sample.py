@@ -2,7 +2,8 @@
 
 The order depends on the seed alone, which is pytest-randomly's. What takes over a
 minute declares it, `@pytest.mark.takes(300)`; nothing begins that may end behind the
-time, and what takes much of it is left to a whole run.
+time, and what takes much of it is left to a whole run. What else declares its length
+begins early where tests run in several processes.
 """
 
 import time
@@ -93,10 +94,19 @@ class Sampling:
         )
 
 
-def length_of(item: pytest.Item) -> float:
+def length_of(item: pytest.Item, undeclared_s: float = _UNDECLARED_S) -> float:
     """Return how many seconds a test is known to take, or may take."""
     marker = item.get_closest_marker(_MARKER)
-    return float(marker.args[0]) if marker is not None else _UNDECLARED_S
+    return float(marker.args[0]) if marker is not None else undeclared_s
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Let what is long begin first where several run: last, it would run alone."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda one: length_of(one, 0.0), reverse=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,7 +121,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # the seed is drawn by then
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", f"{_MARKER}(seconds): how long it takes, where over a minute"
+        "markers", f"{_MARKER}(seconds): how long it takes, where that is long"
     )
     budget_s = config.getoption("--sample")
     if budget_s is not None:
