@@ -23,7 +23,7 @@ from tests.support.oracles.op_order import (
 pytestmark = pytest.mark.same_on_15
 
 _SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
-_CYCLES_SHORT = 3
+_CYCLES_SHORT = 2
 _KILL_CYCLES_LONG = 50
 _TERM_CYCLES_LONG = 20
 

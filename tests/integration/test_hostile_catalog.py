@@ -26,6 +26,7 @@ from tests.support.programs.polled_source import Polled
 from tests.support.programs.table_read import postgres_url
 from tests.support.programs.verb import verb
 from tests.support.programs.walstream import toml
+from tests.support.selection import shortened
 from tests.support.servers.hostile_catalog import STRANGER, Trap
 from walstream.formats.row import row_hash
 
@@ -124,7 +125,10 @@ class Scene:
         assert found.returncode in codes, (words, found.stdout, found.stderr)
 
 
-@pytest.fixture(params=[("boss", "psycopg"), ("walstream", "psycopg2")], ids=" ".join)
+ROLES: Final = [("boss", "psycopg"), ("walstream", "psycopg2")]
+
+
+@pytest.fixture(params=ROLES, ids=" ".join)
 def scene(
     request: pytest.FixtureRequest,
     trap: Trap,
@@ -180,6 +184,10 @@ def test_a_first_look_runs_no_function_of_a_stranger(
     assert not scene.trap.won()
 
 
+@pytest.mark.takes(40)
+@pytest.mark.parametrize(
+    "scene", shortened(ROLES, ROLES[0]), ids=" ".join, indirect=True
+)
 def test_no_verb_runs_a_function_of_a_stranger(
     scene: Scene, copy: Database, kafka: KafkaServer, tmp_path: Path
 ) -> None:

@@ -63,7 +63,11 @@ def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
     ("number", "to_all", "flags"),
     [
         pytest.param(signal.SIGINT, True, ["-n", "2"], id="ctrl-c-on-workers"),
-        pytest.param(signal.SIGTERM, False, ["-n", "2"], id="sigterm-on-workers"),
+        pytest.param(
+            *(signal.SIGTERM, False, ["-n", "2"]),
+            id="sigterm-on-workers",
+            marks=pytest.mark.fault_long,
+        ),
         pytest.param(signal.SIGTERM, False, [], id="sigterm-on-one-process"),
     ],
 )

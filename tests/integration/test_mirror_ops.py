@@ -20,6 +20,8 @@ from tests.support.fixtures.postgres import Database
 from tests.support.loads.op import Texts, make
 from walstream.op import Kind
 
+pytestmark = pytest.mark.same_on_15
+
 T = "public.t"
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, n numeric, note text)"
 

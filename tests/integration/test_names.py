@@ -115,6 +115,7 @@ def test_the_publications_are_named_as_they_were_written(stream: Stream) -> None
     assert names == [(PUBLICATION,), (f"{PUBLICATION}_insert",)]
 
 
+@pytest.mark.same_on_15
 def test_two_tables_that_would_meet_in_one_topic_are_refused_until_one_is_mapped(
     database: Database, runs: Runs, reader: Reader, topic_prefix: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_tables_that_differ_only_by_where_a_dot_stands_are_not_mixed(
     walstream.ends_with(2, "a.b.c", "would meet in the topic", timeout_s=5)
 
 
+@pytest.mark.same_on_15
 def test_a_name_that_is_too_long_for_a_topic_is_refused_until_it_is_mapped(
     database: Database, runs: Runs
 ) -> None:
