@@ -177,7 +177,9 @@ def test_kafka_away_on_either_side_is_waited_for(
         chain.until("answers again", 60)
         send(10)
         reader.until(lambda records: len({one.value for one in records}) == 1020)
-        assert len(chain.said("does not answer")) == 1
+        # once, beside a start of the source that failed where the broker took long
+        told = [one["event"] for one in chain.said("does not answer")]
+        assert len([event for event in told if event != "trying again"]) == 1, told
         near.kill()
         chain_ends = time.monotonic()
         assert chain.terminate() == 0, chain.text
