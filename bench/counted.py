@@ -18,8 +18,8 @@ from walstream.records.encoding import SinkRules
 from walstream.records.router import Router, RoutingRules
 from walstream.testing import (
     MemoryCompanion,
-    MemoryPositions,
     MemorySource,
+    MemoryStore,
     transaction,
 )
 
@@ -71,7 +71,7 @@ def drained(size: int) -> float:
     with MemorySource(frames, on_exhausted=stop.request) as source:
         checkpointer = Checkpointer(
             StartPoint(Position(1000, 1, 1, "d", "s")),
-            MemoryPositions(),
+            MemoryStore(),
             source,
             stop.waker.wake,
         )

@@ -21,7 +21,7 @@ from consumer.op import Op
 from consumer.state.connection import refusal
 from consumer.tail import line
 from walstream.errors import ConfigError, WalstreamError
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _DSN_VARIABLE: Final = "CONSUMER_TARGET_DSN"
 _EPILOG: Final = """
@@ -88,7 +88,7 @@ def _tail(options: argparse.Namespace) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    group = options.group or f"tail-{host.token_hex(6)}"
+    group = options.group or f"tail-{runtime.token_hex(6)}"
     BasicConsumer(show, group=group, topics=options.topic, kafka=kafka).run()
 
 

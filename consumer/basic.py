@@ -23,7 +23,7 @@ from consumer.poison import OnPoison, checked, meet
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TELL_INTERVAL_S: Final = 1.0
 _GAPS_REST_S: Final = 1.0
@@ -112,7 +112,7 @@ class BasicWork:
 
     def _handle(self, lane: AssignedPartition, messages: list[Message]) -> int:
         handler, place = self._options.handler, lane.place
-        clock = host.current().monotonic
+        clock = runtime.current().monotonic
         for done, message in enumerate(messages):
             record = record_of(message, place)
             op = self._op(record)
@@ -174,7 +174,7 @@ class BasicWork:
 
     def _tell(self) -> None:
         """Report the counts: with a slow handler, a chunk may take hours."""
-        self._next_tell = host.monotonic() + _TELL_INTERVAL_S
+        self._next_tell = runtime.monotonic() + _TELL_INTERVAL_S
         self._count(Measure.HANDLED, self._handled)
         self._count(Measure.SKIPPED, self._skipped)
         self._handled = self._skipped = 0

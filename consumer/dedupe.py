@@ -22,7 +22,7 @@ import psycopg
 
 from consumer.pg_catalog import BELOW, FROM, IS, MINUS, PLUS
 from consumer.row_message import RowMessage
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _DAY_S: Final = 86_400.0
 _WEEK_S: Final = 7 * _DAY_S
@@ -82,8 +82,8 @@ class SeenInLmdb:
         *,
         max_age_s: float = _WEEK_S,
         limit: int = 10_000_000,
-        clock: Callable[[], float] = host.time,
-        steady: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.time,
+        steady: Callable[[], float] = runtime.monotonic,
     ) -> None:
         import lmdb  # noqa: PLC0415 - an application without this filter needs none
 
@@ -246,7 +246,7 @@ class SeenInPostgres:
         connection: psycopg.Connection[Any],
         *,
         max_age_s: float = _WEEK_S,
-        steady: Callable[[], float] = host.monotonic,
+        steady: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._connection = connection
         self._max_age_s = max_age_s

@@ -17,7 +17,7 @@ from consumer.errors import HandlerFailed
 from consumer.group.buffer import Budget, Inbox
 from consumer.group.schedule import AGAIN, After
 from consumer.group.thread_pool import Pool
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _FORMER_POLL_S: Final = 0.05
 _FORMER_PATIENCE_S: Final = 1.0
@@ -134,11 +134,11 @@ class AssignedPartition:
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end, its own and that of those before; tell whether it came."""
-        deadline = host.monotonic() + timeout_s
+        deadline = runtime.monotonic() + timeout_s
         self._ended.wait(max(0.0, timeout_s))
         after = self._after
         if after is not None:
-            after.join(deadline - host.monotonic())
+            after.join(deadline - runtime.monotonic())
         return self.ended
 
     @property
@@ -224,7 +224,7 @@ class AssignedPartition:
         if former.ended:
             self._after = None
             return True
-        now = host.monotonic()
+        now = runtime.monotonic()
         if self._waits_since is None:
             self._waits_since = now
         elif now - self._waits_since > _FORMER_PATIENCE_S:

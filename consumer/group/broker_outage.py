@@ -11,7 +11,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _FAILURES: Final = frozenset({"FAIL", "ERROR"})  # of a connection
 # the first letters of what another program said, taken for a size
@@ -32,7 +32,7 @@ class OutageLog:
     """Stands for a logger, and hears errors; both in the thread that polls."""
 
     def __init__(
-        self, log: logging.Logger, clock: Callable[[], float] = host.monotonic
+        self, log: logging.Logger, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self._log = log
         self._clock = clock

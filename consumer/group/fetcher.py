@@ -32,7 +32,7 @@ from consumer.group.settings import (
 )
 from consumer.group.thread_pool import Pool
 from walstream.errors import PermissionLacking, Transient, WalstreamError
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.1
 _ASK_S: Final = 1.0
@@ -184,7 +184,7 @@ class Fetcher:
             lane.sought()
 
     def _store(self) -> None:
-        now = host.monotonic()
+        now = runtime.monotonic()
         if now >= self._next_store:
             self._next_store = now + _STORE_INTERVAL_S
             self._store_all(self._lanes.values())
@@ -251,7 +251,7 @@ class Fetcher:
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         lanes = self._let_go(partitions)
-        deadline = host.monotonic() + self._patience_s
+        deadline = runtime.monotonic() + self._patience_s
         for lane in lanes:
             while not lane.join(_POLL_S) and self._may_wait(deadline):
                 pass
@@ -261,7 +261,7 @@ class Fetcher:
 
     def _may_wait(self, deadline: float) -> bool:
         """Return whether there is time left, also after the wish to stop."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         if self._stop_by == math.inf and (self._closing or self._stop.is_set()):
             self._stop_by = now + self._stop_timeout_s
         return now < min(deadline, self._stop_by)
@@ -321,7 +321,7 @@ def left(close: Callable[[], None], timeout_s: float = _LEAVE_S) -> bool:
         else:
             ended.set_result(None)
 
-    host.start(run, "consumer-close")
+    runtime.start_thread(run, "consumer-close")
     try:
         ended.result(timeout_s)
     except TimeoutError:

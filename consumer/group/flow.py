@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from consumer.group.assigned_partition import AssignedPartition, Place
 from consumer.group.buffer import Budget, size
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _CHUNK: Final = 5000  # messages at once, since each time costs the interpreter's lock
 _TIGHT: Final = 8  # this part of the budget is too little room
@@ -45,7 +45,7 @@ class FetchBudget:
         budget: Budget,
         lanes: Mapping[Place, AssignedPartition],
         woken: threading.Event,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._consumer = consumer
         self._budget = budget

@@ -10,7 +10,7 @@ from typing import Final
 
 from confluent_kafka import Message
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _ASK_INTERVAL_S: Final = 1.0
 
@@ -18,7 +18,7 @@ _ASK_INTERVAL_S: Final = 1.0
 class Gaps:
     """The oldest gap of a partition that was not yet asked about."""
 
-    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = runtime.monotonic) -> None:
         self._clock = clock
         self._oldest: int | None = None  # the first offset that did not come
         self._next_ask = clock()

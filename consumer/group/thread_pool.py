@@ -5,7 +5,7 @@ import threading
 from typing import Protocol
 
 from consumer.group.schedule import After, Schedule
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class Task(Protocol):
@@ -72,14 +72,14 @@ class Pool:
         elif self._threads < self._most:
             self._threads += 1
             name = f"consumer-{self._threads}"
-            host.start(self._run, name)
+            runtime.start_thread(self._run, name)
 
     def _run(self) -> None:
         task = self._next()
         while task is not None:
             after = task.turn()
             with self._lock:
-                self._schedule.give_back(task, after, host.monotonic())
+                self._schedule.give_back(task, after, runtime.monotonic())
                 self._time_next()
             task = self._next()
 
@@ -101,15 +101,15 @@ class Pool:
             self._time.notify()
             return
         self._timed = True
-        host.start(self._clock, "consumer-clock")
+        runtime.start_thread(self._clock, "consumer-clock")
 
     def _clock(self) -> None:
         with self._lock:
             while not self._closed:
-                for _ in range(self._schedule.ripen(host.monotonic())):
+                for _ in range(self._schedule.ripen(runtime.monotonic())):
                     self._employ()
                 self._timer_due = self._schedule.due
                 if self._timer_due == math.inf:
                     self._time.wait()
                 else:
-                    self._time.wait(max(0.0, self._timer_due - host.monotonic()))
+                    self._time.wait(max(0.0, self._timer_due - runtime.monotonic()))

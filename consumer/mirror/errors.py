@@ -14,7 +14,7 @@ from consumer.handler import Fatal, Retry
 from consumer.op import Op
 from walstream.errors import WalstreamError
 from walstream.lsn import show
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 # another partition may still bring the cure, or the table changed under a statement
 _CURABLE: Final = (
@@ -49,7 +49,7 @@ class RetryPatience:
     """How long each partition's op has been refused already."""
 
     def __init__(
-        self, limit_s: float, clock: Callable[[], float] = host.monotonic
+        self, limit_s: float, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self.limit_s = limit_s
         self._clock = clock

@@ -13,7 +13,7 @@ from consumer.state.partition_state import KnownState, PartitionState, StateRow
 from consumer.state.plan import BatchPlan
 from consumer.state.position import AppliedPosition, SnapshotChunk, place_in_snapshot
 from consumer.state.truncate_barrier import Barrier, Turn
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class Moved(Exception):
@@ -121,8 +121,12 @@ class Batch:
         return handled
 
     def _handle_each(self, tx: Transaction, ops: list[Op]) -> int:
-        deadline = host.monotonic() + self.longest_s
-        handler, stopping, clock = self.handler, self.stopping, host.current().monotonic
+        deadline = runtime.monotonic() + self.longest_s
+        handler, stopping, clock = (
+            self.handler,
+            self.stopping,
+            runtime.current().monotonic,
+        )
         pgconn, intrans = tx.pgconn, TransactionStatus.INTRANS
         for count, op in enumerate(ops, 1):
             try:

@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 
 from consumer.handler import Transaction
 from consumer.state.connection import connect
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _IDLE_S: Final = 60.0  # that a session may rest while others are used
 
@@ -48,7 +48,7 @@ class Connections:
         if tx.info.transaction_status is not TransactionStatus.IDLE:
             _close(tx)
             return
-        now = host.monotonic()
+        now = runtime.monotonic()
         too_long: Transaction | None = None
         with self._lock:
             if self._closed:

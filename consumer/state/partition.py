@@ -28,7 +28,7 @@ from consumer.state.session import PartitionSession, SessionOptions
 from consumer.state.truncate_barrier import Barrier, Crossings, Turn
 from walstream.op import Kind
 from walstream.pipeline.backoff import Backoff
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _BARRIER_POLL_S: Final = 0.03
 _BARRIER_POLL_OF_EACH_S: Final = 0.01  # so that many lanes ask no more often than few
@@ -146,7 +146,7 @@ class IdempotentWork:
         return self._try(plan, messages)
 
     def _try(self, plan: BatchPlan, messages: list[Message]) -> int:
-        begun = host.monotonic()
+        begun = runtime.monotonic()
         try:
             outcome = self._run(plan)
         except (Locked, Moved, Raised, psycopg.Error) as error:
@@ -154,7 +154,7 @@ class IdempotentWork:
             return 0
         self._session.committed(outcome)
         self._backoff.reset()
-        self._measure(plan, outcome, host.monotonic() - begun)
+        self._measure(plan, outcome, runtime.monotonic() - begun)
         if outcome.complete:
             return plan.taken
         end = plan.ops[outcome.handled].record.offset
@@ -189,7 +189,7 @@ class IdempotentWork:
         return outcome
 
     def _wait(self, op: Op, missing: list[int]) -> NoReturn:
-        now = host.monotonic()
+        now = runtime.monotonic()
         if self._waiting[0] != op.record.offset:
             self._waiting = (op.record.offset, now)
         if now - self._waiting[1] > self._options.barrier_s:

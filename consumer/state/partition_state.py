@@ -17,7 +17,7 @@ from consumer.pg_catalog import BELOW, IS, MINUS
 from consumer.state.advisory_lock import lock_key
 from consumer.state.position import NOTHING, AppliedPosition, SnapshotChunk, bygone
 from consumer.state.schema import Tables
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _LOCK: Final = (
     "SELECT CASE WHEN pg_catalog.pg_try_advisory_xact_lock(%s)"
@@ -136,7 +136,7 @@ class PartitionState:
         """Read the row for update; make one where there is none."""
         found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:
-            drawn = uuid.UUID(hex=host.token_hex(16), version=4)
+            drawn = uuid.UUID(hex=runtime.token_hex(16), version=4)
             self.tables.execute(tx, _INSERT, (drawn, *self._key))
             found = self.tables.execute(tx, _READ, self._key).fetchone()
         if found is None:

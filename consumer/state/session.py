@@ -25,7 +25,7 @@ from consumer.state.source import AcceptSource, accepts, foreign_source
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient
 from walstream.pipeline.backoff import Backoff
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 T = TypeVar("T")
 
@@ -64,10 +64,10 @@ class PartitionSession:
         self._stale = False  # the row may be another one
         self._trouble = Backoff(first_s=0.05, longest_s=5.0)
         self._locked_since: float | None = None
-        self._made_at = host.monotonic()
+        self._made_at = runtime.monotonic()
         options.guard.expect(lane.place)
         self._looks = 0  # at the holders of the lock, since it is not ours
-        self._flushed_at = host.monotonic()
+        self._flushed_at = runtime.monotonic()
 
     @property
     def tx(self) -> Transaction:
@@ -107,7 +107,7 @@ class PartitionSession:
         `offset` is the first one that is asked for, else what comes next; `since` is
         when the question came up, else now.
         """
-        asked_at = host.monotonic() if since is None else since
+        asked_at = runtime.monotonic() if since is None else since
         now = self.known.now
         wanted = now.next_offset if offset is None else offset
         topic_id = self._patiently(
@@ -138,21 +138,21 @@ class PartitionSession:
         """Pass over records that change nothing; not worth a transaction each."""
         self._see(replace(self.known.now, next_offset=next_offset))
         self._lane.handled = next_offset
-        if host.monotonic() - self._flushed_at > _FLUSH_S:
+        if runtime.monotonic() - self._flushed_at > _FLUSH_S:
             self._note()
 
     def rest(self) -> float | None:
         """Note how far was seen, sometimes; tell when there is more to note."""
         if not self.holds:
             return None
-        left = self._flushed_at + _REST_S - host.monotonic()
+        left = self._flushed_at + _REST_S - runtime.monotonic()
         if left > 0:
             return left
         self._note()
         return _REST_S
 
     def _note(self) -> None:
-        self._flushed_at = host.monotonic()
+        self._flushed_at = runtime.monotonic()
         # whoever moved the row is met at the next op
         with suppress(psycopg.Error, Locked, Moved):
             self._flush()
@@ -214,7 +214,7 @@ class PartitionSession:
 
     def wait_for_lock(self) -> NoReturn:
         """Wait a moment; end a holder that is frozen."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         self._locked_since = self._locked_since or now
         if now - self._locked_since > _PATIENCE_S:
             self._locked_since = now

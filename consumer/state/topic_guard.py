@@ -23,7 +23,7 @@ from consumer.group.assigned_partition import Place
 from consumer.group.settings import ClientProperties, admin_settings
 from consumer.state.schema import reset
 from walstream.errors import Transient
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 10.0
 _TROUBLE_S: Final = 0.5  # that the others take one's failure for their own
@@ -99,7 +99,7 @@ class TopicGuard:
 
     def _answer(self, place: Place, since: float) -> _Answer:
         with self._asking:
-            now = host.monotonic()
+            now = runtime.monotonic()
             answer = self._answers.get(place.topic, _Answer())
             if answer.trouble is not None and now - answer.asked_at < _TROUBLE_S:
                 raise Transient(str(answer.trouble))
@@ -112,7 +112,7 @@ class TopicGuard:
                 answer.topic_id = self._id(place.topic)
                 answer.bounds = self._bounds_of(places)
             except Transient as error:
-                answer.trouble, answer.asked_at = error, host.monotonic()
+                answer.trouble, answer.asked_at = error, runtime.monotonic()
                 raise
             return answer
 
@@ -166,11 +166,11 @@ class TopicGuard:
             for spec in _ENDS
         ]
         found, refused = {}, None
-        deadline = host.monotonic() + _TIMEOUT_S + 1
+        deadline = runtime.monotonic() + _TIMEOUT_S + 1
         for place, one in where.items():
             try:
                 low, high = (
-                    answer[one].result(max(0.0, deadline - host.monotonic())).offset
+                    answer[one].result(max(0.0, deadline - runtime.monotonic())).offset
                     for answer in asked
                 )
             except KafkaException as error:

@@ -15,8 +15,8 @@ from tests.support.oracles.topic_reader import Reader, Record
 from tests.support.programs.backfill import SPARK, held, reading, settled
 from tests.support.programs.walstream import Walstream
 from walstream.op import Kind
-from walstream.sources.postgres.backfill import stored_record
-from walstream.state.store import LmdbPositions
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.fault, pytest.mark.fault_long]
 
@@ -49,8 +49,8 @@ def walstream(database: Database, runs: Runs) -> Walstream:
 
 def left(walstream: Walstream) -> list[str]:
     """Name the tables that are not finished, as they are kept."""
-    with LmdbPositions.beside(walstream.state) as positions:
-        record = stored_record.read(positions) if positions else None
+    with LmdbStore.open_read_only(walstream.state) as positions:
+        record = stored_progress.read(positions) if positions else None
         return list(record.tables) if record else []
 
 

@@ -24,8 +24,8 @@ from tests.support.oracles.op_order import (
 from tests.support.oracles.topic_reader import Reader, TopicAdmin
 from tests.support.programs.walstream import Walstream
 from walstream.errors import WalstreamError
-from walstream.sources.postgres.detached.record import AWAY, DETACHED
-from walstream.state.store import LmdbPositions
+from walstream.sources.postgres.detached.detached_sink import AWAY, DETACHED
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.fault, pytest.mark.same_on_15]
 SEED = int(os.environ.get("WALSTREAM_TEST_SEED") or time.time())
@@ -60,7 +60,7 @@ def stream(
 def phase(walstream: Walstream) -> str:
     """Read in the state how it is with the other sink; "" where it is in the stream."""
     try:
-        with LmdbPositions.beside(walstream.state) as positions:
+        with LmdbStore.open_read_only(walstream.state) as positions:
             note = DETACHED.of(OTHER).read(positions) if positions else None
     except WalstreamError:
         return "being written"

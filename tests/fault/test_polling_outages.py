@@ -18,7 +18,7 @@ from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.polled_source import SOURCE, Polled, keys_of
 from tests.support.programs.sqlite_source import execute, file_of
 from walstream.sources.sql.progress import POLLED
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.instance import running
 from walstream.testing.servers import LocalMariadb
 
@@ -61,7 +61,7 @@ def shop(server: LocalMariadb) -> Mariadb:
 
 def delivered(polling: Polled, table: str = "t") -> int:
     """Give the position that was stored; 0 before there is one."""
-    with LmdbPositions.beside(polling.state) as positions:
+    with LmdbStore.open_read_only(polling.state) as positions:
         document = POLLED.of(table).read(positions) if positions else None
     return (document.key if document else None) or 0
 

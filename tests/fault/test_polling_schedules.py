@@ -30,7 +30,7 @@ from walstream.sources.sql.table_reader import TableReader
 from walstream.sources.sql.table_session import TableSession
 from walstream.sources.sql.task import Ahead, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 pytestmark = pytest.mark.fault
 HOUR_S: Final = 3600.0
@@ -108,7 +108,7 @@ def polls(
 
     poller = Poller(
         PollingRules(table, limit=limit),
-        TableProgress(MemoryPositions(), table, GapBounds(timeout_s, 100_000)),
+        TableProgress(MemoryStore(), table, GapBounds(timeout_s, 100_000)),
         TableSession(database, TableSpec(table, "id")).connect,
         run,
     )

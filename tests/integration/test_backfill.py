@@ -24,8 +24,8 @@ from walstream.postgres.connection import connect
 from walstream.postgres.slot_health import Alarm
 from walstream.sources.postgres.backfill.run import SnapshotBackfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
-from walstream.sources.stream_metrics import Gauge
-from walstream.testing import MemoryPositions
+from walstream.sources.stream_metrics import StreamMetrics
+from walstream.testing import MemoryStore
 
 pytestmark = pytest.mark.same_on_15
 
@@ -102,8 +102,8 @@ def site_of(walstream: Walstream) -> Site:
         config,
         name,
         source,
-        MemoryPositions(),
-        Gauge(Alarm("s", 1 << 30, time.monotonic), None),
+        MemoryStore(),
+        StreamMetrics(Alarm("s", 1 << 30, time.monotonic), None),
         Stop(Waker(), 1.0),
         driver="",
     )

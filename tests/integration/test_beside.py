@@ -48,7 +48,7 @@ from walstream.postgres.connection import connect
 from walstream.postgres.publication import names_of
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.status.instance import running
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 from walstream.testing.servers import LocalPostgres
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
@@ -530,7 +530,7 @@ def test_tables_that_come_into_the_publication_are_told_of(database: Database) -
         database.execute("CREATE SCHEMA s; CREATE TABLE s.own (id int PRIMARY KEY)")
         database.execute("ALTER PUBLICATION walstream ADD TABLE s.own")
         again = capture()
-        last = PUBLICATIONS.read(MemoryPositions(kept[-1]))
+        last = PUBLICATIONS.read(MemoryStore(kept[-1]))
         again.resume(connection, last, catalog.tables(connection))
         assert grown[2:] == [["s.own"]]
         again.check(connection)

@@ -19,12 +19,12 @@ from walstream.op import Kind, ReplicationOp, Table
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect
 from walstream.postgres.snapshot_holder import Holder
-from walstream.sources.postgres.backfill import stored_record
+from walstream.sources.postgres.backfill import stored_progress
 from walstream.sources.postgres.backfill.chunk import SnapshotGone, transactional_id
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
+from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
 from walstream.sources.postgres.backfill.task_factory import transactions
 from walstream.spark.outcome import ChunkDone, ChunkRefused
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 OLD = Table("public", "t", ("id",), key=(0,))
 ONE = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1);"
@@ -133,9 +133,9 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         holder = Holder(database.dsn, snapshot, 1)
     with closing(holder):
         left = Elsewhere(holder.session, 3)
-        with LmdbPositions(walstream.state) as positions:
-            record = BackfillRecord(99, (), elsewhere=left)
-            stored_record.Book(positions).store(record)
+        with LmdbStore(walstream.state) as positions:
+            record = BackfillProgress(99, (), elsewhere=left)
+            stored_progress.StoredProgress(positions).store(record)
         tasks = [
             Task(runs.bootstrap, transactional_id(named, chunk)) for chunk in (1, 3)
         ]
@@ -152,8 +152,8 @@ def test_a_start_fences_what_an_earlier_one_left_before_it_streams(
         tasks[1].send(topic)
         tasks[1].commit()
     assert walstream.terminate() == 0
-    with LmdbPositions(walstream.state) as positions:
-        found = stored_record.read(positions)
+    with LmdbStore(walstream.state) as positions:
+        found = stored_progress.read(positions)
     assert found is not None
     assert found.elsewhere is None
     assert len(reader.read()) == 1

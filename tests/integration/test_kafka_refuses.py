@@ -19,7 +19,7 @@ from tests.support.fixtures.server_origin import needs_own_servers
 from tests.support.fixtures.walstream import Runs
 from tests.support.servers.brief_kafka import BriefKafka
 from walstream.status.instance import running
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 from walstream.testing.servers import LocalKafka
 
 _MODULES: Final = "org.apache.kafka.common.security"

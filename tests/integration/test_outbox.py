@@ -11,7 +11,7 @@ from tests.support.deadline import wait_until
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.oracles.topic_reader import TopicAdmin
 from walstream.errors import WalstreamError
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
 from walstream.pipeline.ledger import (
     Counted,
@@ -31,19 +31,19 @@ def topic(kafka: KafkaServer, topic_prefix: str) -> str:
 @contextmanager
 def outbox(
     kafka: KafkaServer, *, hurries: bool, room: int = 10_000
-) -> Iterator[Outbox]:
+) -> Iterator[OrderedProducer]:
     given = {
         "bootstrap.servers": kafka.bootstrap,
         "queue.buffering.max.messages": room,
         **FOR_EVER,
     }
     properties = producer_properties(given, LIMIT, LIMIT)
-    box = Outbox("kafka", properties, hurries=hurries)
+    box = OrderedProducer("kafka", properties, hurries=hurries)
     yield box
     box.close(0)
 
 
-def put(box: Outbox, topic: str, counted: Counted) -> None:
+def put(box: OrderedProducer, topic: str, counted: Counted) -> None:
     box.put(topic, b"v", b"k", 0, int(time.time() * 1000), counted)
 
 

@@ -10,7 +10,7 @@ from tests.support.programs.polled_source import SOURCE, Polled
 from tests.support.programs.sqlite_source import execute, file_of
 from tests.support.programs.verb import Terminal, as_json, published, verb
 from tests.support.programs.walstream import toml
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (3), (7);"
 
@@ -65,7 +65,7 @@ def test_a_rewind_is_asked_for_and_done(polled: Polled) -> None:
 def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
     keep(polled.state, "t", key=7)
     error = {"at": 0.0, "error": "x", "hint": "", "repair": "", "exit_code": 3}
-    with LmdbPositions(polled.state) as positions:
+    with LmdbStore(polled.state) as positions:
         positions.write({"error": {**error, "final": True}})
     assert verb(polled.configuration, "status").returncode == 3
     done = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")

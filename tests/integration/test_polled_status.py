@@ -10,7 +10,7 @@ from tests.support.loads.poll_progress import keep
 from tests.support.programs.polled_source import SOURCE, Polled
 from tests.support.programs.verb import Terminal, as_json, is_plain, published, verb
 from tests.support.programs.walstream import toml
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 TABLES = {"t": {}, "main.a_table_with_quite_a_long_name": {}, "u": {"max_gaps": 2}}
 
@@ -73,7 +73,7 @@ def test_what_ended_the_source_is_said_with_its_hint(polled: Polled) -> None:
         "exit_code": 2,
         "final": True,
     }
-    with LmdbPositions(polled.state) as positions:
+    with LmdbStore(polled.state) as positions:
         positions.write({"error": error})
     done = verb(polled.configuration, "status")
     assert done.returncode == 2

@@ -26,7 +26,7 @@ from walstream.lsn import parse, show
 from walstream.pipeline.ports import Position
 from walstream.postgres import server as servers
 from walstream.postgres.connection import connect, session
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.positions import SCHEMA, Standing, StartOutcome, look
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
@@ -76,7 +76,7 @@ def begun(walstream: Walstream, database: Database) -> Position:
 
 
 def store(walstream: Walstream, position: Position) -> None:
-    with LmdbPositions(walstream.state) as positions:
+    with LmdbStore(walstream.state) as positions:
         positions.store(position)
 
 
@@ -135,7 +135,7 @@ def test_before_while_and_after_a_run_and_to_its_repair(
 def test_each_side_shows_what_it_knows(still: Walstream, database: Database) -> None:
     assert standing(still).verdict.outcome is StartOutcome.CREATE
     position = begun(still, database)
-    with LmdbPositions(still.state) as positions:
+    with LmdbStore(still.state) as positions:
         positions.write({"keys/public.t": [], "epoch": {"number": 3}})
         positions.store(replace(position, resume=position.resume + 1))
         positions.rewind(position.resume)
@@ -193,7 +193,7 @@ def test_servers_that_are_away_leave_the_other_sides(
     monkeypatch.setattr(last_op, "_ANSWER_S", 0.5)
     still = configured(newest, tmp_path)
     position = begun(still, newest)
-    with LmdbPositions(still.state) as positions:
+    with LmdbStore(still.state) as positions:
         positions.write({f"topics/{SINK}/t.public.t": {"partitions": 1}})
     found = standing(still)
     assert found.verdict.outcome is StartOutcome.STREAM

@@ -20,8 +20,8 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.connection import Connection, connect
 from walstream.postgres.missing_rows import Mending
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
-from walstream.postgres.publication_watch import Watch
-from walstream.testing import MemoryPositions
+from walstream.postgres.publication_watch import PublicationWatch
+from walstream.testing import MemoryStore
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -291,7 +291,7 @@ def capture(
 
 def stored(kept: object) -> dict[str, StoredPublication]:
     """Read what was kept, as the next start does."""
-    found = PUBLICATIONS.of(MemoryPositions(), kept)
+    found = PUBLICATIONS.decode(MemoryStore(), kept)
     assert found is not None
     return found
 
@@ -611,7 +611,7 @@ def _die(first: Capture, *, after_commit: bool) -> None:
         def remember(self, *_: Any, **__: Any) -> None:
             raise Died
 
-    first.watch = cast("Watch", Dying())
+    first.watch = cast("PublicationWatch", Dying())
 
 
 def test_a_strangers_change_within_our_own_window_is_not_remembered(

@@ -21,7 +21,7 @@ from tests.support.fixtures.walstream import Runs
 from tests.support.oracles.topic_reader import Reader
 from tests.support.programs.walstream import Walstream, toml
 from walstream.status.instance import running as running_instance
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 from walstream.testing.servers.port import free_port
 
 _COMMAND = Path(sys.executable).with_name("walstream")

@@ -21,7 +21,7 @@ from walstream.postgres import server as servers
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.state.lock import holder
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -144,7 +144,7 @@ class Still:
         self.database.fetch(make, slot, plugin)
 
     def position(self) -> Position | None:
-        with LmdbPositions(self.walstream.state) as positions:
+        with LmdbStore(self.walstream.state) as positions:
             return positions.position()
 
     def is_at(self, slot: str) -> None:
@@ -152,7 +152,7 @@ class Still:
             server = servers.look(connection)
         resume, system = server.flush_lsn, server.system_identifier
         at = Position(resume, system, server.timeline, server.database, slot)
-        with LmdbPositions(self.walstream.state) as positions:
+        with LmdbStore(self.walstream.state) as positions:
             positions.write({"epoch": {"number": 4}, "keys/public.t": []})
             positions.store(at)
 
@@ -234,7 +234,7 @@ def test_the_folder_is_locked_until_the_epoch_is_written(
     assert held[0] is not None
     assert (folder / "lock").stat().st_ino == inode
     assert not still.slots
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         assert set(positions.names("")) == {"epoch", "format"}
         assert positions.read("epoch") == {"number": 4}  # the same history
     assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock", "lock.mdb"}

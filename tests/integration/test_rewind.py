@@ -14,7 +14,7 @@ from walstream.admin import rewind as rewinding
 from walstream.config import load
 from walstream.errors import ConfigError, SlotLost
 from walstream.lsn import parse, show
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -39,7 +39,7 @@ def agree(_planned: rewinding.Rewind) -> bool:
 
 
 def resume(walstream: Walstream) -> int:
-    with LmdbPositions.beside(walstream.state) as positions:
+    with LmdbStore.open_read_only(walstream.state) as positions:
         assert positions is not None
         position = positions.position()
     assert position is not None

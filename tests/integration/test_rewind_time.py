@@ -16,7 +16,7 @@ from walstream.config import load
 from walstream.errors import ConfigError, Transient
 from walstream.formats import event, timestamp
 from walstream.lsn import parse, show
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 pytestmark = [pytest.mark.same_on_15, pytest.mark.same_on_15]
 
@@ -65,7 +65,7 @@ def all_stored(walstream: Walstream, lsn: int) -> None:
     """Wait until a position behind a transaction is stored."""
 
     def stored() -> bool:
-        with LmdbPositions.beside(walstream.state) as positions:
+        with LmdbStore.open_read_only(walstream.state) as positions:
             position = positions.position() if positions else None
         return position is not None and position.resume > lsn
 

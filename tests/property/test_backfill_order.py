@@ -34,12 +34,12 @@ from walstream.pipeline.pgoutput import (
 from walstream.pipeline.ports import Position
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.row import UNCHANGED
-from walstream.sources.postgres.backfill.record import BackfillRecord as Left
+from walstream.sources.postgres.backfill.progress import BackfillProgress as Left
 from walstream.testing import (
     MemoryCompanion,
-    MemoryPositions,
     MemorySink,
     MemorySource,
+    MemoryStore,
     keepalive,
     transaction,
 )
@@ -155,7 +155,7 @@ class Life:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.sink = MemorySink(partitions=2)
-        self.positions = MemoryPositions()
+        self.positions = MemoryStore()
         self.positions.store(Position(server.end, 1, 1, "d", "s"))
         tables = tuple(f"public.{name}" for name in NAMES)
         self.left = Left(server.end - 1, tables, begun=dict.fromkeys(tables))

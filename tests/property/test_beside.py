@@ -27,7 +27,7 @@ from walstream.sources.postgres.incremental.chunk import (
 from walstream.sources.postgres.incremental.earlier_transactions import Past
 from walstream.sources.postgres.incremental.table_run import ChunkLimits, Run
 from walstream.sources.postgres.incremental.window import Window
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 READERS: Final = (in_order, once, by_position)
 seeds: Final = st.integers(0, 2**32)
@@ -112,7 +112,7 @@ def added(seed: int) -> tuple[Server, Stream]:
     """Publish a table at some moment, and ask for it."""
     fate = Fate(seed)
     server = Server(published=False)
-    stream = Stream(server, MemoryPositions(), fate.limits)
+    stream = Stream(server, MemoryStore(), fate.limits)
     server.fill(KEYS[:3])
     fate.act(server, stream, 30)
     server.published = True
@@ -126,10 +126,10 @@ def replaced(seed: int) -> tuple[Server, Stream]:
     """Miss what was streamed for a while; replace the table behind that."""
     fate = Fate(seed)
     server = Server(published=True)
-    stream = Stream(server, MemoryPositions())
+    stream = Stream(server, MemoryStore())
     fate.act(server, stream, 60)
-    fate.act(server, Stream(server, MemoryPositions()), 30)
-    follower = Stream(server, MemoryPositions(), fate.limits)
+    fate.act(server, Stream(server, MemoryStore()), 30)
+    follower = Stream(server, MemoryStore(), fate.limits)
     follower.go_on_behind(stream.topic)
     fate.act(server, follower, 20)
     follower.progress.ask([NAME], replace=True)

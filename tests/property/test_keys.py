@@ -23,7 +23,7 @@ from walstream.pipeline.pgoutput import Begin, Column, Insert, Relation, Update
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.table_keys import KeyBook
 from walstream.row import Value
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 NAMES: Final = "abcdefgh"
 NAME: Final = "public.t"
@@ -158,7 +158,7 @@ class Walstream:
     """What was sent, by name; and what is kept."""
 
     server: Server
-    positions: MemoryPositions = field(default_factory=MemoryPositions)
+    positions: MemoryStore = field(default_factory=MemoryStore)
     sent: dict[tuple[int, int], tuple[object, ...]] = field(default_factory=dict)
     true: list[bool] = field(default_factory=list)  # was the key that of then?
     keys: list[tuple[int, set[str]]] = field(default_factory=list)  # as of a version

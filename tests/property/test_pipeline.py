@@ -30,9 +30,9 @@ from walstream.pipeline.shutdown import Stop, Waker
 from walstream.testing import (
     Delivery,
     MemoryCompanion,
-    MemoryPositions,
     MemorySink,
     MemorySource,
+    MemoryStore,
     SinkRecord,
 )
 
@@ -72,7 +72,7 @@ def run(stream: Stream, outside: Conditions, resume: int | None = None) -> Outco
     """Stream from `resume` to the end, then drain."""
     resume = stream.start if resume is None else resume
     position = Position(resume, 1, 1, "d", "s")
-    positions = MemoryPositions()
+    positions = MemoryStore()
     positions.store(position)
     stop = Stop(WAKER, 10.0)
     turns = iter(outside.partitions_first)

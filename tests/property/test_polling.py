@@ -16,7 +16,7 @@ from walstream.sources.sql.poller import Poller, PollingRules
 from walstream.sources.sql.progress import GapBounds, TableProgress
 from walstream.sources.sql.task import Range
 from walstream.spark.outcome import ChunkDone
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 HOUR_S = 3600.0
 
@@ -57,7 +57,7 @@ class Polling:
 
     def __init__(self, table: Table, rules: PollingRules, bounds: GapBounds) -> None:
         self._table, self._rules, self._bounds = table, rules, bounds
-        self._positions = MemoryPositions()
+        self._positions = MemoryStore()
         self._poller = self._made()
         self.crash_after: int | None = None  # ranges
 

@@ -32,10 +32,10 @@ def go(url):
         pass
 """
 _KAFKA = """\
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 def go(certificate, key):
     files = {"ssl.certificate.location": certificate, "ssl.key.location": key}
-    Outbox("k", {"security.protocol": "ssl", "log_level": 0, **files})
+    OrderedProducer("k", {"security.protocol": "ssl", "log_level": 0, **files})
 """
 
 

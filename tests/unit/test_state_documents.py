@@ -10,7 +10,7 @@ from tests.support.project import state_schema
 from tests.support.project.own_coverage import ROOT
 from tests.unit.test_architecture import section
 from walstream.pipeline.state_document import StateDocument
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 # as they were written when the first of them was typed; a document may gain fields
 STORED: dict[str, Any] = json.loads(
@@ -31,10 +31,10 @@ def documents(name: str) -> list[StateDocument[Any]]:
 
 @pytest.mark.parametrize("name", STORED)
 def test_what_was_stored_is_read_and_stored_again_as_it_was(name: str) -> None:
-    before = MemoryPositions(STORED)
+    before = MemoryStore(STORED)
     found = [one for one in documents(name) if one.kind.__name__ != "RelayFigures"]
     assert len(found) == 1
-    after = MemoryPositions(found[0].entry(found[0].read(before)))
+    after = MemoryStore(found[0].entry(found[0].read(before)))
     assert json.dumps(after.read(name)) == json.dumps(before.read(name))
 
 

@@ -10,12 +10,12 @@ from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.backfill.publication_filter import KeyedTable
-from walstream.sources.postgres.backfill.record import BackfillRecord
-from walstream.sources.postgres.backfill.stored_record import Book
+from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.table import look
 from walstream.spark import prerequisites
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 def source_of(config: Config, name: str) -> tuple[str, PostgresSource]:
@@ -94,13 +94,13 @@ def find(config: Config, source: PostgresSource, wanted: Sequence[str]) -> Table
 
 def note(folder: Path, asked: TableChoice, *, anew: bool) -> None:
     """Keep what is asked, for the next start; nobody may use the folder meanwhile."""
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         if positions.position() is None:
             raise ConfigError(
                 f"source {folder.name!r} has no position: it does not stream",
                 hint='walstream run sends the rows first; after backfill = "only",'
                 " walstream positions reset lets it send them once more",
             )
-        book = Book(positions)
-        record = book.record or BackfillRecord(0, ())
+        book = StoredProgress(positions)
+        record = book.record or BackfillProgress(0, ())
         book.store(record.wanting(asked.tables, anew=anew, others=asked.others))

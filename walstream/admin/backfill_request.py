@@ -16,7 +16,7 @@ from walstream.postgres.catalog import TableFacts
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.state import control
 from walstream.state.control_message import BackfillRequest
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 _WAIT_S: Final = 10.0
 _AROUND: Final = 512  # bytes of a request beside the tables' names
@@ -93,12 +93,12 @@ def _parts(names: Iterable[str]) -> Iterator[list[str]]:
 
 def _note(folder: Path, name: str, tables: list[str], *, replace: bool) -> None:
     """Keep it for the next run, which reads them beside its stream."""
-    with LmdbPositions.beside(folder) as positions:
+    with LmdbStore.open_read_only(folder) as positions:
         known = positions is not None and positions.position() is not None
     if not known:
         raise ConfigError(
             f"source {name!r} has no position yet: its first run brings all rows",
             hint="walstream run",
         )
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         IncrementalProgress(positions).ask(tables, replace=replace)

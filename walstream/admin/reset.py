@@ -8,7 +8,7 @@ from typing import Final
 
 from walstream.config import Config, PostgresSource
 from walstream.errors import HistoryError, SlotLost, StateDamaged, Transient
-from walstream.kafka.topic_record import TOPICS, StoredTopic
+from walstream.kafka.stored_topic import TOPICS, StoredTopic
 from walstream.lsn import show
 from walstream.postgres import publication
 from walstream.postgres import server as servers
@@ -20,15 +20,15 @@ from walstream.postgres.slot_inventory import released
 from walstream.postgres.start_table import StoredState, check_ours, decide
 from walstream.sources.epoch import EPOCH, EpochNumber, epoch_of
 from walstream.sources.postgres.detached import slot_copy
-from walstream.sources.postgres.detached.record import DETACHED
+from walstream.sources.postgres.detached.detached_sink import DETACHED
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.sources.postgres.stored_state import INTENT, stored_of
 from walstream.state import lmdb_check
 from walstream.state.control import lent
-from walstream.state.environment import discard
+from walstream.state.lmdb_environment import discard
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions
-from walstream.telemetry import host
+from walstream.state.store import LmdbStore
+from walstream.telemetry import runtime
 
 _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state's place
 
@@ -94,7 +94,7 @@ def _staying(connection: Connection, source: PostgresSource) -> str:
 def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
     """Return where a source is, before anything is stopped, and name another slot."""
     try:
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             known = _known(positions, source) if positions else _Known()
     except StateDamaged:
         return "its state is damaged", None
@@ -148,12 +148,12 @@ def _replace(
         check_ours(slot, server)
     epoch = known.epoch
     if epoch is None:
-        epoch = int(host.time())  # above any that was counted
+        epoch = int(runtime.time())  # above any that was counted
     elif _history_changed(name, known.stored, slot, server):
         epoch += 1
     anew = folder / _ANEW
     discard(anew)  # what a crash left
-    with LmdbPositions(anew) as positions:
+    with LmdbStore(anew) as positions:
         # older records stay in their partitions: a reader meets them with those to come
         documents = EPOCH.entry(EpochNumber(epoch))
         for topic, found in known.topics.items():
@@ -190,7 +190,7 @@ def _believed(folder: Path, source: PostgresSource) -> _Known:
     """Read under the lock; a damaged state says nothing."""
     try:
         lmdb_check.check(folder / "data.mdb")
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
                 return _Known(epoch=0)
             positions.check_format()
@@ -199,7 +199,7 @@ def _believed(folder: Path, source: PostgresSource) -> _Known:
         return _Known()
 
 
-def _known(positions: LmdbPositions, source: PostgresSource) -> _Known:
+def _known(positions: LmdbStore, source: PostgresSource) -> _Known:
     stored = stored_of(positions, source.slot)
     position = stored.position
     about = position or INTENT.read(positions)

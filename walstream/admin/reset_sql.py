@@ -7,7 +7,7 @@ from typing import Final
 from walstream.config import Config, PolledTable, SqlSource
 from walstream.errors import StateDamaged
 from walstream.state.control import lent
-from walstream.state.environment import discard
+from walstream.state.lmdb_environment import discard
 from walstream.state.lock import FolderLock
 from walstream.status.lookup.sql import kept_of
 from walstream.status.sql import (

@@ -24,14 +24,14 @@ from walstream.postgres.server import Server
 from walstream.postgres.slot_inventory import released
 from walstream.postgres.start_table import decide
 from walstream.postgres.wal_search import copied
-from walstream.sources.postgres.detached.record import AWAY, DETACHED
+from walstream.sources.postgres.detached.detached_sink import AWAY, DETACHED
 from walstream.sources.postgres.stored_state import (
     ReplayWindow,
     stored_of,
     window,
 )
 from walstream.state.control import lent
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 To = Lsn | datetime
 """Where to begin again: a time has an offset."""
@@ -65,7 +65,10 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
     """
     source = config.postgres_source(name)
     folder = Path(config.state) / name
-    with session(source.dsn) as connection, LmdbPositions.beside(folder) as positions:
+    with (
+        session(source.dsn) as connection,
+        LmdbStore.open_read_only(folder) as positions,
+    ):
         if positions is None:
             raise _nothing(name)
         place = _look(positions, name, source, connection)
@@ -79,7 +82,7 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
     with (
         lent(config, name) as running,
         session(source.dsn) as connection,
-        LmdbPositions(folder) as positions,
+        LmdbStore(folder) as positions,
     ):
         released(connection, source.slot)
         _check(_look(positions, name, source, connection), lsn)
@@ -90,7 +93,7 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
 
 
 def _look(
-    positions: LmdbPositions, name: str, source: PostgresSource, connection: Connection
+    positions: LmdbStore, name: str, source: PostgresSource, connection: Connection
 ) -> _Place:
     """Compare with the slot and the server; raise what `run` would stop with."""
     for sink, note in DETACHED.read_all(positions).items():
@@ -138,7 +141,7 @@ def _check(place: _Place, to: Lsn) -> None:
     raise _refused(place.name, found, f"{show(to)} {what}")
 
 
-def _find(positions: LmdbPositions, place: _Place, to: datetime) -> Lsn:
+def _find(positions: LmdbStore, place: _Place, to: datetime) -> Lsn:
     """Find the first transaction that was not committed before a time."""
     index = TimeIndex.of(positions)
     names = PUBLICATIONS.read(positions)

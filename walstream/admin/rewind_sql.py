@@ -8,7 +8,7 @@ from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.sources.sql.progress import TableProgress, progress_of
 from walstream.state.control import lent
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def rewind(
     source = config.sql_source(name)
     table = _choose(name, source, table)
     folder = Path(config.state) / name
-    with LmdbPositions.beside(folder) as positions:
+    with LmdbStore.open_read_only(folder) as positions:
         if positions is None:
             raise _nothing(name, table)
         planned = _plan(name, progress_of(source, table, positions), table, to)
@@ -46,7 +46,7 @@ def rewind(
         return f"{subject} already: nothing was changed"
     if not consent(planned):
         return "nothing was changed"
-    with lent(config, name) as running, LmdbPositions(folder) as positions:
+    with lent(config, name) as running, LmdbStore(folder) as positions:
         progress = progress_of(source, table, positions)
         _plan(name, progress, table, to)
         progress.rewind(to)

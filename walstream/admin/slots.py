@@ -24,9 +24,9 @@ from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.slot_inventory import SlotFacts, every
 from walstream.sources.postgres.stored_state import INTENT
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.instance import streaming
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.json_types import SystemIdentifier
 
 _GIVEN: Final = ""  # in place of a source's name: the DSN of the command line
@@ -102,7 +102,8 @@ def look(where: Where) -> Slots:
     _check_source(where)
     found = [server for server, _ in _ask_all(where) if where.wants(server)]
     return Slots(
-        datetime.fromtimestamp(host.time(), UTC), [_named(server) for server in found]
+        datetime.fromtimestamp(runtime.time(), UTC),
+        [_named(server) for server in found],
     )
 
 
@@ -263,7 +264,7 @@ def _dependents(where: Where, server: ServerSlots, slot: SlotFacts) -> list[Depe
     found = []
     for name, folder in _states(Path(where.config.state), where.sources):
         try:
-            with LmdbPositions.beside(folder) as positions:
+            with LmdbStore.open_read_only(folder) as positions:
                 if positions is None:
                     continue
                 position = positions.position()

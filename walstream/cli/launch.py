@@ -6,8 +6,8 @@ import structlog
 
 from walstream.config import Config
 from walstream.config.run_options import Options
-from walstream.service import features
-from walstream.service.reload import ConfigReader
+from walstream.service import feature_support
+from walstream.service.config_changes import ConfigReader
 from walstream.service.supervisor import Supervisor
 
 _log = structlog.get_logger()
@@ -18,8 +18,8 @@ def run(config: Config, options: Options, reader: ConfigReader | None = None) ->
 
     With a `reader` the configuration can be read again meanwhile.
     """
-    features.refuse_unsupported(config)
-    for risk in features.risks(config):
+    feature_support.refuse_unsupported(config)
+    for risk in feature_support.risks(config):
         _log.warning(risk.what, key=risk.key)
     if not sys.stderr.isatty():
         return Supervisor(config, options, reader=reader).run()

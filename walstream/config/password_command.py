@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from walstream.errors import CommandMissing, ConfigError, Transient
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 30.0
 _LOOK_MS: Final = 50
@@ -84,7 +84,7 @@ def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
     outlet = process.stdout.fileno()
     readable = select.poll()  # a process of many files has higher numbers than select's
     readable.register(outlet, select.POLLIN)
-    printed, deadline, more = b"", host.monotonic() + _TIMEOUT_S, True
+    printed, deadline, more = b"", runtime.monotonic() + _TIMEOUT_S, True
     while len(printed) <= _LONGEST:
         ended = process.poll() is not None  # asked first: it prints no more then
         if more and readable.poll(0 if ended else _LOOK_MS):
@@ -92,7 +92,7 @@ def _printed(process: "subprocess.Popen[bytes]") -> bytes | None:
             printed, more = printed + read, bool(read)
         elif ended:
             break
-        elif host.monotonic() > deadline:
+        elif runtime.monotonic() > deadline:
             return None
         elif not more:
             with contextlib.suppress(subprocess.TimeoutExpired):

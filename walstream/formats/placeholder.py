@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import orjson
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _PIECE: Final = 1 << 20  # bytes that are looked at together
 _LONGEST: Final = 4  # bytes of a character
@@ -24,7 +24,7 @@ class StandIn(str):
     utf8: memoryview
 
     def __new__(cls, utf8: memoryview) -> Self:
-        made = super().__new__(cls, f"walstream:{host.token_hex(16)}")
+        made = super().__new__(cls, f"walstream:{runtime.token_hex(16)}")
         made.utf8 = utf8
         return made
 

@@ -18,7 +18,7 @@ from walstream.errors import ConfigError, Transient
 from walstream.kafka.connection_errors import outage
 from walstream.kafka.lent_login import log_in
 from walstream.kafka.metadata import hosts
-from walstream.telemetry.host import monotonic
+from walstream.telemetry.runtime import monotonic
 
 _EVERY_S: Final = 60.0  # a broker may come later, or name itself anew
 _CUT: Final = KafkaError._TRANSPORT  # noqa: SLF001 - librdkafka's local codes are spelt so

@@ -40,7 +40,7 @@ class Outgoing:
     standing: tuple[tuple[str, bytes], ...] = ()  # of every record
 
 
-class Sender:
+class BulkProducer:
     """A producer, and what it was told of its records."""
 
     def __init__(

@@ -10,24 +10,26 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from walstream.kafka.bulk_producer import Outgoing, Sender
-from walstream.telemetry import host
+from walstream.kafka.bulk_producer import BulkProducer, Outgoing
+from walstream.telemetry import runtime
 
 _KEPT_S: Final = 300.0
 
 Kind = tuple[object, ...]
 
 
-class Senders:
+class BulkProducerPool:
     """Those that nobody uses now; any thread may take one."""
 
-    def __init__(self, now: Callable[[], float] = host.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = runtime.monotonic) -> None:
         self._now = now
         self._guard = threading.Lock()
-        self._idle: dict[Kind, list[tuple[float, Sender]]] = {}
+        self._idle: dict[Kind, list[tuple[float, BulkProducer]]] = {}
         self._pid = os.getpid()
 
-    def take(self, outgoing: Outgoing, topic: str, check: Callable[[], None]) -> Sender:
+    def take(
+        self, outgoing: Outgoing, topic: str, check: Callable[[], None]
+    ) -> BulkProducer:
         """Return one of these properties, or make it; `check` may end its waits."""
         self.sweep()
         with self._guard:
@@ -36,11 +38,11 @@ class Senders:
         if sender is not None:
             sender.begin(check)
             return sender
-        made = Sender(outgoing, check)
+        made = BulkProducer(outgoing, check)
         made.acquaint(topic)
         return made
 
-    def give_back(self, outgoing: Outgoing, sender: Sender) -> None:
+    def give_back(self, outgoing: Outgoing, sender: BulkProducer) -> None:
         """Keep one whose records are all delivered."""
         with self._guard:
             kept = self._idle.setdefault(kind_of(outgoing), [])
@@ -76,5 +78,5 @@ def _folder() -> str:
         return ""
 
 
-OF_THIS_PROCESS: Final = Senders()
+OF_THIS_PROCESS: Final = BulkProducerPool()
 """Where a task is all that a process does: Spark's workers are used again."""

@@ -17,17 +17,17 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.finding import Finding, Severity, note, warning
-from walstream.kafka import topic_record as kept
+from walstream.kafka import stored_topic as kept
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
+from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic_config import remarks_of
 from walstream.kafka.topic_creation import Creation
 from walstream.kafka.topic_finding import Remark, Tools, grouped, listed
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
-from walstream.kafka.topic_record import StoredTopic
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _RIGHTS = ("DESCRIBE", "WRITE")
 # of polled rows each key has one record, and none has a time of its commit
@@ -100,7 +100,7 @@ def _of_properties(wanted: WantedSink) -> Iterator[Finding]:
     """Make the producer that `run` would make: librdkafka reads its properties."""
     try:
         properties = producer_properties(wanted.producer, DEFAULT_LIMIT, DEFAULT_LIMIT)
-        Outbox(wanted.name, properties).close(0.0)
+        OrderedProducer(wanted.name, properties).close(0.0)
     except WalstreamError as error:
         yield Finding.of(error, "producer-properties", f"sink {wanted.name}")
 
@@ -171,7 +171,7 @@ def _seen(
 ) -> Iterator[tuple[str, Remark]]:
     """Judge the topics that are there; `run` looks at the partitions first."""
     topics = [topic for topic in seen.values() if isinstance(topic, FoundTopic)]
-    age_s = wanted.oldest_commit and max(0.0, host.time() - wanted.oldest_commit)
+    age_s = wanted.oldest_commit and max(0.0, runtime.time() - wanted.oldest_commit)
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
         lambda topic: _since(topic, wanted.kept.get(topic.name)),
         lambda topic: _rights(topic, tools),

@@ -22,11 +22,11 @@ from walstream.errors import LoginRefused, Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import LOGIN, Hearing, lacks_token
+from walstream.kafka.connection_errors import LOGIN, ConnectionErrors, lacks_token
 from walstream.kafka.errors import creation_error, failure
 from walstream.kafka.request_limit import of_broker, written
 from walstream.kafka.topic_creation import Creation
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 8.0
 _GIVE_UP_S: Final = 3.0  # after the first refusal: another address may answer
@@ -67,7 +67,7 @@ class Cluster:
         self._whereabouts = Whereabouts(producer, confined)
         self._properties = dict(producer)
         self._admin: AdminClient | None = None
-        self._hearing = Hearing(CertificateProbe(producer))
+        self._hearing = ConnectionErrors(CertificateProbe(producer))
         self._login_refused: KafkaError | None = None
         self._heard_at = 0.0
         self._brokers: Brokers | WalstreamError | None = None
@@ -194,17 +194,17 @@ class Cluster:
 
     def _hear(self, error: KafkaError) -> None:
         if not self._hearing:
-            self._heard_at = host.monotonic()
+            self._heard_at = runtime.monotonic()
         self._hearing.hear(error)
         if error.code() in LOGIN and not lacks_token(error):
             self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
         """Wait for an answer; give up early where every broker refuses."""
-        deadline = host.monotonic() + _TIMEOUT_S
+        deadline = runtime.monotonic() + _TIMEOUT_S
         while not answer.done():
             self._connected().poll(_POLL_S)
-            now = host.monotonic()
+            now = runtime.monotonic()
             refused = self._brokers is None and self._hearing
             if now > deadline or (refused and now > self._heard_at + _GIVE_UP_S):
                 raise self._unanswered(doing)

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from walstream.kafka.certificate import CertificateProbe
 from walstream.pipeline.outage import Outage
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT
 
 _STALE_S: Final = 60.0  # librdkafka says the same again within 30 s
@@ -144,14 +144,14 @@ def _code(error: KafkaError) -> int:
     return _TLS if cut else error.code()
 
 
-class Hearing:
+class ConnectionErrors:
     """One client's trouble, until it is over. `hear` is an error_cb."""
 
     def __init__(
         self,
         look: CertificateProbe,
         say: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         """`say` is called when something was heard, from any thread."""
         self._look = look
@@ -168,7 +168,7 @@ class Hearing:
             self._keep(code, outage(error))
         elif not self._looking:
             self._looking = True
-            host.start(self._look_at, "certificate", error, address)
+            runtime.start_thread(self._look_at, "certificate", error, address)
 
     def _look_at(self, error: KafkaError, address: re.Match[str]) -> None:
         found = self._look.at(address[1], int(address[2])) or outage(error)

@@ -17,7 +17,7 @@ from walstream.kafka.errors import failure
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.producer_config import producer_properties
 from walstream.kafka.topic_limits import DEFAULT_LIMIT
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _LONGEST_S: Final = 15 * 60  # the broker's transaction.max.timeout.ms
 _AT_A_TIME: Final = 32  # each waits for the broker nearly all of its time
@@ -57,7 +57,7 @@ def fence(
         except KafkaException as error:
             raise failure(error.args[0], f"fencing transaction {name!r}") from None
 
-    with host.pool(_AT_A_TIME, thread_name_prefix="fencing") as threads:
+    with runtime.thread_pool(_AT_A_TIME, thread_name_prefix="fencing") as threads:
         for some in _batches(ids):
             if stopped():
                 raise Transient("stopped while older tasks were being fenced")

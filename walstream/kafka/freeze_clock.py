@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from walstream.errors import Restart
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _BEAT_S: Final = 0.25
 _STILL_MS: Final = 1000  # less is a busy machine's
@@ -20,7 +20,7 @@ class Pulse:
     """
 
     def __init__(self) -> None:
-        self._host = host.current()
+        self._host = runtime.current()
         self._lock = threading.Lock()
         self.last_ms = 0  # 0: it did not beat yet
         self._still_ms = 0
@@ -48,13 +48,13 @@ def process_pulse() -> Pulse:
     It beats in a thread of its own: a handler that waits for long does not stand still,
     nor do librdkafka's threads meanwhile.
     """
-    return _beating(host.current())
+    return _beating(runtime.current())
 
 
 @lru_cache(maxsize=1)
-def _beating(on: host.Host) -> Pulse:
+def _beating(on: runtime.Runtime) -> Pulse:
     pulse = Pulse()
-    on.start(pulse.go_on, "pulse")
+    on.start_thread(pulse.go_on, "pulse")
     return pulse
 
 

@@ -18,7 +18,7 @@ from walstream.kafka.group import GroupListener, upstream_properties
 from walstream.kafka.group_start import GroupStart
 from walstream.kafka.member_trouble import MemberTrouble
 from walstream.kafka.oauth_token import prepared
-from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offset_commit import OffsetCommit
 from walstream.kafka.offsets import Partition
 from walstream.kafka.topic_reader import TopicRecord, record_of
 
@@ -26,7 +26,7 @@ _AWAY_ASK_S: Final = 0.5
 _log = structlog.get_logger()
 
 
-class Upstream:
+class GroupConsumer:
     """One membership, from `subscribe` to `close`."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Upstream:
         self._paused = False
         self._places: set[Partition] = set()
         self._trouble = MemberTrouble(dict(given), group)
-        self.storing = Storing(group, self._trouble.fail)
+        self.storing = OffsetCommit(group, self._trouble.fail)
         self._start = GroupStart(dict(given), group, who, self.storing)
         try:
             self._consumer = Consumer(

@@ -22,7 +22,7 @@ from walstream.kafka.group import (
     reading_failure,
     spelt,
 )
-from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offset_commit import OffsetCommit
 from walstream.kafka.offsets import Partition
 
 _ASK_S: Final = 10.0
@@ -34,7 +34,11 @@ class GroupStart:
     """Goes by the operator's `auto.offset.reset`, which the client is not told."""
 
     def __init__(
-        self, given: ClientProperties, group: str, who: GroupListener, storing: Storing
+        self,
+        given: ClientProperties,
+        group: str,
+        who: GroupListener,
+        storing: OffsetCommit,
     ) -> None:
         self._given = given
         self._group = group

@@ -14,7 +14,7 @@ from walstream.errors import WalstreamError
 from walstream.formats.op import decode
 from walstream.kafka.offsets import OffsetBounds, Partition
 from walstream.kafka.topic_reader import TopicReader, TopicRecord
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.json_types import ShownLsn
 
 _ANSWER_S: Final = 5.0  # for each question to the brokers
@@ -97,7 +97,7 @@ def _read(
     properties: ClientProperties, bounds: Mapping[Partition, OffsetBounds]
 ) -> tuple[dict[Partition, LastOp], dict[Partition, str]]:
     """Read the last op of each partition; say why where none was found."""
-    deadline = host.monotonic() + _READ_S
+    deadline = runtime.monotonic() + _READ_S
     found: dict[Partition, LastOp] = {}
     left = {one: where for one, where in bounds.items() if where.first < where.end}
     for back in _BACK:
@@ -128,7 +128,7 @@ def _read_on(
 ) -> str:
     """Read to the ends; say what kept from it."""
     while not reader.reached(bounds):
-        if host.monotonic() > deadline:
+        if runtime.monotonic() > deadline:
             return f"its end could not be read within {_READ_S:.0f} s"
         try:
             records = reader.poll(_POLL_S)

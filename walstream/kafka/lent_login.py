@@ -18,7 +18,7 @@ from walstream.errors import LoginRefused, Transient
 from walstream.kafka.admin_client import admin_client
 from walstream.kafka.connection_errors import LOGIN, outage
 from walstream.kafka.metadata import framed, read_frame
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _HERE: Final = "127.0.0.1"
 _OF_LOGIN: Final = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, …Authenticate
@@ -34,7 +34,7 @@ def log_in(
     Raises a WalstreamError, or an OSError of the connection.
     """
     heard: dict[int, KafkaError] = {}
-    deadline = host.monotonic() + timeout_s
+    deadline = runtime.monotonic() + timeout_s
     with socket.create_server((_HERE, 0)) as listener:
         admin = _client(properties, listener.getsockname()[1], heard)
         try:
@@ -44,7 +44,7 @@ def log_in(
             client, _ = listener.accept()
             with client:
                 for end in (client, broker):
-                    end.settimeout(max(deadline - host.monotonic(), 0.1))
+                    end.settimeout(max(deadline - runtime.monotonic(), 0.1))
                 if _passed_on(client, broker):
                     return
             _listen(admin, heard)
@@ -94,6 +94,6 @@ def _passed_on(client: socket.socket, broker: socket.socket) -> bool:
 
 
 def _listen(admin: AdminClient, heard: Mapping[int, KafkaError]) -> None:
-    deadline = host.monotonic() + _HEAR_S
-    while not any(code in heard for code in LOGIN) and host.monotonic() < deadline:
+    deadline = runtime.monotonic() + _HEAR_S
+    while not any(code in heard for code in LOGIN) and runtime.monotonic() < deadline:
         admin.poll(0.05)

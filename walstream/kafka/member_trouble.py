@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart, Transient, WalstreamError
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import Hearing, lacks_token
+from walstream.kafka.connection_errors import ConnectionErrors, lacks_token
 from walstream.kafka.group import DENIED, gap, reading_failure
 from walstream.kafka.group_errors import reading_trouble
 from walstream.kafka.offsets import Partition
@@ -35,7 +35,7 @@ class MemberTrouble:
         self._given = given
         self._group = group
         self._servers = str(given.get("bootstrap.servers", ""))
-        self._hearing = Hearing(CertificateProbe(given))
+        self._hearing = ConnectionErrors(CertificateProbe(given))
         self._told: set[str] = set()  # topics that are missing
         self._is_away = False
         self.failure: WalstreamError | None = None  # for good, of this membership

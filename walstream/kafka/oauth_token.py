@@ -18,9 +18,9 @@ from walstream.config.librdkafka import ClientProperties
 from walstream.config.oauth import PROPERTY, OAuth
 from walstream.config.password_command import output_of
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT
-from walstream.telemetry.json_record import loads
+from walstream.telemetry.json_codec import loads
 
 _AWS: Final = "aws_msk_iam_sasl_signer"
 _LIFE_S: Final = 300.0  # of a token that does not say
@@ -91,7 +91,7 @@ def _refuse(
     problem = ""
     if not isinstance(token, str) or not token:
         problem = "what was made is no token"
-    elif not until > host.time():  # nor is NaN
+    elif not until > runtime.time():  # nor is NaN
         problem = "the token has expired already: is this machine's clock right?"
     elif until > _FAR:
         problem = "when the token expires is to be told in seconds since 1970"
@@ -120,7 +120,7 @@ def _of_command(command: list[str]) -> Token:
         told = loads(output_of(command, what))
         token, expires_at = told["token"], told.get("expires_at")
         if expires_at is None:
-            until = host.time() + _seconds(told.get("expires_in", _LIFE_S))
+            until = runtime.time() + _seconds(told.get("expires_in", _LIFE_S))
         else:
             until = _seconds(expires_at)
         extensions = _texts(told.get("extensions", {}))

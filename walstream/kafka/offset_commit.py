@@ -15,7 +15,7 @@ _TOO_LONG: Final = KafkaError.OFFSET_METADATA_TOO_LARGE
 _log = structlog.get_logger()
 
 
-class Storing:
+class OffsetCommit:
     """What one member stores; the client's callbacks tell whether it is stored."""
 
     def __init__(self, group: str, fail: Callable[[WalstreamError], None]) -> None:

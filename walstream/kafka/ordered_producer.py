@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.connection_errors import ConnectionErrors
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.warmup import acquaint
@@ -26,7 +26,7 @@ from walstream.pipeline.ledger import (
     Counted,
 )
 from walstream.pipeline.outage import Outage
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK
 from walstream.telemetry.meter import SinkMeter
 
@@ -42,7 +42,7 @@ class _Trouble:
 
     def __init__(self, sink: str, properties: ClientProperties) -> None:
         self._sink = sink
-        self._hearing = Hearing(CertificateProbe(properties), self._say)
+        self._hearing = ConnectionErrors(CertificateProbe(properties), self._say)
         self.hear = self._hearing.hear
 
     def _say(self) -> None:
@@ -76,7 +76,7 @@ class _Alone:
         return self.delivered
 
 
-class Outbox:
+class OrderedProducer:
     """One producer's life. A record that finds no room is held, and so is the next."""
 
     def __init__(
@@ -190,8 +190,8 @@ class Outbox:
 
     def _hear_why(self) -> None:
         """Take the last deliveries in: their errors tell the cause."""
-        deadline = host.monotonic() + _LAST_WORDS_S
-        while len(self._producer) and host.monotonic() < deadline:
+        deadline = runtime.monotonic() + _LAST_WORDS_S
+        while len(self._producer) and runtime.monotonic() < deadline:
             with contextlib.suppress(KafkaException):  # it says so again
                 self._producer.poll(_POLL_S)
 
@@ -321,8 +321,8 @@ class Outbox:
 
     def close(self, wait_s: float) -> None:
         """Wait so long for what is in flight, unless some failed; then give it up."""
-        deadline = host.monotonic() + wait_s
-        while self.lets_wait and host.monotonic() < deadline:
+        deadline = runtime.monotonic() + wait_s
+        while self.lets_wait and runtime.monotonic() < deadline:
             self._poll(_POLL_S)
         self._producer.purge()
         self._poll(0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final, Protocol
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _EVERY_S: Final = 2.0
 
@@ -33,7 +33,7 @@ class Asking:
     """Asks while brokers are away; nothing in it blocks."""
 
     def __init__(
-        self, whom: BrokerProbe, clock: Callable[[], float] = host.monotonic
+        self, whom: BrokerProbe, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self._whom = whom
         self._clock = clock

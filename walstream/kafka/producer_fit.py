@@ -5,7 +5,7 @@ from functools import partial
 
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import Restart
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import (
     fits_queue,
     hurries,
@@ -13,7 +13,7 @@ from walstream.kafka.producer_config import (
     producer_properties,
     split_queue,
 )
-from walstream.kafka.producer_pool import Outboxes, parts_for
+from walstream.kafka.producer_pool import ProducerPool, parts_for
 from walstream.telemetry.meter import SinkMeter
 
 
@@ -28,15 +28,17 @@ class ProducerFit:
         self._properties: ClientProperties = given  # of one of the producers
         self._limits = (0, 0)
 
-    def open(self, topics: Sequence[str], limits: tuple[int, int]) -> Outboxes:
+    def open(self, topics: Sequence[str], limits: tuple[int, int]) -> ProducerPool:
         """Build them for topics whose smallest and largest record are `limits`."""
         self._limits = limits
         parts = parts_within(self._given, parts_for(len(topics)), limits[1])
         self._properties = split_queue(self._given, parts)
         properties = producer_properties(self._properties, *limits)
         hurry = hurries(self._given)
-        make = partial(Outbox, self._name, properties, self._meter, hurries=hurry)
-        made = Outboxes(parts, make)
+        make = partial(
+            OrderedProducer, self._name, properties, self._meter, hurries=hurry
+        )
+        made = ProducerPool(parts, make)
         if topics:
             made.acquaint(topics[0])
         return made

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Final
 
 from walstream.errors import WalstreamError
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.pipeline.outage import Outage
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.05
 _TOPICS_EACH: Final = 200
@@ -23,20 +23,20 @@ def parts_for(topics: int) -> int:
     return max(1, min(_MOST, -(-topics // _TOPICS_EACH)))
 
 
-class Outboxes:
+class ProducerPool:
     """As many as `parts`; a topic stays with the one that it got at first."""
 
-    def __init__(self, parts: int, make: Callable[[], Outbox]) -> None:
+    def __init__(self, parts: int, make: Callable[[], OrderedProducer]) -> None:
         """Make all of them."""
         self._all = [make() for _ in range(parts)]
-        self._of: dict[str, Outbox] = {}  # by topic
+        self._of: dict[str, OrderedProducer] = {}  # by topic
 
     def acquaint(self, topic: str) -> None:
         """Let each be ready to send before its first record comes; waits for none."""
         for one in self._all:
             one.acquaint(topic)
 
-    def of(self, topic: str) -> Outbox:
+    def of(self, topic: str) -> OrderedProducer:
         """Return the outbox of a topic's records."""
         found = self._of.get(topic)
         if found is None:
@@ -85,8 +85,8 @@ class Outboxes:
 
     def wait(self, wait_s: float) -> None:
         """Wait so long for what is in flight in any of them."""
-        deadline = host.monotonic() + wait_s
-        while host.monotonic() < deadline:
+        deadline = runtime.monotonic() + wait_s
+        while runtime.monotonic() < deadline:
             waited_for = [one for one in self._all if one.lets_wait]
             if not waited_for:
                 break

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exports,
     ResourceType,
 )
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 ASSUMED: Final = 104_857_600  # Kafka's default, and others' who speak its protocol
 SETTING: Final = "socket.request.max.bytes"
@@ -57,19 +57,19 @@ class RequestLimit:
 
         Blocks for some seconds at most, and never raises.
         """
-        if host.monotonic() < self._next:
+        if runtime.monotonic() < self._next:
             return
-        self._next = host.monotonic() + _EVERY_S
+        self._next = runtime.monotonic() + _EVERY_S
         try:
             cluster = admin.describe_cluster(request_timeout=_WAIT_S)
             nodes = [node.id for node in cluster.result(_WAIT_S + 1).nodes]
         except (KafkaException, TimeoutError):
             return
         asked = {node: _ask(admin, node) for node in nodes}
-        deadline = host.monotonic() + _WAIT_S
+        deadline = runtime.monotonic() + _WAIT_S
         for node, answer in asked.items():
             try:
-                config = answer.result(max(0.0, deadline - host.monotonic()))
+                config = answer.result(max(0.0, deadline - runtime.monotonic()))
             except (KafkaException, TimeoutError):
                 continue
             if (limit := of_broker(written(config))) is not None:

@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 from walstream.config.librdkafka import ClientProperties
 from walstream.errors import WalstreamError
 from walstream.kafka.freeze_clock import TurnClock, stood_still
-from walstream.kafka.ordered_producer import Headers, Outbox
+from walstream.kafka.ordered_producer import Headers, OrderedProducer
 from walstream.kafka.producer_fit import ProducerFit
-from walstream.kafka.producer_pool import Outboxes
+from walstream.kafka.producer_pool import ProducerPool
 from walstream.kafka.target import Target
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_watch import TopicWatch
@@ -57,7 +57,7 @@ class KafkaSink:
         self._partition = PARTITIONERS[rules.partitioner]
         self._aims = EncodingPlan(rules, router)
         self._tombstones = rules.tombstones
-        self._outboxes: Outboxes | None = None
+        self._outboxes: ProducerPool | None = None
         self._fit = ProducerFit(rules.name, rules.meter, producer)
         self._targets: dict[Table, Target | None] = {}
         self._given_aims: dict[Table, TableEncoding] = {}
@@ -219,7 +219,7 @@ class KafkaSink:
         self._targets[table] = target
         return target
 
-    def _outbox_of(self, topic: str) -> Outbox:
+    def _outbox_of(self, topic: str) -> OrderedProducer:
         if self._outboxes is None:
             raise WalstreamError("the sink was not ready: a defect")
         return self._outboxes.of(topic)
@@ -287,7 +287,7 @@ class KafkaSink:
 
     def _put(  # noqa: PLR0913, PLR0917 - a record without an object for each
         self,
-        outbox: Outbox,
+        outbox: OrderedProducer,
         topic: Topic,
         key: bytes,
         value: bytes | None,
@@ -323,7 +323,7 @@ class KafkaSink:
         outbox, document = self._outbox_of(parking.name), large.document()
         self._put(outbox, parking, large.key, document, large.op, transaction)
 
-    def _look_at_topics(self, kafka: Outboxes) -> None:
+    def _look_at_topics(self, kafka: ProducerPool) -> None:
         """See whether the topics are still what they were."""
         gone = self._watch.look(kafka)
         if gone is None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from walstream.formats.strict import Encode
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.topic import Topic
 from walstream.op import LargeOp
 from walstream.records.encoding import TableEncoding
@@ -21,9 +21,11 @@ class Target:
     key: KeyRenderer
     encode: Encode
     meter: TableMeter
-    outbox: Outbox
+    outbox: OrderedProducer
 
-    def __init__(self, aim: TableEncoding, topic: Topic | None, outbox: Outbox) -> None:
+    def __init__(
+        self, aim: TableEncoding, topic: Topic | None, outbox: OrderedProducer
+    ) -> None:
         self.aim = aim
         self.topic = topic
         self.key = aim.route.key.render

@@ -7,7 +7,7 @@ from typing import Any, Final
 from walstream.kafka.ordered_producer import Headers
 from walstream.op import EPOCH_S, ReplicationOp
 from walstream.records.oversize import TooLarge
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _NEVER: Final = -(1 << 62)  # no commit time
 _ELSEWHERE: Final = _NEVER + 1  # of no record of this producer
@@ -51,7 +51,7 @@ class Topic:
         self.stamp_ms = 0
         self.layout = 1
         self._standing: Headers | None = None
-        self._time = host.current().time
+        self._time = runtime.current().time
 
     def __reduce__(self) -> tuple[Callable[..., "Topic"], tuple[object, ...]]:
         """Go to Spark's processes, whose producers have written nothing yet.

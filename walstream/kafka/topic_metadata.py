@@ -12,7 +12,7 @@ from walstream.errors import LoginRefused, PermissionLacking, Transient
 from walstream.kafka.admin_client import admin_client
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.connection_errors import ConnectionErrors
 from walstream.kafka.errors import failure
 from walstream.kafka.producer_config import client_properties
 from walstream.pipeline.outage import Outage
@@ -43,7 +43,7 @@ class Describer:
         self._servers = str(given.get("bootstrap.servers", ""))
         self._timeout_s = timeout_s
         self._refused: KafkaError | None = None
-        self._hearing = Hearing(CertificateProbe(given))
+        self._hearing = ConnectionErrors(CertificateProbe(given))
         self._admin: AdminClient | None = None
 
     def look_around(self) -> None:

@@ -25,7 +25,7 @@ from walstream.errors import PermissionLacking, TopicLost, Transient, WalstreamE
 from walstream.kafka.errors import failure, unfit
 from walstream.kafka.oauth_token import prepared
 from walstream.kafka.offsets import OffsetBounds, Partition
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.1
@@ -139,7 +139,7 @@ class TopicReader:
         self, partitions: Sequence[Partition], which: int
     ) -> dict[Partition, int]:
         """Find the first, or the end, of each."""
-        deadline = host.monotonic() + self._timeout_s
+        deadline = runtime.monotonic() + self._timeout_s
         found: dict[Partition, int] = {}
         while missing := [one for one in partitions if one not in found]:
             answers, error = self._ask_offsets(missing, which)
@@ -148,9 +148,9 @@ class TopicReader:
                 continue
             # a topic that was just made has no leader yet
             passing = isinstance(error, Transient | TopicLost)
-            if not passing or host.monotonic() > deadline:
+            if not passing or runtime.monotonic() > deadline:
                 raise error
-            host.sleep(_RETRY_S)
+            runtime.sleep(_RETRY_S)
         return found
 
     def _ask_offsets(

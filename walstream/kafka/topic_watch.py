@@ -13,7 +13,7 @@ from walstream.kafka.errors import topic_lost
 from walstream.kafka.probe import Answering, Asking
 from walstream.kafka.topic import Topic
 from walstream.kafka.topics import Topics
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _EVERY_S: Final = 60.0
 
@@ -28,7 +28,7 @@ class TopicWatch:
     """Looks without waiting; called by the loop alone."""
 
     def __init__(
-        self, topics: Topics, clock: Callable[[], float] = host.monotonic
+        self, topics: Topics, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self._topics = topics
         self._clock = clock

@@ -18,7 +18,7 @@ from walstream.errors import Transient, WalstreamError
 from walstream.kafka.admin_client import admin_client, in_parts
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import Hearing
+from walstream.kafka.connection_errors import ConnectionErrors
 from walstream.kafka.errors import (
     failure,
     topic_lost,
@@ -32,7 +32,7 @@ from walstream.kafka.topic_creation import (
 )
 from walstream.kafka.topic_limits import DEFAULT_LIMIT, TopicLimits
 from walstream.pipeline.outage import Outage
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, TOPIC
 
 _TIMEOUT_S: Final = 10.0
@@ -76,7 +76,7 @@ class Topics:
         self._whereabouts = Whereabouts(client, confined)
         self._located = confined is None
         self._admin: AdminClient | None = None
-        self._thread = host.pool(1, thread_name_prefix="topics")
+        self._thread = runtime.thread_pool(1, thread_name_prefix="topics")
         self._known: dict[str, Topic] = {}
         self._asked: dict[frozenset[str], Future[None]] = {}
         self._retry_at = 0.0
@@ -84,7 +84,7 @@ class Topics:
         self._told: set[str] = set()
         self._login_refused: KafkaError | None = None
         self._why: Outage | None = None  # where no client said more
-        self._hearing = Hearing(CertificateProbe(client), self._heard)
+        self._hearing = ConnectionErrors(CertificateProbe(client), self._heard)
         self._limits = TopicLimits(str(client.get("client.id", "")))
 
     @property
@@ -115,7 +115,7 @@ class Topics:
             return True
         asked = self._asked.get(missing)
         if asked is None:
-            if host.monotonic() >= self._retry_at:
+            if runtime.monotonic() >= self._retry_at:
                 self._asked[missing] = self._thread.submit(self._find, missing)
             return False
         if not asked.done():
@@ -126,7 +126,7 @@ class Topics:
             asked.result()
         except Transient as error:
             self._tell(str(error.args[0]), error.hint)
-            self._retry_at = host.monotonic() + 1.0
+            self._retry_at = runtime.monotonic() + 1.0
             return False
         return True
 
@@ -170,11 +170,11 @@ class Topics:
         missing = sorted(names - found.keys())
         if missing:
             self._create(missing)
-            deadline = host.monotonic() + CREATED_TIMEOUT_S
+            deadline = runtime.monotonic() + CREATED_TIMEOUT_S
             while names - found.keys():
-                if host.monotonic() > deadline:
+                if runtime.monotonic() > deadline:
                     raise Transient(f"topics {missing} were created but do not appear")
-                host.sleep(0.05)
+                runtime.sleep(0.05)
                 found = self._describe(names)
         self._hearing.end()
         self._why = None

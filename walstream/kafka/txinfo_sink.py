@@ -29,7 +29,7 @@ class Informs:
     max_rows: int = 10_000  # of a transaction whose records say it
 
 
-class InformingSink(KafkaSink):
+class TxinfoSink(KafkaSink):
     """Hears by `Transaction.at_end` that a transaction is whole."""
 
     def __init__(self, informs: Informs, *arguments: Any, **named: Any) -> None:

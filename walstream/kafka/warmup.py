@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaException
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _ANSWER_S: Final = 1.0  # twice that lives a producer, at most, that is given up
 
@@ -26,7 +26,7 @@ def acquaint(producer: Asks, topic: str) -> None:
     the bootstrap connection, which ends with it: so it is asked twice.
     """
     with contextlib.suppress(RuntimeError):  # no more threads: it looks by itself
-        host.start(_ask, "acquaint", producer, topic)
+        runtime.start_thread(_ask, "acquaint", producer, topic)
 
 
 def _ask(producer: Asks, topic: str) -> None:

@@ -1,6 +1,6 @@
 """How long to wait before the next try. Pure: whoever waits listens to the stop too."""
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class Backoff:
@@ -15,7 +15,7 @@ class Backoff:
         """Return the wait before the next try, in seconds."""
         wait_s = self._next_s
         self._next_s = min(self._longest_s, self._next_s * 2)
-        return wait_s * host.uniform(0.75, 1.0)
+        return wait_s * runtime.uniform(0.75, 1.0)
 
     def reset(self) -> None:
         self._next_s = self._first_s

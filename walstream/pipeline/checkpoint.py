@@ -17,10 +17,10 @@ import structlog
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.pipeline.commit_times import CommitTimes
-from walstream.pipeline.ports import Position, Positions, Source
+from walstream.pipeline.ports import Position, Source, StateStore
 from walstream.pipeline.sent_position import GIVEN, Reach
 from walstream.pipeline.state_document import Entries
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _STORE_EVERY_S: Final = 0.02  # transactions delivered meanwhile share one fsync
 _STORE_KEEPALIVE_EVERY_S: Final = 1.0
@@ -55,7 +55,7 @@ class Checkpointer:
     def __init__(
         self,
         start: StartPoint,
-        positions: Positions,
+        positions: StateStore,
         source: Source,
         wake: Callable[[], None],
         beside: StoredBeside = StoredBeside(),
@@ -78,7 +78,7 @@ class Checkpointer:
         self.error: WalstreamError | None = None  # of the last write
         self._condition = threading.Condition()
         self._closed = False
-        self._thread = host.start(self._run, "positions")
+        self._thread = runtime.start_thread(self._run, "positions")
 
     def begin(self) -> None:
         """Confirm what was stored: the slot may not have heard of it before a crash."""
@@ -90,7 +90,7 @@ class Checkpointer:
         if reach is None or reach.admits(lsn):
             return True
         if not self.busy and self.error is None:
-            self._submit(self._submitted, host.monotonic())
+            self._submit(self._submitted, runtime.monotonic())
         return False
 
     def note(self, lsn: Lsn, commit_time: int) -> None:
@@ -103,7 +103,7 @@ class Checkpointer:
 
         Beyond the end of the last commit only keepalives moved it: that can wait.
         """
-        now = host.monotonic()
+        now = runtime.monotonic()
         if resume > self._submitted and not self.busy:
             by_commit = resume <= last_commit
             interval_s = _STORE_EVERY_S if by_commit else _STORE_KEEPALIVE_EVERY_S
@@ -119,7 +119,7 @@ class Checkpointer:
             return _STORE_EVERY_S
         if self._submitted >= resume:
             return float("inf")
-        return max(0.0, self._next_store - host.monotonic())
+        return max(0.0, self._next_store - runtime.monotonic())
 
     def hurry(self) -> None:
         """Store the next at once: nothing more will share its fsync."""

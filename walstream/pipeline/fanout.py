@@ -12,18 +12,18 @@ from typing import Final
 from walstream.errors import WalstreamError
 from walstream.lsn import Lsn
 from walstream.op import LargeOp, ReplicationOp, Table
-from walstream.pipeline.lag import Laggards, LaneLag
+from walstream.pipeline.lag import LagPolicy, SinkLag
 from walstream.pipeline.ledger import Ledger, Shares, Transaction
 from walstream.pipeline.ports import Membership, Sink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.records.large_op import plain, takes_large
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.meter import Meter, SinkMeter, TableMeter
 
 _LOOK_EVERY_S: Final = 0.5
 
 
-class Lane:
+class AttachedSink:
     """One sink, and what of it is under way."""
 
     __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
@@ -46,32 +46,32 @@ class Lane:
                 transaction.table,
             )
 
-    def sight(self) -> LaneLag:
+    def sight(self) -> SinkLag:
         """Return how it was since the last look."""
         resume = self.ledger.advance()
-        sight = LaneLag(resume, self.ledger.idle, self.full, self.roomy)
+        sight = SinkLag(resume, self.ledger.idle, self.full, self.roomy)
         self.full = self.roomy = False
         return sight
 
 
-class Lanes:
+class Fanout:
     """All lanes of one stream; called by its loop alone, but for what is marked."""
 
     def __init__(
         self,
         sinks: Sequence[Sink],
         resume: Lsn,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._meter = Meter()
         self._lanes = [
-            Lane(sink, resume, self._meter.sink(sink.name)) for sink in sinks
+            AttachedSink(sink, resume, self._meter.sink(sink.name)) for sink in sinks
         ]
         self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
         self._membership: Membership | None = None
-        self._laggards = Laggards[Lane](0.0)
+        self._laggards = LagPolicy[AttachedSink](0.0)
         self._clock = clock
-        self._perf_counter = host.current().perf_counter
+        self._perf_counter = runtime.current().perf_counter
         self._next_look = 0.0
 
     def measure(self, meter: Meter) -> None:
@@ -83,7 +83,7 @@ class Lanes:
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and come, as `membership` sees to."""
         self._membership = membership
-        self._laggards = Laggards[Lane](detach_after_s)
+        self._laggards = LagPolicy[AttachedSink](detach_after_s)
 
     @property
     def sinks(self) -> list[Sink]:
@@ -245,11 +245,11 @@ class Lanes:
             if place is not None and isinstance(lane.sink, JoiningSink):
                 lane.sink.reach(place)
         if place is not None and (sink := membership.arriving(place)) is not None:
-            lane = Lane(sink, place, self._meter.sink(sink.name))
+            lane = AttachedSink(sink, place, self._meter.sink(sink.name))
             lane.ledger.delivered_ops = ops
             self._lanes = [*self._lanes, lane]
 
-    def _fail(self, lane: Lane, error: WalstreamError) -> None:
+    def _fail(self, lane: AttachedSink, error: WalstreamError) -> None:
         """Go on without it, where that can be; the list of lanes is another then."""
         lane.meter.errors += 1
         others = [one for one in self._lanes if one is not lane]
@@ -260,7 +260,7 @@ class Lanes:
             raise error
         self._leave(lane, str(error.args[0]))
 
-    def _leave(self, lane: Lane, why: str) -> None:
+    def _leave(self, lane: AttachedSink, why: str) -> None:
         if self._membership is None:
             return
         self._lanes = [one for one in self._lanes if one is not lane]
@@ -278,6 +278,6 @@ class Lanes:
         self._membership = None
 
 
-def _settled(lanes: Sequence[Lane]) -> list[Lane]:
+def _settled(lanes: Sequence[AttachedSink]) -> list[AttachedSink]:
     """Return those that nobody else sends to, now or later."""
     return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

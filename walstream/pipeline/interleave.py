@@ -10,19 +10,19 @@ from collections.abc import Callable
 from walstream.errors import HistoryError
 from walstream.lsn import Lsn
 from walstream.op import ReplicationOp, postgres_time
-from walstream.pipeline.fanout import Lanes
+from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.ledger import Shares
-from walstream.pipeline.ports import Beside
-from walstream.telemetry import host
+from walstream.pipeline.ports import OldRows
+from walstream.telemetry import runtime
 
 
-class Inset:
+class Interleave:
     """What one pipeline lets in; without `beside`, nothing."""
 
     def __init__(
         self,
-        lanes: Lanes,
-        beside: Beside | None,
+        lanes: Fanout,
+        beside: OldRows | None,
         admits: Callable[[Lsn], bool] = lambda _lsn: True,
     ) -> None:
         """`admits` tells whether sinks may be given what was committed by then."""
@@ -65,7 +65,7 @@ class Inset:
             self.note = beside.note
             if not self._ops:
                 return True
-            now = postgres_time(host.time())
+            now = postgres_time(runtime.time())
             self._transaction = self._lanes.begin(place - 1, now)
             self._place = place
         if not self._admits(self._place - 1):
@@ -73,7 +73,7 @@ class Inset:
         self.moved = True
         return self._send(beside, self._transaction)
 
-    def _send(self, beside: Beside, transaction: Shares) -> bool:
+    def _send(self, beside: OldRows, transaction: Shares) -> bool:
         room = True
         try:
             while self._ops and room:

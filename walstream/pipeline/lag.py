@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 _STILL_S: Final = 5.0  # without progress this long, a lane with work is stuck
 
 
-class LaneLag(NamedTuple):
+class SinkLag(NamedTuple):
     """One lane, as it was seen since the last look."""
 
     resume: Lsn
@@ -33,7 +33,7 @@ class _Known:
     full_since: float | None = None  # had no room at all since
 
 
-class Laggards(Generic[Key]):
+class LagPolicy(Generic[Key]):
     """Looks at the lanes of one stream, now and then."""
 
     def __init__(self, limit_s: float) -> None:
@@ -41,7 +41,7 @@ class Laggards(Generic[Key]):
         self._best: deque[tuple[float, Lsn]] = deque()  # when, the farthest of all
         self._known: dict[Key, _Known] = {}
 
-    def look(self, now: float, sights: Mapping[Key, LaneLag]) -> dict[Key, float]:
+    def look(self, now: float, sights: Mapping[Key, SinkLag]) -> dict[Key, float]:
         """Return those that are late, with how many seconds; `now` never goes back."""
         self._note(now, sights)
         return {
@@ -50,7 +50,7 @@ class Laggards(Generic[Key]):
             if (late_s := self._late_s(lane, sight, now)) >= self._limit_s
         }
 
-    def _note(self, now: float, sights: Mapping[Key, LaneLag]) -> None:
+    def _note(self, now: float, sights: Mapping[Key, SinkLag]) -> None:
         best = max((sight.resume for sight in sights.values()), default=0)
         if not self._best or best > self._best[-1][1]:
             self._best.append((now, best))
@@ -71,7 +71,7 @@ class Laggards(Generic[Key]):
                 self._known[lane].since = now
 
     def _others_get_on(
-        self, lane: Key, now: float, sights: Mapping[Key, LaneLag]
+        self, lane: Key, now: float, sights: Mapping[Key, SinkLag]
     ) -> bool:
         return any(
             other.roomy and (other.idle or now - self._known[one].moved_at <= _STILL_S)
@@ -79,7 +79,7 @@ class Laggards(Generic[Key]):
             if one != lane
         )
 
-    def _late_s(self, lane: Key, sight: LaneLag, now: float) -> float:
+    def _late_s(self, lane: Key, sight: SinkLag, now: float) -> float:
         ahead_since = next((at for at, best in self._best if best > sight.resume), None)
         known = self._known[lane]
         since = [at for at in (ahead_since, known.full_since) if at is not None]

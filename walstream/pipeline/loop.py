@@ -15,8 +15,8 @@ from walstream.lsn import NEVER, Lsn
 from walstream.op import Kind, LargeOp, ReplicationOp
 from walstream.pipeline.assembler import Assembler
 from walstream.pipeline.checkpoint import Checkpointer
-from walstream.pipeline.fanout import Lanes
-from walstream.pipeline.interleave import Inset
+from walstream.pipeline.fanout import Fanout
+from walstream.pipeline.interleave import Interleave
 from walstream.pipeline.ledger import Shares
 from walstream.pipeline.pacing import Pace
 from walstream.pipeline.pgoutput import (
@@ -36,10 +36,10 @@ from walstream.pipeline.pgoutput.frame import (
     keepalive,
 )
 from walstream.pipeline.pgoutput.large_value import HEAD_SIZE
-from walstream.pipeline.ports import Beside, Companion, Membership, Sink, Source
+from walstream.pipeline.ports import Companion, Membership, OldRows, Sink, Source
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.records import large_op
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.meter import Meter
 
 _FRAMES_PER_TURN: Final = 500
@@ -61,30 +61,30 @@ class Pipeline:
         self._companion = companion
         self._checkpointer = checkpointer
         resume = checkpointer.resume
-        self._lanes = Lanes(sinks, resume)
+        self._fanout = Fanout(sinks, resume)
         self._pace = Pace(source)
         self._assembler = Assembler(resume)
         self._transaction: Shares | None = None
         self._frames: list[bytes] = []  # read together
         self._done = 0  # how many of them were processed
         self._ops: deque[ReplicationOp] = deque()  # of a frame that found no room
-        self._inset = Inset(self._lanes, None)
-        self._beside: Callable[[], Beside] | None = None  # while nothing is let in
+        self._old_rows = Interleave(self._fanout, None)
+        self._beside: Callable[[], OldRows] | None = None  # while nothing is let in
         self._place = resume  # up to where all was read, while no transaction is open
         self._ops_read = 0  # of transactions read to their end
         self._last_commit: Lsn = 0
         self._xid = 0  # of the open transaction
         self._until = NEVER
         self._began = 0.0  # the open transaction, perf_counter
-        self._monotonic = host.current().monotonic
-        self._perf_counter = host.current().perf_counter
+        self._monotonic = runtime.current().monotonic
+        self._perf_counter = runtime.current().perf_counter
         self.turned_at = self._monotonic()  # when the loop last went round
         self.reached = False  # the LSN that `run` was to go up to
 
     @property
     def undelivered(self) -> int:
         """Records that will come again if the pipeline ends now."""
-        return self._lanes.undelivered
+        return self._fanout.undelivered
 
     @property
     def confirmed(self) -> Lsn:
@@ -99,24 +99,24 @@ class Pipeline:
     @property
     def ops_delivered(self) -> int:
         """Numbers of transactions that every sink delivered whole."""
-        return self._lanes.delivered_ops
+        return self._fanout.delivered_ops
 
     @property
     def leaving(self) -> bool:
         """Return whether some sinks may have been sent more than the position says."""
-        return self._lanes.leaving
+        return self._fanout.leaving
 
     @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest transaction under way was committed; None: none is."""
-        return self._lanes.oldest_commit_time
+        return self._fanout.oldest_commit_time
 
     @property
     def sinks(self) -> Sequence[Sink]:
         """Those that are sent to now; from any thread."""
-        return self._lanes.sinks
+        return self._fanout.sinks
 
-    def let_in(self, beside: Callable[[], Beside]) -> None:
+    def let_in(self, beside: Callable[[], OldRows]) -> None:
         """Let rows in between transactions; before `run`.
 
         Only while every sink takes them: else it is asked for anew when all are back.
@@ -126,11 +126,11 @@ class Pipeline:
     def measure(self, meter: Meter) -> None:
         """Count there; before `run`."""
         self._assembler.measure(meter.tables)
-        self._lanes.measure(meter)
+        self._fanout.measure(meter)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and come; before `run`."""
-        self._lanes.share(membership, detach_after_s)
+        self._fanout.share(membership, detach_after_s)
 
     def end_at(self, until: Lsn) -> None:
         """End as `run` says of its `until`; from any thread."""
@@ -148,8 +148,8 @@ class Pipeline:
         self._checkpointer.begin()
         while not (stop.requested or self.reached):
             self._turn(stop.waker)
-        self._inset.abandon()
-        self._lanes.close()
+        self._old_rows.abandon()
+        self._fanout.close()
         while self._transaction is not None and not stop.expired:
             self._turn(stop.waker, until_commit=True)
         return self._transaction is None and self._drain(stop)
@@ -157,10 +157,10 @@ class Pipeline:
     def _drain(self, stop: Stop) -> bool:
         while not stop.expired:
             self.turned_at = self._monotonic()
-            self._lanes.ready()
+            self._fanout.ready()
             self._checkpointer.hurry()
             self._advance()
-            if self._lanes.idle and self.confirmed >= self._lanes.advance():
+            if self._fanout.idle and self.confirmed >= self._fanout.advance():
                 return True
             self._companion.tick(paused=True)
             self._source.still_paused()
@@ -170,46 +170,46 @@ class Pipeline:
 
     def _turn(self, waker: Waker, *, until_commit: bool = False) -> None:
         self.turned_at = self._monotonic()
-        room = self._lanes.ready()
+        room = self._fanout.ready()
         if not until_commit:
-            self._look_at_lanes()
+            self._look_at_sinks()
         worked = room and self._work(until_commit=until_commit)
         self._advance()
         self._companion.tick(paused=not room)
         self._source.keep_alive()
         left = self._done < len(self._frames)
-        reading = room and not (left or self._ops or self._inset.waiting)
+        reading = room and not (left or self._ops or self._old_rows.waiting)
         if not reading:
             self._source.still_paused()
         if worked:
-            self._pace.go_on(() if self._inset.moved else self._frames)
+            self._pace.go_on(() if self._old_rows.moved else self._frames)
         else:
             self._rest(waker, readable=reading, room=room)
 
     def _rest(self, waker: Waker, *, readable: bool, room: bool = True) -> None:
-        due_s = self._checkpointer.due_s(self._lanes.advance())
+        due_s = self._checkpointer.due_s(self._fanout.advance())
         self._pace.rest(
             waker,
             readable=readable,
-            in_flight=self._lanes.in_flight,
+            in_flight=self._fanout.in_flight,
             # what gives a sink room again wakes nobody
             due_s=due_s if room else min(due_s, _ROOM_S),
         )
 
-    def _look_at_lanes(self) -> None:
+    def _look_at_sinks(self) -> None:
         """Let sinks leave and come, and rows in while none is away."""
-        ended = None if self._transaction or self._inset.waiting else self._place
-        self._lanes.look(ended, self._ops_read)
-        if self._beside is not None and self._lanes.whole != self._inset.open:
-            self._inset.abandon()
-            beside = self._beside() if self._lanes.whole else None
-            self._inset = Inset(self._lanes, beside, self._checkpointer.admits)
+        ended = None if self._transaction or self._old_rows.waiting else self._place
+        self._fanout.look(ended, self._ops_read)
+        if self._beside is not None and self._fanout.whole != self._old_rows.open:
+            self._old_rows.abandon()
+            beside = self._beside() if self._fanout.whole else None
+            self._old_rows = Interleave(self._fanout, beside, self._checkpointer.admits)
 
     def _work(self, *, until_commit: bool) -> bool:
         """Process what is there, as far as the sinks have room; tell if any was."""
         if not self._flush_ops():
             return False
-        inset = self._inset
+        inset = self._old_rows
         inset.begin_turn(closed=until_commit)
         if self._transaction is None and not inset.let_in(self._place):
             return inset.moved
@@ -261,7 +261,7 @@ class Pipeline:
                 self._assembler.begin(message)
                 self._began = self._perf_counter()
                 begun = message.final_lsn, message.commit_time
-                self._transaction = self._lanes.begin(*begun)
+                self._transaction = self._fanout.begin(*begun)
                 self._checkpointer.note(*begun)
                 self._xid = message.xid
             case Commit():
@@ -289,14 +289,14 @@ class Pipeline:
         table = self._assembler.meter
         if count:
             table.seconds.observe(self._perf_counter() - self._began)
-        self._lanes.commit(message.end_lsn, count, table)
+        self._fanout.commit(message.end_lsn, count, table)
         self._last_commit = self._place = message.end_lsn
         self._transaction = None
 
     def _keepalive(self, frame: bytes) -> None:
         wal_end, _, reply = keepalive(frame)
         if self._transaction is None:
-            self._lanes.keepalive(wal_end)
+            self._fanout.keepalive(wal_end)
             self.reached = wal_end >= self._until
             self._place = max(self._place, wal_end)
         if reply:
@@ -316,15 +316,15 @@ class Pipeline:
             return False
         if type(op) is LargeOp:
             return self._send_large(op)
-        if self._inset.note is not None:
-            self._inset.note(op)
-        return self._lanes.send(op)
+        if self._old_rows.note is not None:
+            self._old_rows.note(op)
+        return self._fanout.send(op)
 
     def _send_large(self, op: LargeOp) -> bool:
-        if self._inset.note is not None:
+        if self._old_rows.note is not None:
             # where values are missing, the others may be wanted
-            self._inset.note(large_op.plain(op) if op.absent else op)
-        return self._lanes.send_large(op)
+            self._old_rows.note(large_op.plain(op) if op.absent else op)
+        return self._fanout.send_large(op)
 
     def _flush_ops(self) -> bool:
         """Send ops that had to wait; False: some still have to."""
@@ -339,7 +339,7 @@ class Pipeline:
 
     def _advance(self) -> None:
         """Store how far all is delivered, confirm what is stored."""
-        self._checkpointer.advance(self._lanes.advance(), self._last_commit)
+        self._checkpointer.advance(self._fanout.advance(), self._last_commit)
 
 
 def _outside(what: str) -> WalstreamError:

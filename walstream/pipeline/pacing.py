@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from walstream.pipeline.shutdown import Waker
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 IDLE_S: Final = 0.5
 _IN_FLIGHT_S: Final = 0.001
@@ -27,8 +27,8 @@ class Pace:
 
     def __init__(self, source: Readable) -> None:
         self._source = source
-        self._monotonic = host.current().monotonic
-        self._sleep = host.current().sleep
+        self._monotonic = runtime.current().monotonic
+        self._sleep = runtime.current().sleep
         self._worked = False  # in the last turn
         self._in_flight = 0
         self._progress_at = 0.0

@@ -177,7 +177,7 @@ class Companion(Protocol):
         """Do what is due; raise when the stream cannot be whole or has to end."""
 
 
-class Beside(Protocol):
+class OldRows(Protocol):
     """Rows that were there before, to come in between transactions; nothing blocks."""
 
     @property
@@ -200,7 +200,7 @@ class Beside(Protocol):
         """Note that a sink will never take one of the last."""
 
 
-class Positions(StoredDocuments, Protocol):
+class StateStore(StoredDocuments, Protocol):
     """Small documents by name, durable when a call returns."""
 
     def write(self, documents: Entries) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 from walstream.lsn import Lsn
 from walstream.pipeline.root_key import Place, RootKeys
 from walstream.pipeline.state_document import StateDocuments
-from walstream.telemetry.json_record import absent_as
+from walstream.telemetry.json_codec import absent_as
 
 _FORMER: Final = 4  # tables that had a name before, of which the keys are kept
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import threading
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class Waker:
@@ -45,11 +45,11 @@ class Stop:
 
     @property
     def expired(self) -> bool:
-        return host.monotonic() >= self._deadline
+        return runtime.monotonic() >= self._deadline
 
     def request(self) -> None:
         """Stop soon. Asking again changes nothing."""
         if not self.event.is_set():
-            self._deadline = host.monotonic() + self._timeout_s
+            self._deadline = runtime.monotonic() + self._timeout_s
             self.event.set()
             self.waker.wake()

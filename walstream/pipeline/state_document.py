@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Generic, Protocol, TypeVar
 
 from walstream.errors import WalstreamError
-from walstream.telemetry.json_record import plain, read
+from walstream.telemetry.json_codec import plain, read
 
 T = TypeVar("T")
 
@@ -44,10 +44,10 @@ class StateDocument(Generic[T]):
 
     def read(self, stored: StoredDocuments) -> T | None:
         """Return its content, None where there is none; raise StateDamaged."""
-        return self.of(stored, stored.read(self.name))
+        return self.decode(stored, stored.read(self.name))
 
-    def of(self, stored: StoredDocuments, found: object | None) -> T | None:
-        """Return likewise what was read already."""
+    def decode(self, stored: StoredDocuments, found: object | None) -> T | None:
+        """Return the content of a value that `stored` gave; raise StateDamaged."""
         if found is None:
             return None
         try:
@@ -71,7 +71,7 @@ class StateDocuments(Generic[T]):
         self.kind = kind
 
     def of(self, key: str) -> StateDocument[T]:
-        """Return that of one thing."""
+        """Return the document of one thing."""
         return StateDocument(self.prefix + key, self.kind)
 
     def keys(self, stored: StoredDocuments) -> list[str]:
@@ -84,14 +84,14 @@ class StateDocuments(Generic[T]):
 
     def read_all(self, stored: StoredDocuments) -> dict[str, T]:
         """Return all, as of one moment, by the names of their things."""
-        return self.among(stored, stored.tree(self.prefix[:-1]))
+        return self.decode_all(stored, stored.tree(self.prefix[:-1]))
 
-    def among(self, stored: StoredDocuments, documents: Entries) -> dict[str, T]:
-        """Return likewise those of a `tree` that was read already."""
+    def decode_all(self, stored: StoredDocuments, documents: Entries) -> dict[str, T]:
+        """Return those of a `tree` that `stored` gave, by the names of their things."""
         found = {}
         for name, document in documents.items():
             if name.startswith(self.prefix):
-                content = self.of(self.key_of(name)).of(stored, document)
+                content = self.of(self.key_of(name)).decode(stored, document)
                 if content is not None:
                     found[self.key_of(name)] = content
         return found

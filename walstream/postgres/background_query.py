@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from walstream.errors import Transient
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _AGAIN_S: Final = 1.0
 _log = structlog.get_logger()
@@ -34,7 +34,7 @@ class Question(Generic[Told]):
         self,
         start: Callable[..., Future[Any]],
         about: str,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._start = start
         self._about = about

@@ -24,9 +24,9 @@ from walstream.postgres.privileges import Rights
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_change import Alteration, PublicationChange
 from walstream.postgres.publication_memory import StoredPublication
-from walstream.postgres.publication_watch import PublicationLook, Watch
+from walstream.postgres.publication_watch import PublicationLook, PublicationWatch
 from walstream.postgres.table_pattern import WHY, unmatched
-from walstream.postgres.warning_once import Teller
+from walstream.postgres.warning_once import WarningOnce
 
 _EVERY_TABLE: Final = ("*.*",)
 
@@ -42,11 +42,11 @@ class Capture:
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None] = lambda _tables: None
     mending: Mending = field(default_factory=Mending)
-    _teller: Teller = field(default_factory=Teller)
-    watch: Watch = field(init=False)
+    _teller: WarningOnce = field(default_factory=WarningOnce)
+    watch: PublicationWatch = field(init=False)
 
     def __post_init__(self) -> None:
-        self.watch = Watch(
+        self.watch = PublicationWatch(
             self.name,
             self.patterns,
             self.keep,

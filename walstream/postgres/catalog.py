@@ -9,7 +9,7 @@ from typing import Final
 from walstream.errors import Transient
 from walstream.lsn import Lsn, parse
 from walstream.postgres.connection import Connection, session
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 # A partition root is as its leaves are: an UPDATE checks the leaf's identity, and the
 # old row is logged as the leaf's identity says. A deferrable primary key identifies
@@ -219,15 +219,15 @@ def wait_until_visible(connection: Connection, xid: int) -> None:
     Its commit is in the WAL before that, and with synchronous replication long before;
     the lock on its own number is the last that it lets go.
     """
-    deadline = host.monotonic() + _VISIBLE_S
+    deadline = runtime.monotonic() + _VISIBLE_S
     running = (
         "SELECT FROM pg_locks WHERE locktype = 'transactionid'"
         " AND transactionid = %s::xid"
     )
     while connection.execute(running, (str(xid),)).fetchone() is not None:
-        if host.monotonic() > deadline:
+        if runtime.monotonic() > deadline:
             raise Transient(
                 f"transaction {xid} was streamed, but is not visible yet",
                 hint="does it wait for a synchronous standby? walstream tries again",
             )
-        host.sleep(_LOOK_EVERY_S)
+        runtime.sleep(_LOOK_EVERY_S)

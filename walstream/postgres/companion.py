@@ -22,12 +22,12 @@ from walstream.postgres.capture import Capture
 from walstream.postgres.connection import session
 from walstream.postgres.heartbeat import Heartbeat
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
 from walstream.postgres.table_keys import KeyRules
 from walstream.postgres.toast import Values
 from walstream.row import UNCHANGED, Value
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _WATCH_EVERY_S: Final = 10.0
 _FIRST_WATCH_S: Final = 1.0  # figures of the server are wanted soon
@@ -43,7 +43,7 @@ class CompanionTable:
     slot: str
     capture: Capture
     read_toast: bool  # toast_on_key_change = "read"
-    tell: Callable[[Health | None], None]  # how the slot is, at each watch
+    tell: Callable[[SlotHealth | None], None]  # how the slot is, at each watch
     heartbeat: Heartbeat | None = None
 
 
@@ -56,13 +56,13 @@ class SessionCompanion:
         self._watched = watched
         self._keys = keys
         self._wake = wake
-        self._threads = host.pool(4, thread_name_prefix="companion")
+        self._threads = runtime.thread_pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._reading = Question[Values | None](
             self._start, "what an update that changed its key left out"
         )
         self._watching: Future[None] | None = None
-        self._next_watch = host.monotonic() + _FIRST_WATCH_S
+        self._next_watch = runtime.monotonic() + _FIRST_WATCH_S
         self._watches = 0
         self._probing: Future[None] | None = None
         self._next_probe = 0.0
@@ -131,7 +131,7 @@ class SessionCompanion:
 
     def tick(self, *, paused: bool) -> None:
         """Watch the publication; while paused, see whether the server shuts down."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         self._watch(now)
         if self._watched.heartbeat is not None:
             self._watched.heartbeat.tick(self._start, paused=paused)

@@ -15,7 +15,7 @@ from walstream.errors import PermissionLacking, Repair, Transient, WalstreamErro
 from walstream.lsn import Lsn, parse
 from walstream.postgres import quoting
 from walstream.postgres.connection import Connection, session
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, REPAIR
 
 PREFIX: Final = "walstream"
@@ -32,7 +32,7 @@ class Heartbeat:
         dsn: str,
         interval_s: float,
         tell: Callable[[Lsn], None],
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         """`tell` hears how far the WAL goes, when one was written."""
         self._dsn = dsn

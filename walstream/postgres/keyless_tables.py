@@ -9,7 +9,7 @@ that its key was away shows in inserts alone.
 from dataclasses import dataclass
 from typing import Final
 
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import StateDocuments
 
 _LACKS: Final = "lacks"  # its rows have no key
@@ -27,10 +27,10 @@ KEYLESS: Final = StateDocuments("keyless/", KeylessTable)
 """By the table's oid."""
 
 
-class Keyless:
+class KeylessTables:
     """Those of one source, by oid; a change is stored before it counts."""
 
-    def __init__(self, positions: Positions) -> None:
+    def __init__(self, positions: StateStore) -> None:
         self._positions = positions
         stored = KEYLESS.read_all(positions)
         self._states = {int(oid): table.key for oid, table in stored.items()}

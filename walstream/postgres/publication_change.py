@@ -21,8 +21,8 @@ from walstream.postgres.continuity import compare, with_own
 from walstream.postgres.publication import Publication
 from walstream.postgres.publication_catalog import see
 from walstream.postgres.publication_memory import Memory
-from walstream.postgres.publication_watch import Watch
-from walstream.postgres.warning_once import Teller
+from walstream.postgres.publication_watch import PublicationWatch
+from walstream.postgres.warning_once import WarningOnce
 from walstream.telemetry.fields import LSN, TABLE
 
 # locks of many tables are held at a time: one that waits for another gives up before
@@ -60,8 +60,8 @@ class Alteration:
     """One transaction."""
 
     connection: Connection
-    watch: Watch
-    teller: Teller
+    watch: PublicationWatch
+    teller: WarningOnce
     _done: dict[str, set[int]] = field(default_factory=dict)  # by publication
 
     def run(self, change: PublicationChange) -> None:

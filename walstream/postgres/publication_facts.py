@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from walstream.telemetry.json_record import LEFT_OUT
+from walstream.telemetry.json_codec import LEFT_OUT
 
 OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 PART: Final = " part"  # ends a way that lets through some rows or columns only

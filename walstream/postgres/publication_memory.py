@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.publication_facts import Sighting
-from walstream.telemetry.json_record import recast
+from walstream.telemetry.json_codec import recast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from walstream.postgres.publication_memory import (
     Memory,
     StoredPublication,
 )
-from walstream.postgres.warning_once import Teller
+from walstream.postgres.warning_once import WarningOnce
 from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
 from walstream.telemetry.human import few
@@ -48,7 +48,7 @@ class PublicationLook:
 
 
 @dataclass(slots=True)
-class Watch:
+class PublicationWatch:
     """What is remembered of the publications that are read."""
 
     name: str  # of the main one
@@ -57,7 +57,7 @@ class Watch:
     # hears of tables that came in since: their old rows were not streamed
     grown: Callable[[Sequence[str]], None]
     mending: Mending
-    teller: Teller
+    teller: WarningOnce
     memory: Memory = field(default_factory=Memory)
     at_first: bool = False  # nothing was streamed yet: no table is new since
 

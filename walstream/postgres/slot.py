@@ -22,9 +22,9 @@ from walstream.postgres.connection import (
     translate,
 )
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _WAIT_NOTICE_S: Final = 10.0
 _HAS_INVALIDATION_REASON: Final = 170000
@@ -102,7 +102,7 @@ WHERE slot_name = %s
 """
 
 
-def health(connection: Connection, slot: str) -> Health | None:
+def health(connection: Connection, slot: str) -> SlotHealth | None:
     """Measure a slot; None: it is gone."""
     query = sql.SQL(_HEALTH).format(invalidation(connection.info.server_version))
     row = connection.execute(query, (slot,)).fetchone()
@@ -114,7 +114,7 @@ def health(connection: Connection, slot: str) -> Health | None:
     held = 0 if lost else held
     waits = synchronous_commit.holds_commits(standbys, name)
     said = synchronous_commit.text(standbys, name) if waits else ""
-    return Health(
+    return SlotHealth(
         held,
         wal_status,
         safe_wal_size,
@@ -244,7 +244,7 @@ def create(dsn: str, wish: SlotSpec, patience: WaitPolicy) -> Created:
     )
     pgconn = replication.pgconn
     pgconn.send_query(command.encode())
-    began = host.monotonic()
+    began = runtime.monotonic()
     told = False
     try:
         while pgconn.is_busy():
@@ -252,7 +252,7 @@ def create(dsn: str, wish: SlotSpec, patience: WaitPolicy) -> Created:
                 pgconn.consume_input()
             if patience.stopped.is_set():
                 raise Transient("stopped while the slot was being created")
-            if not told and host.monotonic() - began > _WAIT_NOTICE_S:
+            if not told and runtime.monotonic() - began > _WAIT_NOTICE_S:
                 told = True
                 patience.tell(_blockers(dsn))
         result = pgconn.get_result()

@@ -12,7 +12,7 @@ from walstream.telemetry.throttle import Throttle
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class SlotHealth:
     """What a slot costs its server, and how far the server is."""
 
     retained_wal: int  # bytes that cannot be removed for it
@@ -50,7 +50,7 @@ def alarm_text(slot: str, held: int, limit: int) -> str:
     )
 
 
-def spill_text(slot: str, health: Health | None, limit: int) -> str:
+def spill_text(slot: str, health: SlotHealth | None, limit: int) -> str:
     """Return the alarm of more spilled bytes than an operator wants; "": none.
 
     "": it is not, or nobody may see it, or no limit (0) is set.
@@ -112,7 +112,7 @@ class Alarm:
             clock, _TAKE_OUT, "commits do not wait for Kafka any more"
         )
 
-    def see(self, health: Health | None) -> None:
+    def see(self, health: SlotHealth | None) -> None:
         """Compare; log once, and again every ten minutes while it lasts."""
         waiting = health.synchronous if health else ""
         self._waiting.see(self.slot, "" if self._may_be_synchronous else waiting)

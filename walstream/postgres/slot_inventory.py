@@ -16,7 +16,7 @@ from walstream.lsn import Lsn, parse
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import Connection
 from walstream.postgres.slot import Slot
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.json_types import ShownLsn
 
 _RELEASE_S: Final = 5.0  # a walsender notices the end of its client
@@ -169,15 +169,15 @@ def released(connection: Connection, name: str) -> Slot | None:
 
     Raises Transient that names who does not let go.
     """
-    deadline = host.monotonic() + _RELEASE_S
+    deadline = runtime.monotonic() + _RELEASE_S
     while True:
         slot = slots.find(connection, name)
         if slot is None or slot.active_pid is None:
             return slot
-        if host.monotonic() > deadline:
+        if runtime.monotonic() > deadline:
             raise Transient(
                 f"slot {name!r} is in use by"
                 f" {slots.holder(connection, slot.active_pid)}",
                 hint="stop that one first",
             )
-        host.sleep(_LOOK_EVERY_S)
+        runtime.sleep(_LOOK_EVERY_S)

@@ -31,7 +31,7 @@ from walstream.postgres.connection import (
 from walstream.postgres.server import Server
 from walstream.postgres.slot import quoted
 from walstream.postgres.start_table import check_timeline
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _STATUS: Final = Struct("!cQQQqB")  # 'r', write, flush, apply, clock, reply wanted
 _U64: Final = Struct("!Q").unpack_from
@@ -82,7 +82,7 @@ class SlotSource:
         # a walsender may be busy for as long as it lets us be silent
         self._silence_s = max(_SILENCE_S, server.wal_sender_timeout_ms / 1000)
         self._next_status = 0.0
-        self._last_inbound = host.monotonic()
+        self._last_inbound = runtime.monotonic()
         self._lost_publication: str | None = None
         self._over = False
         connection.add_notice_handler(self._notice)
@@ -116,7 +116,7 @@ class SlotSource:
             raise publication_lost(self._lost_publication)
         if frames:
             self._note_received(frames[-1])
-        elif host.monotonic() - self._last_inbound > self._silence_s:
+        elif runtime.monotonic() - self._last_inbound > self._silence_s:
             raise Transient(
                 f"streaming: the server was silent for {self._silence_s:.0f} s"
             )
@@ -147,7 +147,7 @@ class SlotSource:
                 fruitless = True
                 if not frames and self._inbound.poll(0):
                     # of a message that takes its time each part is a sign of life
-                    self._last_inbound = host.monotonic()
+                    self._last_inbound = runtime.monotonic()
                 self._pgconn.consume_input()  # what is there; never waits
             elif not frames:
                 raise self._ended()
@@ -158,13 +158,13 @@ class SlotSource:
 
     def _note_received(self, frame: bytes) -> None:
         """Both kinds of frame begin with LSNs; the last frame's is the highest."""
-        self._last_inbound = host.monotonic()
+        self._last_inbound = runtime.monotonic()
         received = _U64(frame, 1)[0]
         self._received = max(self._received, received)
 
     def still_paused(self) -> None:
         """Nothing was read on purpose: silence means nothing."""
-        self._last_inbound = host.monotonic()
+        self._last_inbound = runtime.monotonic()
 
     def _ended(self) -> Exception:
         result = self._pgconn.get_result()
@@ -191,20 +191,20 @@ class SlotSource:
 
     def keep_alive(self, *, now: bool = False) -> None:
         """Send a status update when one is due, or at once."""
-        if now or host.monotonic() >= self._next_status:
+        if now or runtime.monotonic() >= self._next_status:
             self._send(flush=0, reply=not now)
         else:
             self._flush()
 
     def _send(self, *, flush: Lsn, reply: bool) -> None:
-        clock = postgres_time(host.time())
+        clock = postgres_time(runtime.time())
         status = _STATUS.pack(b"r", self._received, flush, flush, clock, reply)
         try:
             self._pgconn.put_copy_data(status)
         except psycopg.Error as error:
             raise translate(error, "streaming") from error
         self._flush()
-        self._next_status = host.monotonic() + self._status_interval_s
+        self._next_status = runtime.monotonic() + self._status_interval_s
 
     def _flush(self) -> None:
         try:
@@ -216,7 +216,7 @@ class SlotSource:
         """End the stream; wait that long for the server to let go of the slot."""
         try:
             if wait_s:
-                self._end_copy(host.monotonic() + wait_s)
+                self._end_copy(runtime.monotonic() + wait_s)
         except psycopg.Error:
             pass  # gone already
         finally:
@@ -225,7 +225,7 @@ class SlotSource:
     def _end_copy(self, deadline: float) -> None:
         self._pgconn.put_copy_end()
         self._pgconn.flush()
-        while (left := deadline - host.monotonic()) > 0:
+        while (left := deadline - runtime.monotonic()) > 0:
             size, _ = self._pgconn.get_copy_data(1)
             if size < 0:
                 return

@@ -9,13 +9,13 @@ import structlog
 from walstream.errors import Restart
 from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.pgoutput.messages import Relation
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.root_key import ROOTS, Place, RootKeys
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
 from walstream.postgres import partition_root
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.connection import Connection
-from walstream.postgres.keyless_tables import Keyless
+from walstream.postgres.keyless_tables import KeylessTables
 from walstream.telemetry.fields import LSN, TABLE
 
 PartitionKeys = Callable[[str, str], tuple[str, ...]]
@@ -54,14 +54,14 @@ class KeyRules(Protocol):
 class KeyBook:
     """The key histories of a source's tables, kept with its position."""
 
-    def __init__(self, positions: Positions, partition_keys: PartitionKeys) -> None:
+    def __init__(self, positions: StateStore, partition_keys: PartitionKeys) -> None:
         self._positions = positions
         self._partition_keys = partition_keys
         self._histories: dict[str, KeyHistory] = {}
         self._looked: set[int] = set()  # tables, by oid
         self._roots: dict[int, RootKeys] = {}
         self._unsent: Lsn = 0  # from here on nothing was sent by an earlier stream
-        self._keyless = Keyless(positions)
+        self._keyless = KeylessTables(positions)
         self.regained = self._keyless.regained
         self.told = self._keyless.told
 

@@ -21,7 +21,7 @@ from walstream.pipeline.pgoutput.frame import HEADER_SIZE, WAL_DATA
 from walstream.postgres.connection import Connection, connect, translate
 from walstream.postgres.server import Server
 from walstream.postgres.stream import SlotSource, start_command
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _FRAMES: Final = 500
 _BEGIN: Final = ord("B")
@@ -87,7 +87,7 @@ def _wal_end(frame: bytes) -> Lsn:
 def copied(dsn: str, slot: str) -> Iterator[SlotCopy]:
     """Copy a slot; it is dropped at the end. Needs a free slot and WAL sender."""
     connection = connect(dsn, replication=True)
-    name = f"{slot[:40]}_{host.token_hex(4)}"
+    name = f"{slot[:40]}_{runtime.token_hex(4)}"
     # a walsender takes no parameters
     query = sql.SQL(_COPY).format(sql.Literal(slot), sql.Literal(name))
     try:

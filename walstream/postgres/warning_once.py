@@ -11,7 +11,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class Teller:
+class WarningOnce:
     """Knows what it said."""
 
     _told: set[tuple[str, str]] = field(default_factory=set)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from struct import unpack_from
 from typing import TYPE_CHECKING, Final
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 if TYPE_CHECKING:  # a number of the machine, where this is compiled; else an int
     from mypy_extensions import i64
@@ -124,7 +124,7 @@ def fnv1a(key: bytes, partitions: int) -> int:
 
 def at_random(_key: bytes, partitions: int) -> int:
     """Any partition: no order per key."""
-    return host.randrange(partitions)
+    return runtime.randrange(partitions)
 
 
 # librdkafka's `*_random` spread null keys, and consistent_random empty ones too. Here

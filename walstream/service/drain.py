@@ -33,6 +33,6 @@ class WorkerDrain:
         return bool(since) and now > since + self.limit_s
 
     def end(self) -> bool:
-        """Return, at its end, whether it was renewed for that."""
+        """Return whether a process that ended did so to begin anew by other keys."""
         renewed_at, self._renewed_at = self._renewed_at, 0.0
         return bool(renewed_at)

@@ -9,7 +9,7 @@ from walstream.config import Config, PostgresSource
 from walstream.config.run_options import Options
 from walstream.config.topology import check_slots
 from walstream.service.worker_process import WorkerProcess
-from walstream.sources.postgres.detached.record import AWAY
+from walstream.sources.postgres.detached.detached_sink import AWAY
 from walstream.telemetry.counts import ProcessCounts
 
 _log = structlog.get_logger()
@@ -68,7 +68,10 @@ class Fleet:
                 del self.away[name]  # if the sink is still away, it is started again
 
     def may_start(self, worker: WorkerProcess) -> bool:
-        """Return whether nobody has its state: it clears up behind a lost sink."""
+        """Return False while a worker of its source ends whose sink is gone.
+
+        That one still has the sink's state, which a worker of the source clears up.
+        """
         return bool(worker.sink) or not any(
             one.drain.retired and one.pid is not None
             for one in self.away.values()

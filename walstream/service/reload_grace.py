@@ -6,14 +6,14 @@ and while a token's next one is on its way, a refusal says nothing of what will 
 
 from collections.abc import Callable
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
-class Renewal:
+class ReloadGrace:
     """Grace for a source that has streamed in this run; none for one that never did."""
 
     def __init__(
-        self, grace_s: float, clock: Callable[[], float] = host.monotonic
+        self, grace_s: float, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self.grace_s = grace_s
         self._clock = clock

@@ -11,10 +11,10 @@ import structlog
 
 from walstream.config import Config
 from walstream.errors import WalstreamError
-from walstream.service.features import refuse_unsupported
+from walstream.service.config_changes import ConfigReader, Reloaded, own_changes
+from walstream.service.feature_support import refuse_unsupported
 from walstream.service.fleet import Fleet
-from walstream.service.reload import ConfigReader, Reloaded, own_changes
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
 _RENEW_S: Final = 10.0
@@ -64,7 +64,7 @@ class Reloader:
                 if worker.was_refused:  # nothing else was read for it
                     worker.try_again()
         # a sink's client tries again by itself: what it goes by is looked at at times
-        now = host.monotonic()
+        now = runtime.monotonic()
         sinks = any(one.history.sink_is_refused for one in self._fleet.everyone)
         if sinks and now >= self._renew_at:
             self._renew_at = now + _RENEW_S

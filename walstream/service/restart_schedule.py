@@ -8,7 +8,7 @@ from typing import Final
 
 from walstream.config.run_options import ALL_DONE
 from walstream.pipeline.backoff import Backoff
-from walstream.service.reload_grace import Renewal
+from walstream.service.reload_grace import ReloadGrace
 
 _NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
 _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
@@ -21,7 +21,7 @@ _LONGEST_S: Final = 30.0
 class RestartSchedule:
     """For the processes of one source, or of one detached sink."""
 
-    def __init__(self, renewal: Renewal, *, of_sink: bool) -> None:
+    def __init__(self, renewal: ReloadGrace, *, of_sink: bool) -> None:
         self.exit_code: int | None = None  # final: it is not started again
         self.died_with: int | None = None  # its last exit code, unless it was asked to
         self.deaths = 0  # of processes that nobody had asked to end

@@ -8,11 +8,11 @@ from walstream.config.run_options import Options
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.context import SourceContext
 from walstream.sources.report import SourceReport
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.telemetry.counts import SourceCounts
 
 
-class Part(Protocol):
+class SourceRunner(Protocol):
     """Runs sessions of one source, and keeps what outlives them."""
 
     @property
@@ -41,7 +41,7 @@ class Part(Protocol):
 
 
 @runtime_checkable
-class Backfills(Part, Protocol):
+class Backfills(SourceRunner, Protocol):
     """A part that reads tables beside its stream."""
 
     def backfill(self, tables: Sequence[str], *, replace: bool) -> str:
@@ -49,35 +49,35 @@ class Backfills(Part, Protocol):
 
 
 @runtime_checkable
-class Polls(Part, Protocol):
+class Polls(SourceRunner, Protocol):
     """A part that polls tables."""
 
     def ask(self, answer: Callable[[str, int], None]) -> None:
         """Poll every table once more, and answer when that is done."""
 
 
-def part_of(
-    config: Config, name: str, positions: LmdbPositions, options: Options, stop: Stop
-) -> Part:
+def runner_of(
+    config: Config, name: str, positions: LmdbStore, options: Options, stop: Stop
+) -> SourceRunner:
     """Make what this kind of source needs."""
     context = SourceContext(config, name, positions, options, stop)
     source = config.sources[name]
     if options.sink:
-        from walstream.sources.postgres.detached_runner import AwaySink  # noqa: PLC0415 - of this kind alone
+        from walstream.sources.postgres.detached_runner import DetachedSinkRunner  # noqa: PLC0415 - of this kind alone
 
-        return AwaySink(context)
+        return DetachedSinkRunner(context)
     if isinstance(source, SqlSource):
-        from walstream.sources.sql.runner import PolledSource  # noqa: PLC0415 - likewise
+        from walstream.sources.sql.runner import SqlRunner  # noqa: PLC0415 - likewise
 
-        return PolledSource(context)
+        return SqlRunner(context)
     if isinstance(source, PackageSource):
-        from walstream.sources.plugin import AddedSource  # noqa: PLC0415 - likewise
+        from walstream.sources.plugin import PluginRunner  # noqa: PLC0415 - likewise
 
-        return AddedSource(context)
+        return PluginRunner(context)
     if isinstance(source, KafkaSource):
-        from walstream.sources.kafka.runner import ChainedSource  # noqa: PLC0415 - likewise
+        from walstream.sources.kafka.runner import KafkaRunner  # noqa: PLC0415 - likewise
 
-        return ChainedSource(context)
-    from walstream.sources.postgres.runner import StreamedSource  # noqa: PLC0415 - likewise
+        return KafkaRunner(context)
+    from walstream.sources.postgres.runner import PostgresRunner  # noqa: PLC0415 - likewise
 
-    return StreamedSource(context)
+    return PostgresRunner(context)

@@ -16,10 +16,10 @@ from typing import Final
 from walstream.config import Config, Secrets
 from walstream.config.run_options import Options
 from walstream.errors import Transient
+from walstream.service.config_changes import ConfigReader, Reloaded
 from walstream.service.control_server import ControlServer
 from walstream.service.fleet import Fleet
-from walstream.service.http.listeners import Faces
-from walstream.service.reload import ConfigReader, Reloaded
+from walstream.service.http.listeners import Listeners
 from walstream.service.reloader import Reloader
 from walstream.service.signal_inbox import SignalInbox
 from walstream.service.stats_log import StatsLog
@@ -32,7 +32,7 @@ from walstream.state.lock import FolderLock
 from walstream.status.instance import Instance
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
-from walstream.telemetry import host, logs
+from walstream.telemetry import logs, runtime
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
@@ -59,15 +59,15 @@ class Supervisor:
         self._fleet = Fleet(config, replace(options, driver=self._keeper.address))
         self._reloader = Reloader(config, reader, self._fleet, self)
         self._secrets = config.secrets.values  # and those of before a reload
-        self._faces = Faces(config, self.set_debug)
+        self._faces = Listeners(config, self.set_debug)
         self._notifier = Notifier()
         self._debug = False  # as it was last asked for, from any thread
         self._level: str = config.log_level
-        self._stats = StatsLog(config, host.monotonic())
+        self._stats = StatsLog(config, runtime.monotonic())
         self._signals = SignalInbox(self._selector)
         self._passed_on = 0  # stops that were told to the workers
         self._stop_deadline = 0.0
-        self._started_at = host.time()
+        self._started_at = runtime.time()
         self._control = ControlServer(Path(config.state), self._selector, self)
 
     def run(self) -> int:
@@ -163,13 +163,13 @@ class Supervisor:
             {one.name: one.report or WorkerReport() for one in self._fleet.workers}
         )
         self._pass_on_signals()
-        if self._stopping and host.monotonic() > self._stop_deadline:
+        if self._stopping and runtime.monotonic() > self._stop_deadline:
             for worker in self._fleet.everyone:
                 worker.give_up()
 
     def _tell(self) -> None:
         """Put up what is known; log the figures now and then."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         due = self._stats.is_due(now)
         if not self._faces.any and not due:
             return
@@ -189,8 +189,8 @@ class Supervisor:
 
     def _snapshot(self) -> InstanceSnapshot:
         return InstanceSnapshot(
-            at=host.time(),
-            made_at=host.monotonic(),
+            at=runtime.time(),
+            made_at=runtime.monotonic(),
             pid=os.getpid(),
             started_at=self._started_at,
             stopping=self._stopping,
@@ -259,7 +259,7 @@ class Supervisor:
         """Go by what else of it is no worker's."""
         self._secrets |= config.secrets.values
         logs.configure(self._level, Secrets(self._secrets).scrub)
-        self._stats.take(config, host.monotonic())
+        self._stats.take(config, runtime.monotonic())
         self._keeper.take(config)
 
     def _pass_on_signals(self) -> None:
@@ -269,7 +269,7 @@ class Supervisor:
             return
         at_once = stops > 1
         drain_s = max((one.drain.limit_s for one in self._fleet.everyone), default=0.0)
-        self._stop_deadline = host.monotonic() + (_AT_ONCE_S if at_once else drain_s)
+        self._stop_deadline = runtime.monotonic() + (_AT_ONCE_S if at_once else drain_s)
         self._passed_on = stops
         self._notifier.stopping(drain_s)
         for worker in self._fleet.everyone:

@@ -13,8 +13,8 @@ from typing import Final
 
 import structlog
 
-from walstream.status.report import WorkerState
-from walstream.telemetry import host
+from walstream.status.worker_state import WorkerState
+from walstream.telemetry import runtime
 
 _EVERY_S: Final = 5.0  # the status line is no older
 _MARGIN_S: Final = 5.0  # for the process to leave, after its drain
@@ -31,7 +31,7 @@ class Notifier:
     def __init__(
         self,
         environment: Mapping[str, str] = os.environ,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         self._clock = clock

@@ -24,10 +24,10 @@ from walstream.config.run_options import ALL_DONE, Options
 from walstream.errors import ConfigError, Restart, Transient, WalstreamError
 from walstream.pipeline.backoff import Backoff
 from walstream.pipeline.shutdown import Stop, Waker
-from walstream.service.source_runner import Backfills, Part, Polls, part_of
-from walstream.service.worker_link import end_in_time, obey, push
+from walstream.service.source_runner import Backfills, Polls, SourceRunner, runner_of
 from walstream.service.worker_order import WorkerRequest, start_of
-from walstream.sources.postgres.detached.record import folder_of
+from walstream.service.worker_threads import end_in_time, obey, push
+from walstream.sources.postgres.detached.detached_sink import folder_of
 from walstream.sources.report import (
     LAST_ERROR,
     ErrorReport,
@@ -37,8 +37,8 @@ from walstream.sources.report import (
     encode,
 )
 from walstream.spark.parent_death import die_with_parent, take_signals
-from walstream.state.store import LmdbPositions
-from walstream.telemetry import host, logs
+from walstream.state.store import LmdbStore
+from walstream.telemetry import logs, runtime
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 
@@ -57,7 +57,7 @@ _log = structlog.get_logger()
 _Told = tuple[SourceReport | None, SourceCounts]
 
 
-def _told_by(part: Part | None) -> _Told:
+def _told_by(part: SourceRunner | None) -> _Told:
     """Return a part's report, and its counts of that moment."""
     return (part.report(), part.counts()) if part else (None, SourceCounts())
 
@@ -73,8 +73,8 @@ class Worker:
         # each try of a detached sink may begin with a large transaction
         self._backoff = Backoff(1.0, 60.0) if options.sink else Backoff()
         self._said: tuple[str, float] = ("", 0.0)
-        self._positions: LmdbPositions | None = None
-        self._part: Part | None = None
+        self._positions: LmdbStore | None = None
+        self._part: SourceRunner | None = None
         self._over: _Told | None = None  # what a part that is over tells
         self._telling = threading.Lock()  # no part is asked while it ends
         self.answers: dict[str, WorkerAnswer] = {}  # by the request's number
@@ -94,7 +94,7 @@ class Worker:
         ended = False
         while not (ended or self._stop.requested):
             try:
-                with LmdbPositions(folder) as positions:
+                with LmdbStore(folder) as positions:
                     self._positions = positions
                     self._take_up(positions)
                     try:
@@ -106,15 +106,15 @@ class Worker:
                 self._wait(error)
         return ended
 
-    def _take_up(self, positions: LmdbPositions) -> None:
+    def _take_up(self, positions: LmdbStore) -> None:
         """Go on with the last error that was kept."""
         self._error = LAST_ERROR.read(positions)
         if self._error and self._error.final:
             self._error = replace(self._error, final=False)
             positions.write(LAST_ERROR.entry(self._error))
 
-    def _part_of(self, positions: LmdbPositions) -> Part:
-        self._part = part_of(
+    def _part_of(self, positions: LmdbStore) -> SourceRunner:
+        self._part = runner_of(
             self._config, self._name, positions, self._options, self._stop
         )
         self._over = None
@@ -130,7 +130,7 @@ class Worker:
         """Keep an error for those who ask, also when nothing runs any more."""
         scrub = self._config.secrets.scrub
         self._error = ErrorReport(
-            at=host.time(),
+            at=runtime.time(),
             error=scrub(str(error.args[0])),
             hint=scrub(error.hint),
             repair=error.repair.of_source(self._name).command,
@@ -142,10 +142,10 @@ class Worker:
             if self._positions is not None:
                 self._positions.write(LAST_ERROR.entry(self._error))
 
-    def _sessions(self, part: Part) -> bool:
+    def _sessions(self, part: SourceRunner) -> bool:
         """Run one after the other; tell whether the last left nothing to do."""
         while not (part.ended or self._stop.requested):
-            began = host.monotonic()
+            began = runtime.monotonic()
             if self.state != "waiting":  # what it waited for may still be away
                 self.state = "starting"
             try:
@@ -155,7 +155,7 @@ class Worker:
                 _log.info("stream begins again", reason=str(reason))
                 self._stop.event.wait(self._backoff.next())
             except Transient as error:
-                if host.monotonic() - began > _HEALTHY_S:
+                if runtime.monotonic() - began > _HEALTHY_S:
                     self._backoff.reset()
                 self._wait(error)
             except WalstreamError as error:
@@ -174,7 +174,7 @@ class Worker:
         self.state = "waiting"
         self._errors[error.kind] += 1
         said, at = self._said
-        now = host.monotonic()
+        now = runtime.monotonic()
         if said != str(error) or now - at > _SAY_AGAIN_S:
             self._said = (str(error), now)
             self._note(error, final=False)
@@ -267,10 +267,10 @@ def main() -> int:
     # modules and configuration stay: no collection need look at them again
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
-    host.start(obey, "requests", worker, stop)
+    runtime.start_thread(obey, "requests", worker, stop)
     over, told = threading.Event(), threading.Event()
-    host.start(push, "reporter", worker, over, told)
-    host.start(end_in_time, "deadline", stop)
+    runtime.start_thread(push, "reporter", worker, over, told)
+    runtime.start_thread(end_in_time, "deadline", stop)
     try:
         ended = worker.run()
     except WalstreamError as error:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from walstream.config.run_options import Options
-from walstream.telemetry.json_record import dumps, loads, read
+from walstream.telemetry.json_codec import dumps, loads, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.errors import Transient
 from walstream.service.drain import WorkerDrain
-from walstream.service.reload_grace import Renewal
+from walstream.service.reload_grace import ReloadGrace
 from walstream.service.report_history import ReportHistory
 from walstream.service.restart_schedule import RestartSchedule
-from walstream.service.standing_order import StandingOrder
+from walstream.service.worker_config import WorkerConfig
 from walstream.service.worker_order import WorkerRequest, request_line, start_line
 from walstream.service.worker_pipe import WorkerPipe
 from walstream.sources.report import WorkerAnswer, WorkerReport
-from walstream.status.report import WorkerState
-from walstream.telemetry import host
+from walstream.status.worker_state import WorkerState
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.fields import ERROR, SOURCE
 
@@ -37,9 +37,9 @@ class WorkerProcess:
         self.sink = sink
         self.name = f"{source}/{sink}" if sink else source
         self.history = ReportHistory()
-        renewal = Renewal(config.reload_grace)
+        renewal = ReloadGrace(config.reload_grace)
         self.restarts = RestartSchedule(renewal, of_sink=bool(sink))
-        self.order = StandingOrder(config, source, options, sink)
+        self.order = WorkerConfig(config, source, options, sink)
         self.drain = WorkerDrain(self.order.drain_s)
         self._pipe: WorkerPipe | None = None
 
@@ -64,7 +64,7 @@ class WorkerProcess:
 
     def start_if_due(self) -> bool:
         """Start it when it is not running, not finished, and its wait is over."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         if self._pipe or self.drain.lent or not self.restarts.is_due(now):
             return False
         try:
@@ -117,7 +117,7 @@ class WorkerProcess:
 
     def lend(self) -> None:
         """Drain and end it; it is not started before it is taken back."""
-        self.drain.lend(host.monotonic())
+        self.drain.lend(runtime.monotonic())
         self.restarts.exit_code = None
         self._tell("stop")
 
@@ -146,7 +146,7 @@ class WorkerProcess:
         return changes
 
     def _renew(self) -> None:
-        if self.drain.renew(host.monotonic()):
+        if self.drain.renew(runtime.monotonic()):
             self._tell("stop")
 
     def retire(self) -> None:
@@ -172,7 +172,7 @@ class WorkerProcess:
     def try_again(self) -> bool:
         """Try one that was refused again after a while; False: it is over."""
         code = self.exit_code
-        wait_s = self.restarts.renew(host.monotonic())
+        wait_s = self.restarts.renew(runtime.monotonic())
         if wait_s is None:
             self.history.error = None  # that was it
             return False
@@ -181,7 +181,7 @@ class WorkerProcess:
 
     def hurry(self) -> None:
         """Kill one that drains for too long to be lent, or to begin again."""
-        if self.drain.is_late(host.monotonic()):
+        if self.drain.is_late(runtime.monotonic()):
             self.kill()
 
     def give_up(self) -> None:
@@ -206,7 +206,7 @@ class WorkerProcess:
     def _take_in(self, line: bytes) -> None:
         """Keep a report; a full pipe may have cut it: then the next one tells."""
         try:
-            self.history.hear(line, host.monotonic())
+            self.history.hear(line, runtime.monotonic())
         except ValueError as error:
             said = {SOURCE: self.name, ERROR: str(error)}
             _log.debug("a report cannot be read", **said)
@@ -222,11 +222,11 @@ class WorkerProcess:
     @property
     def hangs(self) -> bool:
         """Return whether it runs, and says nothing or does not turn its loop."""
-        return self._pipe is not None and self.history.hangs(host.monotonic())
+        return self._pipe is not None and self.history.hangs(runtime.monotonic())
 
     def end_hanging(self, patience_s: float) -> None:
         """Kill it, to be started again, if it has hung for that long: one, not all."""
-        idle_s = self.history.idle_s(host.monotonic())
+        idle_s = self.history.idle_s(runtime.monotonic())
         if idle_s > patience_s:
             _log.error(
                 "a worker hangs: it is killed, and started again",
@@ -237,7 +237,7 @@ class WorkerProcess:
 
     def state(self) -> WorkerState:
         """Return what is known of the process that runs, or of its absence."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         history, runs = self.history, self._pipe is not None
         return WorkerState(
             report=self.report or WorkerReport(),
@@ -271,7 +271,7 @@ class WorkerProcess:
         if self._pipe is None or (code := self._pipe.poll()) is None:
             return
         self._end(self._pipe)
-        lived_s = host.monotonic() - self.history.started_at
+        lived_s = runtime.monotonic() - self.history.started_at
         renewed = self.drain.end()
         if renewed and not (stopping or self.drain.lent):
             self.restarts.exit_code = 0 if self.drain.retired else None
@@ -288,7 +288,7 @@ class WorkerProcess:
                 **{SOURCE: self.name},
                 hint=f"restore {folder}, or: walstream positions reset {self.name}",
             )
-        now = host.monotonic()
+        now = runtime.monotonic()
         wait_s = self.restarts.end(code, lived_s, now, stopping=stopping)
         if wait_s is not None:
             self._log_restart(code, wait_s)

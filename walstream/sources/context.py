@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.pipeline.shutdown import Stop
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,6 @@ class SourceContext:
 
     config: Config
     name: str  # of the source
-    positions: LmdbPositions  # of the source; of a detached sink, its own
+    positions: LmdbStore  # of the source; of a detached sink, its own
     options: Options
     stop: Stop

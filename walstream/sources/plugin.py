@@ -25,8 +25,8 @@ from walstream.sources.context import SourceContext
 from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet, all_ready
-from walstream.sources.stream_metrics import Gauge
-from walstream.telemetry import host
+from walstream.sources.stream_metrics import StreamMetrics
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN
 
@@ -35,7 +35,7 @@ _NO_SLOT: Final = 1 << 62  # bytes: no WAL is held anywhere
 _log = structlog.get_logger()
 
 
-class AddedSource:
+class PluginRunner:
     """Makes streams of one source, and keeps what outlives them."""
 
     def __init__(self, context: SourceContext) -> None:
@@ -47,9 +47,9 @@ class AddedSource:
         self._source = source
         self._positions = positions
         self._stop = stop
-        alarm = Alarm(name, _NO_SLOT, host.monotonic)
+        alarm = Alarm(name, _NO_SLOT, runtime.monotonic)
         kept = STREAM_FIGURES.read(positions)
-        self._gauge = Gauge(alarm, kept)
+        self._gauge = StreamMetrics(alarm, kept)
         self._sinks = SinkSet(context, {}, stopping=lambda: stop.requested)
         self._pipeline: Pipeline | None = None
         self.ended = False

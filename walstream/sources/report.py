@@ -10,9 +10,9 @@ from typing import Final
 
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.state_document import StateDocument
-from walstream.postgres.slot_health import Health
+from walstream.postgres.slot_health import SlotHealth
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
-from walstream.telemetry.json_record import (
+from walstream.telemetry.json_codec import (
     Document,
     dumps,
     loads,
@@ -131,7 +131,7 @@ class StreamReport:
     sinks: Mapping[str, SinkReport] = field(default_factory=dict)
     current_at: float | None = None  # unix seconds: all was delivered then
     lag_bytes: int | None = None
-    health: Health | None = None
+    health: SlotHealth | None = None
     received: int | None = None  # LSN up to which the server has sent
     turn_s: float | None = None  # since the loop's last turn began
     beside: Mapping[str, IncrementalReport] | None = None  # by table

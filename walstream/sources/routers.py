@@ -6,7 +6,7 @@ from walstream.config import Config, KafkaSinkConfig, PackageSource, PostgresSou
 from walstream.config.sink import PackageSink, RoutedSink
 from walstream.errors import ConfigError, Repair
 from walstream.formats.context import Context, SourceOrigin
-from walstream.kafka import topic_record
+from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
 from walstream.records.router import Router, RoutingRules, TopicMapping
 
@@ -80,7 +80,7 @@ class Routers:
     def keys(self, sink: str, topic: str) -> str:
         """Spell what decides which partition of a topic a record goes to."""
         config = self.configs[sink]
-        return topic_record.keys_text(
+        return stored_topic.keys_text(
             config.partitioner, config.key, self[sink].partition_keys(topic)
         )
 

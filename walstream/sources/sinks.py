@@ -17,14 +17,14 @@ from walstream.config import (
 from walstream.config.sink import HandledSink as HandledConfig
 from walstream.config.sink import RoutedSink
 from walstream.config.tls import confined
-from walstream.kafka import topic_record
+from walstream.kafka import stored_topic
 from walstream.kafka.producer_config import client_properties, queue_within
 from walstream.kafka.sink import KafkaSink
+from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_creation import Creation
-from walstream.kafka.topic_record import StoredTopic
 from walstream.kafka.topics import Topics
-from walstream.kafka.txinfo_sink import InformingSink, Informs
+from walstream.kafka.txinfo_sink import Informs, TxinfoSink
 from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks import plugin
 from walstream.pipeline.sinks.dry_run import DrySink
@@ -178,7 +178,7 @@ class SinkSet:
         if config.txinfo == "none":
             return KafkaSink
         topic = next(iter(self._routers.beside(sink)), "")
-        return partial(InformingSink, Informs(topic, config.txinfo_max_rows))
+        return partial(TxinfoSink, Informs(topic, config.txinfo_max_rows))
 
     def _equipped(self, sink: NamedSink, config: HandledConfig) -> NamedSink:
         """Put in front of a sink what else was configured: nothing is the usual."""
@@ -217,7 +217,7 @@ class SinkSet:
             creation(config),
             accept=self._accept(sink),
             met=lambda name: (
-                topic_record.document_of(sink, name).read(self._positions) is not None
+                stored_topic.document_of(sink, name).read(self._positions) is not None
             ),
             confined=confined(sink, config),
         )
@@ -226,24 +226,24 @@ class SinkSet:
         """Compare each topic with what was kept of it, before its first record."""
 
         def accept(topic: Topic) -> None:
-            document = topic_record.document_of(sink, topic.name)
+            document = stored_topic.document_of(sink, topic.name)
             before = document.read(self._positions)
             keys = self._routers.keys(sink, topic.name)
             found = StoredTopic(topic.partitions, topic.identity)
-            found = topic_record.laid_out(found, keys, before)
+            found = stored_topic.laid_out(found, keys, before)
             topic.lay_out(found.layout)
             if before == found:
                 return
             before = before or found
-            what = topic_record.moved(found, before)
+            what = stored_topic.moved(found, before)
             if what and not self._options.accept_partitions:
-                raise topic_record.partitions_changed(topic.name, what)
-            if topic_record.created_again(found, before):
+                raise stored_topic.partitions_changed(topic.name, what)
+            if stored_topic.created_again(found, before):
                 _log.warning(
-                    f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
+                    f"topic {stored_topic.CREATED_AGAIN}", **{TOPIC: topic.name}
                 )
             elif found.layout > before.layout:
-                _log.warning(topic_record.LAID_OUT, **{TOPIC: topic.name})
+                _log.warning(stored_topic.LAID_OUT, **{TOPIC: topic.name})
             self._positions.write(document.entry(found))
 
         return accept

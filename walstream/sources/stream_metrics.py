@@ -17,11 +17,11 @@ from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.postgres.slot_health import (
     Alarm,
-    Health,
+    SlotHealth,
 )
 from walstream.sources.figures import StreamFigures
 from walstream.sources.report import BackfillReport, SinkReport, StreamReport
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import (
     Meter,
@@ -42,14 +42,14 @@ class Received(Protocol):
         """Make the server say soon how far it is."""
 
 
-class Gauge:
+class StreamMetrics:
     """One source's figures, over all its streams."""
 
     def __init__(self, alarm: Alarm, kept: StreamFigures | None) -> None:
         """`kept` is what `kept` gave when the position was last stored."""
         kept = kept or StreamFigures()
         self.alarm = alarm
-        self.health: Health | None = None
+        self.health: SlotHealth | None = None
         self._ops = kept.ops  # of earlier streams
         self._delivered = kept.delivered
         self.tallies = Tallies(kept.sinks)
@@ -99,7 +99,7 @@ class Gauge:
     def streaming(self) -> bool:
         return self._pipeline is not None
 
-    def see(self, health: Health | None) -> None:
+    def see(self, health: SlotHealth | None) -> None:
         """Take in how the slot is."""
         self.health = health
         self.alarm.see(health)
@@ -142,7 +142,7 @@ class Gauge:
 
     def kept(self) -> StreamFigures:
         """Return what is stored with the position."""
-        now = host.time()
+        now = runtime.time()
         self.lag_s(now)
         return StreamFigures(
             now, self.ops, self.delivered, self.tallies.kept(), self._current_at
@@ -168,8 +168,8 @@ class Gauge:
 
     def report(self) -> StreamReport:
         """Return the figures of this moment."""
-        now = host.time()
-        monotonic = host.monotonic()
+        now = runtime.time()
+        monotonic = runtime.monotonic()
         pipeline, source = self._pipeline, self._source
         health, backfill = self.health, self.backfill
         return StreamReport(

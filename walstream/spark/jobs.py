@@ -31,7 +31,7 @@ from walstream.spark.outcome import (
     Unreadable,
 )
 from walstream.spark.session import SparkRuntime
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 Outcome = ChunkDone | ChunkPostponed
 """What is told of a chunk."""
@@ -115,7 +115,7 @@ class _Run:
         most = len(chunks) if unlimited else max(1, spark.connections // lanes)
         for part in _slices(chunks, most):
             self._slices.put(part)
-        self._group = f"walstream-{id(self):x}-{host.time_ns():x}"
+        self._group = f"walstream-{id(self):x}-{runtime.time_ns():x}"
         self._outcomes: Accumulator[list[Any]] = spark.context.accumulator(
             [], _Outcomes()
         )

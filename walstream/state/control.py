@@ -29,8 +29,8 @@ from walstream.state.control_message import (
     request_line,
 )
 from walstream.state.lock import FolderLock, holder
-from walstream.telemetry import host
-from walstream.telemetry.json_record import Document, loads
+from walstream.telemetry import runtime
+from walstream.telemetry.json_codec import Document, loads
 
 SOCKET: Final = "control.sock"
 LONGEST: Final = 4096  # bytes of a request
@@ -78,7 +78,7 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
     where neither the folder's lock nor the instance can be had.
     """
     lock = FolderLock(folder)
-    deadline = host.monotonic() + _ANSWER_S
+    deadline = runtime.monotonic() + _ANSWER_S
     while True:
         try:
             lock.acquire(wait_s=0.0)
@@ -87,9 +87,9 @@ def borrowed(folder: Path, source: str, wait_s: float) -> Iterator[bool]:
                 connection = _connect(folder, _ANSWER_S)
                 break
             except (FileNotFoundError, ConnectionRefusedError):
-                if host.monotonic() > deadline:  # it is neither starting nor ending
+                if runtime.monotonic() > deadline:  # it is neither starting nor ending
                     raise
-                host.sleep(_RETRY_S)
+                runtime.sleep(_RETRY_S)
         else:
             try:
                 yield False

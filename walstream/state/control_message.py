@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from walstream.errors import ConfigError
-from walstream.telemetry.json_record import Document, dumps, loads, read, shallow
+from walstream.telemetry.json_codec import Document, dumps, loads, read, shallow
 
 A_co = TypeVar("A_co", covariant=True)
 

@@ -11,7 +11,7 @@ import structlog
 from walstream.errors import ConfigError, PermissionLacking, Transient
 from walstream.pipeline.backoff import Backoff
 from walstream.state import folder_errors
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT
 
 LOCK_WAIT_S: Final = 3.0  # a killed predecessor's kernel may still be tidying up
@@ -55,13 +55,13 @@ class FolderLock:
                 os.fchmod(file, 0o600)
         except OSError as error:
             raise folder_errors.refusal(self._folder, error) from error
-        deadline = host.monotonic() + wait_s
+        deadline = runtime.monotonic() + wait_s
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if host.monotonic() > deadline:
+                if runtime.monotonic() > deadline:
                     holder = os.pread(file, 99, 0).decode().strip() or "unknown"
                     os.close(file)
                     raise ConfigError(
@@ -69,7 +69,7 @@ class FolderLock:
                         f" {holder}",
                         hint="stop that one first, or give this one its own `state`",
                     ) from None
-                host.sleep(_LOOK_EVERY_S)
+                runtime.sleep(_LOOK_EVERY_S)
         self._file = file
         with contextlib.suppress(OSError):  # no room: it is held, by nobody knows whom
             os.pwrite(file, f"{os.getpid():<{_WIDTH}}".encode(), 0)
@@ -83,7 +83,7 @@ class FolderLock:
             except Transient as error:
                 if said != (said := str(error.args[0])):
                     _log.warning("trying again", **{ERROR: said, HINT: error.hint})
-                host.sleep(backoff.next())
+                runtime.sleep(backoff.next())
             else:
                 return
 

@@ -23,7 +23,7 @@ from walstream.pipeline.state_document import (
     StoredDocuments,
 )
 from walstream.state import migration
-from walstream.state.environment import LmdbEnvironment
+from walstream.state.lmdb_environment import LmdbEnvironment
 from walstream.state.lock import LOCK_WAIT_S
 
 _FORMAT: Final = 2
@@ -44,7 +44,7 @@ class StateFormat:
 FORMAT: Final = StateDocument("format", StateFormat)
 
 
-class LmdbPositions:
+class LmdbStore:
     """The documents of one source, in `folder`."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +68,7 @@ class LmdbPositions:
 
     @classmethod
     @contextmanager
-    def beside(cls, folder: Path) -> "Iterator[LmdbPositions | None]":
+    def open_read_only(cls, folder: Path) -> "Iterator[LmdbStore | None]":
         """Read a folder that a running instance may be using; None: nothing is there.
 
         Takes no lock and writes nothing.
@@ -107,8 +107,14 @@ class LmdbPositions:
 
     def _read_older(self) -> None:
         """Read an older format as this one, and leave it as it is."""
-        for _, changed in self._steps():
-            self._migrated |= changed
+        try:
+            for _, changed in self._steps():
+                self._migrated |= changed
+        except StateDamaged:
+            found = FORMAT.read(self)
+            if found is None or found.version < _FORMAT:
+                raise
+            self._migrated.clear()  # a worker that starts migrated it meanwhile
 
     def _steps(self) -> Iterator[tuple[int, Entries]]:
         """Yield each step to this format, which is taken before the next."""

@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from walstream.sources.postgres.detached.record import AWAY, DROPPED, DetachedSink
+from walstream.sources.postgres.detached.detached_sink import (
+    AWAY,
+    DROPPED,
+    DetachedSink,
+)
 
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class AwaySight:
+class DetachedStatus:
     """One of them."""
 
     note: DetachedSink

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from walstream.errors import PermissionLacking
 from walstream.state.control import ask_status
-from walstream.status.report import WorkerState, worker_document, worker_of
-from walstream.telemetry.json_record import Document, read, read_all
+from walstream.status.worker_state import WorkerState, worker_document, worker_of
+from walstream.telemetry.json_codec import Document, read, read_all
 
 
 @dataclass(frozen=True, slots=True)

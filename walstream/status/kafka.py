@@ -7,7 +7,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.sources.figures import RelayFigures
 from walstream.sources.report import ErrorReport, RelayReport
-from walstream.status.report import WorkerState, problems_of, state_of
+from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,26 +11,26 @@ from typing import Protocol
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
 from walstream.sources.figures import RelayFigures, StreamFigures
-from walstream.sources.postgres.backfill.record import BackfillRecord
-from walstream.sources.postgres.detached.record import BACK, DetachedSink
+from walstream.sources.postgres.backfill.progress import BackfillProgress
+from walstream.sources.postgres.detached.detached_sink import BACK, DetachedSink
 from walstream.sources.report import BackfillLeft, StreamReport
-from walstream.status.detached import AwaySight
+from walstream.status.detached import DetachedStatus
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import StoredRelay as KeptRecords
 from walstream.status.postgres import StoredStream
-from walstream.status.report import WorkerState
 from walstream.status.sql import (
     StoredPolls as KeptPolls,
 )
+from walstream.status.worker_state import WorkerState
 
 Workers = Mapping[str, WorkerState]
 """Workers of detached sinks, by SOURCE/SINK."""
 
 
-class Eyes(Protocol):
+class StatusObserver(Protocol):
     """Tells of a source what its report does not."""
 
     config: Config
@@ -48,7 +48,7 @@ class Eyes(Protocol):
 
     def health(
         self, source: PostgresSource, told: WorkerState | None
-    ) -> tuple[Health | None, WalstreamError | None]:
+    ) -> tuple[SlotHealth | None, WalstreamError | None]:
         """Return how the slot is, or why that cannot be known."""
 
     def stale(self, told: WorkerState | None) -> bool:
@@ -56,17 +56,17 @@ class Eyes(Protocol):
 
     def away(
         self, source: PostgresSource, name: str, kept: StoredStream
-    ) -> dict[str, AwaySight]:
+    ) -> dict[str, DetachedStatus]:
         """Return how each sink is that is not in the stream."""
 
 
-def _record(left: BackfillLeft) -> BackfillRecord:
-    return BackfillRecord(
+def _record(left: BackfillLeft) -> BackfillProgress:
+    return BackfillProgress(
         left.lsn, left.tables, left.replace, left.others, left.rows, left.failed
     )
 
 
-class ToldEyes:
+class ReportObserver:
     """Asks nobody: what the instance itself was told has to do."""
 
     def __init__(self, config: Config, detached: Workers) -> None:
@@ -108,7 +108,7 @@ class ToldEyes:
 
     def health(
         self, source: PostgresSource, told: WorkerState | None
-    ) -> tuple[Health | None, WalstreamError | None]:
+    ) -> tuple[SlotHealth | None, WalstreamError | None]:
         del source
         report = (told and told.report.stream) or StreamReport()
         if (found := report.health) is None:
@@ -122,7 +122,7 @@ class ToldEyes:
 
     def away(
         self, source: PostgresSource, name: str, kept: StoredStream
-    ) -> dict[str, AwaySight]:
+    ) -> dict[str, DetachedStatus]:
         del source
         found = {}
         for sink, note in kept.away.items():
@@ -131,5 +131,5 @@ class ToldEyes:
                 health = own.stream.health if own.stream else None
                 held = health.retained_wal if health else None
                 error = own.error.error if own.error else ""
-                found[sink] = AwaySight(note, held, error)
+                found[sink] = DetachedStatus(note, held, error)
         return found

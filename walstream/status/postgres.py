@@ -8,16 +8,16 @@ from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.lsn import parse
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
     alarm_text,
     spill_text,
 )
 from walstream.sources.figures import StreamFigures
-from walstream.sources.postgres.backfill.record import BackfillRecord
-from walstream.sources.postgres.detached.record import DetachedSink
+from walstream.sources.postgres.backfill.progress import BackfillProgress
+from walstream.sources.postgres.detached.detached_sink import DetachedSink
 from walstream.sources.postgres.incremental.progress import TableRequests, stored
 from walstream.sources.report import ErrorReport, IncrementalReport, StreamReport
-from walstream.status.report import WorkerState, problems_of, state_of
+from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 _HISTORY: Final = 3
 _PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
@@ -30,7 +30,7 @@ class StoredStream:
     resume: int | None = None
     figures: StreamFigures = field(default_factory=StreamFigures)
     error: ErrorReport | None = None
-    backfill: BackfillRecord | None = None
+    backfill: BackfillProgress | None = None
     beside: TableRequests | None = None
     away: dict[str, DetachedSink] = field(default_factory=dict)  # by sink
     problem: WalstreamError | None = None
@@ -43,7 +43,7 @@ class PostgresState:
     source: PostgresSource
     kept: StoredStream
     told: WorkerState | None  # by the running instance; None: none runs
-    health: Health | None
+    health: SlotHealth | None
     unreachable: WalstreamError | None
     stale: bool = False  # nobody tells how the server is now
 

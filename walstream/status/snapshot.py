@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from walstream.status.instance import Instance
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 from walstream.telemetry.counts import ProcessCounts
 
 SILENT_S: Final = 3.0

@@ -9,7 +9,7 @@ from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 from walstream.finding import Finding, warning
 from walstream.sources.report import ErrorReport, SinkReport, TableReport
-from walstream.status.report import WAITS, WorkerState, problems_of, state_of
+from walstream.status.worker_state import WAITS, WorkerState, problems_of, state_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How every source and sink is, of what its instance and `Eyes` tell: pure.
+"""How every source and sink is, of what its instance and `StatusObserver` tell: pure.
 
 What nobody knows is None, and said.
 """
@@ -17,7 +17,7 @@ from walstream.config import (
 from walstream.config.risk import risks
 from walstream.lsn import show
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
 from walstream.sources.postgres.backfill.status import backfill_status
 from walstream.sources.postgres.backfill.status import problems as backfill_problems
@@ -37,11 +37,11 @@ from walstream.status.model import (
     Status,
     TableBackfill,
 )
-from walstream.status.observer import Eyes, ToldEyes, Workers
+from walstream.status.observer import ReportObserver, StatusObserver, Workers
 from walstream.status.postgres import PostgresState, parked_problems
-from walstream.status.report import WAITS, WorkerState, problems_of, state_of
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.sql import PolledState
+from walstream.status.worker_state import WAITS, WorkerState, problems_of, state_of
 from walstream.telemetry.tally import Counts, totals
 
 _GONE: Final = frozenset({"detached", "dropped"})  # from the source's stream
@@ -52,12 +52,12 @@ def of_run(config: Config, snapshot: InstanceSnapshot) -> Status:
     """Return what the running instance knows: no server is asked, no folder."""
     running = snapshot.running
     return status_of(
-        ToldEyes(config, running.away), running, running.sources, snapshot.at
+        ReportObserver(config, running.away), running, running.sources, snapshot.at
     )
 
 
 def status_of(
-    eyes: Eyes, running: Instance | None, workers: Workers, at: float
+    eyes: StatusObserver, running: Instance | None, workers: Workers, at: float
 ) -> Status:
     """Return how all sources are, by the running instance, if one is, and `eyes`."""
     sources = [
@@ -74,7 +74,7 @@ def status_of(
 
 
 def _look_at(
-    eyes: Eyes,
+    eyes: StatusObserver,
     name: str,
     source: Source,
     told: WorkerState | None,
@@ -136,7 +136,7 @@ def _look_at(
 
 
 def _look_at_polled(
-    eyes: Eyes, name: str, source: SqlSource, told: WorkerState | None
+    eyes: StatusObserver, name: str, source: SqlSource, told: WorkerState | None
 ) -> SourceStatus:
     config = eyes.config
     seen = PolledState(source, eyes.polls(name, source), told)
@@ -170,7 +170,7 @@ def _look_at_polled(
 
 
 def _look_at_added(
-    eyes: Eyes, name: str, source: PackageSource, told: WorkerState | None
+    eyes: StatusObserver, name: str, source: PackageSource, told: WorkerState | None
 ) -> SourceStatus:
     """Look at a source that a package adds: no server of it can be asked."""
     config = eyes.config
@@ -209,7 +209,7 @@ def _look_at_added(
 
 
 def _look_at_chained(
-    eyes: Eyes, name: str, source: KafkaSource, told: WorkerState | None
+    eyes: StatusObserver, name: str, source: KafkaSource, told: WorkerState | None
 ) -> SourceStatus:
     config = eyes.config
     kept, group = eyes.chained(name, source, told)
@@ -241,7 +241,7 @@ def _look_at_chained(
     )
 
 
-def _slot(source: PostgresSource, health: Health | None) -> SlotStatus | None:
+def _slot(source: PostgresSource, health: SlotHealth | None) -> SlotStatus | None:
     if health is None:
         return None
     return SlotStatus(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from walstream.op import EPOCH_S
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import (
     HistogramCounts,
     PollCounts,
@@ -96,8 +96,8 @@ class SinkMeter:
         self.records = 0  # that Kafka took
         self.counts_records = False  # does anybody?
         self._waited = False
-        self._time = host.current().time
-        self._perf_counter = host.current().perf_counter
+        self._time = runtime.current().time
+        self._perf_counter = runtime.current().perf_counter
 
     def deliver(
         self, ops: int, commit_time: int, began: float, table: TableMeter

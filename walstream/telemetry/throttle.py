@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class Throttle:
     """Whether a text is to be said now."""
 
     def __init__(
-        self, again_s: float, clock: Callable[[], float] = host.monotonic
+        self, again_s: float, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self._again_s = again_s
         self._clock = clock

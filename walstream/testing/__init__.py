@@ -10,7 +10,7 @@ from walstream.testing.faults import (
     Reject,
     faulty,
 )
-from walstream.testing.memory import MemoryCompanion, MemoryPositions, MemorySource
+from walstream.testing.memory import MemoryCompanion, MemorySource, MemoryStore
 from walstream.testing.sink import Delivery, MemorySink, SinkRecord
 from walstream.testing.wire import encode, keepalive, transaction, wal_data
 
@@ -20,9 +20,9 @@ __all__ = [
     "Faulty",
     "HoldResponse",
     "MemoryCompanion",
-    "MemoryPositions",
     "MemorySink",
     "MemorySource",
+    "MemoryStore",
     "Reject",
     "SinkRecord",
     "encode",

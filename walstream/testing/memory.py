@@ -92,7 +92,7 @@ class MemorySource:
         self.close()
 
 
-class MemoryPositions:
+class MemoryStore:
     """Documents by name, as bytes: what is read was never shared with its writer."""
 
     def __init__(self, documents: Entries | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from walstream.sources.sql.intervals import Interval
 from walstream.sources.sql.progress import GapBounds, TableProgress, Trouble
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 _BOUNDS: Final = GapBounds(1e9, 1_000_000)
 
@@ -25,7 +25,7 @@ def keep(
     **more: Any,
 ) -> None:
     """Store a table's progress; `more` are its other attributes."""
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         progress = TableProgress(positions, table, _BOUNDS)
         progress.key = key
         if "error" in more:
@@ -38,7 +38,7 @@ def keep(
 
 def kept(folder: Path, table: str) -> TableProgress | None:
     """Read it again; None: there is no document."""
-    with LmdbPositions.beside(folder) as positions:
+    with LmdbStore.open_read_only(folder) as positions:
         if positions is None or f"poll/{table}" not in positions.names("poll/"):
             return None
         return TableProgress(positions, table, _BOUNDS)

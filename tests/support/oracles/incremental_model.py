@@ -22,7 +22,7 @@ from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.incremental.queue import IncrementalBackfill
 from walstream.sources.postgres.incremental.table_run import LIMITS, ChunkLimits
 from walstream.sources.postgres.incremental.threads import Submit
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 NAME: Final = "public.t"
 TABLE: Final = Table("public", "t", ("id", "n", "big"), key=(0,))
@@ -243,7 +243,7 @@ class Stream:
     def __init__(
         self,
         server: Server,
-        positions: MemoryPositions,
+        positions: MemoryStore,
         limits: ChunkLimits = LIMITS,
     ) -> None:
         self.server = server

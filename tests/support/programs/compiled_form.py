@@ -141,13 +141,13 @@ def _streamed(frames: list[bytes], start: int) -> list[object]:
     from walstream.pipeline.shutdown import Stop  # noqa: PLC0415
     from walstream.testing import (  # noqa: PLC0415
         MemoryCompanion,
-        MemoryPositions,
         MemorySink,
         MemorySource,
+        MemoryStore,
     )
 
     position = Position(start, 1, 1, "d", "s")
-    positions = MemoryPositions()
+    positions = MemoryStore()
     positions.store(position)
     sink = MemorySink(partitions=3)
     waker = _waker()

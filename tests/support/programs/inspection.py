@@ -16,7 +16,7 @@ from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
 from walstream.sources.postgres.stored_state import INTENT
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 def look(dsn: str, stored: StoredState | None = None, **options: Any) -> Inspection:
@@ -53,7 +53,7 @@ def known(
     """Read what the state folder of a walstream that has ended says."""
     if not walstream.state.exists():
         return StoredState(), None
-    with LmdbPositions(walstream.state) as positions:
+    with LmdbStore(walstream.state) as positions:
         intent = INTENT.read(positions)
         stored = StoredState(
             position=positions.position(),

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from tests.support.project.own_coverage import ROOT
 from walstream.pipeline.state_document import StateDocument, StateDocuments
-from walstream.telemetry.json_record import LEFT_OUT
+from walstream.telemetry.json_codec import LEFT_OUT
 
 FILE: Final = ROOT / "docs" / "schemas" / "state.json"
 _DECLARED: Final = re.compile(r"(?m)^(\w+): Final = StateDocuments?\(")

@@ -27,7 +27,7 @@ from walstream.lsn import parse
 from walstream.pipeline.root_key import ROOTS, RootKeys
 from walstream.postgres import partition_root as roots
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 _NOTICED_S: Final = 30.0  # many of these looks: a machine may be slow
 _PATIENCE_S: Final = 120.0  # with a start, or with all that waits to be sent
@@ -291,7 +291,7 @@ class Runner:
         folder, deadline = self._walstream.state, time.monotonic() + _PATIENCE_S
         wanted = self._members()
         while self._walstream.running and time.monotonic() < deadline:
-            with LmdbPositions.beside(folder) as positions:
+            with LmdbStore.open_read_only(folder) as positions:
                 found = PUBLICATIONS.read(positions) if positions else None
                 told = positions is None or self._roots_told(positions)
             seen = (found or {}).values()
@@ -325,7 +325,7 @@ class Runner:
         ).fetchall()
         return set(rows)
 
-    def _roots_told(self, positions: LmdbPositions) -> bool:
+    def _roots_told(self, positions: LmdbStore) -> bool:
         """Tell whether the keys that it keeps of roots are the catalog's."""
         found = roots.look(self._eye, [int(oid) for oid in ROOTS.keys(positions)])
         kept = {

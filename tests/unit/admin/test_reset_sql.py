@@ -11,7 +11,7 @@ from walstream.admin.reset_sql import reset
 from walstream.config import Config
 from walstream.errors import PermissionLacking
 from walstream.state.lock import holder
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.sql import (
     StoredPolls,
 )
@@ -34,11 +34,11 @@ def test_all_that_is_known_of_the_source_is_forgotten(tmp_path: Path) -> None:
     config = configured(tmp_path, {"t": {}})
     keep(state_of(config), "t", key=20)
     keep(state_of(config), "old", key=7)
-    with LmdbPositions(state_of(config)) as positions:
+    with LmdbStore(state_of(config)) as positions:
         positions.write({"error": {"error": "x"}})
     done = reset(config, SOURCE, lambda _: True)
     assert done == "source 'legacy' is reset; the next run begins anew"
-    with LmdbPositions.beside(state_of(config)) as left:
+    with LmdbStore.open_read_only(state_of(config)) as left:
         assert left is None
     assert holder(state_of(config)) is None
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.project.reference import SECTIONS, model
 from walstream.config import Config, load
-from walstream.service.features import unsupported
+from walstream.service.feature_support import unsupported
 
 ROOT: Final = Path(__file__).parents[3]
 SHIPPED: Final = ROOT / "walstream.toml"

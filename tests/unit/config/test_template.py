@@ -10,7 +10,7 @@ import pytest
 
 from walstream.config import KafkaSinkConfig, PostgresSource, load
 from walstream.config.template import Starter, write
-from walstream.service.features import refuse_unsupported
+from walstream.service.feature_support import refuse_unsupported
 
 STARTER = Starter(
     source="app",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from walstream.kafka.bulk_producer import Outgoing
-from walstream.kafka.bulk_producer_pool import Senders, kind_of
+from walstream.kafka.bulk_producer_pool import BulkProducerPool, kind_of
 
 OUTGOING = Outgoing("rows", {"bootstrap.servers": "127.0.0.1:1"})
 
@@ -13,7 +13,7 @@ def check() -> None:
 
 
 def test_a_sender_is_taken_again_and_never_by_two() -> None:
-    senders = Senders()
+    senders = BulkProducerPool()
     first = senders.take(OUTGOING, "t", check)
     second = senders.take(OUTGOING, "t", check)
     assert first is not second
@@ -23,7 +23,7 @@ def test_a_sender_is_taken_again_and_never_by_two() -> None:
 
 
 def test_another_property_or_folder_is_another_kind() -> None:
-    senders = Senders()
+    senders = BulkProducerPool()
     first = senders.take(OUTGOING, "t", check)
     senders.give_back(OUTGOING, first)
     other = replace(OUTGOING, producer={**OUTGOING.producer, "linger.ms": 3})
@@ -33,7 +33,7 @@ def test_another_property_or_folder_is_another_kind() -> None:
 
 def test_what_nobody_used_for_minutes_is_dropped() -> None:
     now = [1000.0]
-    senders = Senders(lambda: now[0])
+    senders = BulkProducerPool(lambda: now[0])
     for _ in range(2):
         now[0] += 200
         senders.give_back(OUTGOING, senders.take(OUTGOING, "t", check))
@@ -44,7 +44,7 @@ def test_what_nobody_used_for_minutes_is_dropped() -> None:
 
 
 def test_one_that_begins_again_knows_nothing_of_before() -> None:
-    senders = Senders()
+    senders = BulkProducerPool()
     sender = senders.take(OUTGOING, "t", check)
     sender.sent = 7
     senders.give_back(OUTGOING, sender)

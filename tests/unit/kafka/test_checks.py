@@ -10,8 +10,8 @@ from walstream.errors import PermissionLacking, Transient, WalstreamError
 from walstream.finding import Finding, Severity
 from walstream.kafka.checks import WantedSink, inspect
 from walstream.kafka.cluster import Brokers, Cluster, FoundTopic
+from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic_creation import Creation
-from walstream.kafka.topic_record import StoredTopic
 
 TOPIC = FoundTopic("t", "id", 2, 3, {"WRITE"}, {**DEFAULTS, "min.insync.replicas": "2"})
 ONE_BROKER = Brokers(1, 1, 1)

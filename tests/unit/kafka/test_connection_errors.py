@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from tests.support.deadline import wait_until
 from walstream.kafka.certificate import CertificateProbe
-from walstream.kafka.connection_errors import Hearing, outage
+from walstream.kafka.connection_errors import ConnectionErrors, outage
 from walstream.pipeline.outage import Outage
 from walstream.testing.servers.port import free_port
 
@@ -102,7 +102,7 @@ def test_each_cause_has_its_own_next_step(
 
 
 def test_the_password_is_told_though_the_cut_was_heard_first_and_each_once() -> None:
-    hearing = Hearing(Found())
+    hearing = ConnectionErrors(Found())
     with capture_logs() as logs:
         for code in (CUT, DOWN, AUTHENTICATION, CUT, AUTHENTICATION):
             hearing.hear(KafkaError(code, f"said {code}"))
@@ -120,7 +120,7 @@ def test_the_password_is_told_though_the_cut_was_heard_first_and_each_once() -> 
 
 def test_a_cause_that_is_heard_no_more_gives_way_to_a_later_one() -> None:
     clock = Clock()
-    hearing = Hearing(Found(), clock=clock)
+    hearing = ConnectionErrors(Found(), clock=clock)
     hearing.hear(KafkaError(AUTHENTICATION, "a"))
     clock.now = 61.0
     assert hearing.outage is not None
@@ -131,7 +131,7 @@ def test_a_cause_that_is_heard_no_more_gives_way_to_a_later_one() -> None:
 
 def test_a_certificate_is_looked_at_before_it_is_told() -> None:
     look, said = Found(), list[str]()
-    hearing = Hearing(look, lambda: said.append("heard"))
+    hearing = ConnectionErrors(look, lambda: said.append("heard"))
     hearing.hear(KafkaError(TLS, UNVERIFIED))
     assert hearing
     wait_until(lambda: said, 10, "it was looked at")
@@ -140,7 +140,7 @@ def test_a_certificate_is_looked_at_before_it_is_told() -> None:
 
 
 def test_what_librdkafka_says_of_nobody_who_listens() -> None:
-    hearing, port = Hearing(Found()), free_port()
+    hearing, port = ConnectionErrors(Found()), free_port()
     producer = Producer(
         {
             "bootstrap.servers": f"127.0.0.1:{port}",
@@ -172,7 +172,7 @@ def test_another_program_at_the_brokers_port_is_called_so(answer: bytes) -> None
                         client.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
-        hearing = Hearing(Found())
+        hearing = ConnectionErrors(Found())
         address = f"127.0.0.1:{server.getsockname()[1]}"
         told = {"bootstrap.servers": address, "error_cb": hearing.hear}
         asking = Producer({**told, "logger": logging.getLogger("librdkafka")})

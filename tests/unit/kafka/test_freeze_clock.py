@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.deadline import wait_until
-from tests.support.host import altered
+from tests.support.runtime import altered
 from walstream.kafka.freeze_clock import Pulse, TurnClock, process_pulse, stood_still
 
 

@@ -13,7 +13,7 @@ from tests.support.project.own_coverage import ROOT
 from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from walstream.errors import HistoryError
 from walstream.kafka.group import StoredOffset
-from walstream.kafka.group_consumer import Upstream
+from walstream.kafka.group_consumer import GroupConsumer
 from walstream.kafka.offsets import Partition
 from walstream.kafka.topic_reader import TopicRecord
 
@@ -41,7 +41,7 @@ class Who:
     def lost(self, places: Collection[Partition]) -> None: ...
 
 
-class Moved(Upstream):
+class Moved(GroupConsumer):
     """Partitions come and go as a group would have it, at once."""
 
     def give(self, *numbers: int) -> None:
@@ -151,12 +151,12 @@ def test_the_position_is_behind_what_was_given(kafka: Mocked) -> None:
 
 _MEMBER = """
 from tests.unit.kafka.test_group_consumer import EACH, PARTITIONS, Mocked, TOPIC, Who
-from walstream.kafka.group_consumer import Upstream
+from walstream.kafka.group_consumer import GroupConsumer
 kafka, calls, records = Mocked(), [], []
 kafka.write(TOPIC, EACH)
 callbacks = {"stats_cb": calls.append, "statistics.interval.ms": 5}
 given = {"bootstrap.servers": kafka.bootstrap, **callbacks}
-upstream = Upstream(given, "callbacks", [TOPIC], Who())
+upstream = GroupConsumer(given, "callbacks", [TOPIC], Who())
 upstream.subscribe()
 while len(records) < EACH * PARTITIONS:
     records += upstream.poll(3.0, 100)

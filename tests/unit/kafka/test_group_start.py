@@ -10,7 +10,7 @@ from tests.support.servers.mock_kafka import PARTITIONS, Mocked
 from walstream.errors import HistoryError, WalstreamError
 from walstream.kafka.group import StoredOffset
 from walstream.kafka.group_start import GroupStart
-from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offset_commit import OffsetCommit
 from walstream.kafka.offsets import Partition
 
 TOPIC = "up"
@@ -40,7 +40,7 @@ def unstorable(error: WalstreamError) -> None:
 
 
 def start(group: str, who: Beginner | None = None, **given: Any) -> GroupStart:
-    storing = Storing(group, unstorable)
+    storing = OffsetCommit(group, unstorable)
     return GroupStart(given, group, who or Beginner(), storing)
 
 

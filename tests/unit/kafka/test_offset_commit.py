@@ -6,7 +6,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from walstream.errors import PermissionLacking, WalstreamError
-from walstream.kafka.offset_commit import Storing
+from walstream.kafka.offset_commit import OffsetCommit
 from walstream.kafka.offsets import Partition
 
 A, B = Partition("t", 0), Partition("t", 1)
@@ -14,9 +14,9 @@ WHERE = [TopicPartition(*A, 5), TopicPartition(*B, 7)]
 REFUSED = KafkaError(KafkaError.INVALID_COMMIT_OFFSET_SIZE)
 
 
-def storing() -> tuple[Storing, list[WalstreamError]]:
+def storing() -> tuple[OffsetCommit, list[WalstreamError]]:
     failed: list[WalstreamError] = []
-    return Storing("g", failed.append), failed
+    return OffsetCommit("g", failed.append), failed
 
 
 def test_a_cause_is_said_once_and_what_failed_is_given_back() -> None:
@@ -86,7 +86,7 @@ class Broker:
         self.taken += offsets
         return None
 
-    made: Storing
+    made: OffsetCommit
 
 
 def test_a_note_that_is_too_large_is_left_out() -> None:

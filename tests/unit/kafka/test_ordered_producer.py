@@ -7,7 +7,7 @@ import pytest
 from tests.support.deadline import wait_until
 from tests.support.servers.mock_kafka import Mocked
 from walstream.errors import HistoryError, RecordRefused, TopicLost
-from walstream.kafka.ordered_producer import Outbox
+from walstream.kafka.ordered_producer import OrderedProducer
 from walstream.kafka.producer_config import producer_properties
 from walstream.pipeline.ledger import (
     Counted,
@@ -18,7 +18,7 @@ LIMIT = 1 << 20
 LARGE = b"x" * 5000
 
 
-class Box(Outbox):
+class Box(OrderedProducer):
     """One that counts what Kafka takes."""
 
     def __init__(self, linger_ms: int) -> None:
@@ -41,16 +41,16 @@ def outbox() -> Iterator[Box]:
     made.close(0)
 
 
-def put(outbox: Outbox, value: bytes, counted: Counted) -> None:
+def put(outbox: OrderedProducer, value: bytes, counted: Counted) -> None:
     outbox.put("t", value, b"k", 0, 1, counted)
 
 
-def arrive(outbox: Outbox) -> None:
+def arrive(outbox: OrderedProducer) -> None:
     """Let all that was produced be reported."""
     wait_until(lambda: heard(outbox).in_flight == 0, 30, "all is reported")
 
 
-def heard(outbox: Outbox) -> Outbox:
+def heard(outbox: OrderedProducer) -> OrderedProducer:
     """Give it when it has heard of what was delivered meanwhile."""
     outbox.wait(0.05)
     return outbox
@@ -89,7 +89,7 @@ def test_what_is_held_behind_a_refused_record_stays(outbox: Box) -> None:
     assert counted.undelivered == 2
 
 
-def test_an_attempt_that_is_refused_is_not_tried_again(outbox: Outbox) -> None:
+def test_an_attempt_that_is_refused_is_not_tried_again(outbox: OrderedProducer) -> None:
     tried: list[int] = []
 
     def refused() -> bool:

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from walstream.errors import Transient
-from walstream.kafka.ordered_producer import Outbox
-from walstream.kafka.producer_pool import Outboxes, parts_for
+from walstream.kafka.ordered_producer import OrderedProducer
+from walstream.kafka.producer_pool import ProducerPool, parts_for
 
 
 class Box:
@@ -47,10 +47,10 @@ class Box:
         self.closed = True
 
 
-def made(parts: int) -> tuple[Outboxes, list[Box]]:
+def made(parts: int) -> tuple[ProducerPool, list[Box]]:
     boxes = [Box() for _ in range(parts)]
     left = iter(boxes)
-    return Outboxes(parts, lambda: cast("Outbox", next(left))), boxes
+    return ProducerPool(parts, lambda: cast("OrderedProducer", next(left))), boxes
 
 
 @pytest.mark.parametrize(

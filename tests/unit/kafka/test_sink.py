@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from tests.support.host import altered
+from tests.support.runtime import altered
 from walstream.errors import Restart
 from walstream.formats.context import Context
 from walstream.kafka.sink import KafkaSink

@@ -10,7 +10,7 @@ import pytest
 from walstream.formats.context import Context
 from walstream.kafka import txinfo_sink
 from walstream.kafka.topic import Topic
-from walstream.kafka.txinfo_sink import InformingSink, Informs
+from walstream.kafka.txinfo_sink import Informs, TxinfoSink
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.ledger import Ledger, Transaction
 from walstream.records.encoding import SinkRules
@@ -56,7 +56,7 @@ class Running:
         )
         mappings = {name: TopicMapping(name) for name in "tu"}
         rules = SinkRules("k", fmt, "murmur2", "send", True, b"", Context())
-        self.sink = InformingSink(
+        self.sink = TxinfoSink(
             Informs(**informs),
             rules,
             Router("app", RoutingRules(mappings, "", "")),

@@ -4,7 +4,7 @@ import threading
 
 from confluent_kafka import KafkaException
 
-from tests.support.host import altered
+from tests.support.runtime import altered
 from walstream.kafka.warmup import acquaint
 
 
@@ -45,7 +45,7 @@ def test_where_no_thread_starts_the_producer_waits_as_any_does() -> None:
         raise RuntimeError("can't start new thread")
 
     producer = Asked()
-    with altered(start=refuse):
+    with altered(start_thread=refuse):
         acquaint(producer, "orders")
     assert producer.topics == []
 

@@ -16,8 +16,8 @@ from walstream.pipeline.sent_position import Given, Reach
 from walstream.testing import (
     FailAfterWrite,
     HoldResponse,
-    MemoryPositions,
     MemorySource,
+    MemoryStore,
     Reject,
     faulty,
 )
@@ -33,7 +33,7 @@ class Kept:
     """A checkpointer whose source and positions are in memory."""
 
     def __init__(
-        self, positions: MemoryPositions, beside: StoredBeside | None, **start: int
+        self, positions: MemoryStore, beside: StoredBeside | None, **start: int
     ) -> None:
         self.source = MemorySource([])
         self.woken = threading.Semaphore(0)
@@ -61,15 +61,15 @@ def stands(made: Kept) -> tuple[bool, int, list[int]]:
 
 @contextmanager
 def kept(
-    positions: MemoryPositions | None = None,
+    positions: MemoryStore | None = None,
     beside: StoredBeside | None = None,
     hold: HoldResponse | None = None,
     **start: int,
 ) -> Iterator[Kept]:
     """Let go at the end of a write that `hold` holds: what ends joins its thread."""
     if hold is not None:
-        positions = faulty(positions or MemoryPositions(), store=[hold])
-    made = Kept(positions or MemoryPositions(), beside, **start)
+        positions = faulty(positions or MemoryStore(), store=[hold])
+    made = Kept(positions or MemoryStore(), beside, **start)
     try:
         yield made
     finally:
@@ -94,7 +94,7 @@ def test_only_what_is_durable_is_confirmed() -> None:
 
 
 def test_what_is_on_its_way_is_not_overtaken() -> None:
-    hold, positions = HoldResponse(), MemoryPositions()
+    hold, positions = HoldResponse(), MemoryStore()
     with kept(positions, hold=hold) as made:
         made.checkpointer.advance(2000, 2000)
         assert hold.done.wait(10)
@@ -109,7 +109,7 @@ def test_what_is_on_its_way_is_not_overtaken() -> None:
 @pytest.mark.parametrize("fault", [Reject, FailAfterWrite])
 def test_an_error_is_kept_until_a_write_goes_well(fault: Any) -> None:
     full = Transient("disk full")
-    with kept(faulty(MemoryPositions(), store=[fault(full)])) as made:
+    with kept(faulty(MemoryStore(), store=[fault(full)])) as made:
         made.reach(2000)
         assert made.checkpointer.error is full
         assert made.source.confirmed == []
@@ -122,13 +122,13 @@ def test_an_error_is_kept_until_a_write_goes_well(fault: Any) -> None:
 
 
 def test_an_error_of_any_kind_reaches_the_loop() -> None:
-    scripted = faulty(MemoryPositions(), store=[Reject(OSError("gone"))])
+    scripted = faulty(MemoryStore(), store=[Reject(OSError("gone"))])
     with kept(scripted) as made, pytest.raises(WalstreamError, match="gone"):
         made.reach(2000)
 
 
 def test_close_stores_first_what_was_handed_over() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     for resume in range(START + 1, START + 50):
         with kept(positions) as made:
             made.checkpointer.advance(resume, resume)
@@ -151,7 +151,7 @@ def times() -> CommitTimes:
 def test_what_belongs_to_a_position_is_stored_with_it() -> None:
     written: list[Mapping[str, Any]] = []
 
-    class Positions(MemoryPositions):
+    class Positions(MemoryStore):
         def write(self, documents: Mapping[str, Any]) -> None:
             written.append(dict(documents))
             super().write(documents)
@@ -166,7 +166,7 @@ def test_what_belongs_to_a_position_is_stored_with_it() -> None:
         assert together["position"]["resume"] == 2000
         assert together["figures"] == {"ops": 7}
         assert together["given"]["lsn"] == 1900
-        index = TimeIndex.of(MemoryPositions(together))
+        index = TimeIndex.of(MemoryStore(together))
         assert index is not None
         assert index.open.latest == 42
     assert written[1:] == [{"given": {"timeline": 1, "lsn": 1900, "below": 1 << 40}}]

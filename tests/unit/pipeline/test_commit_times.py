@@ -8,7 +8,7 @@ import pytest
 from walstream.lsn import Lsn
 from walstream.pipeline import commit_times
 from walstream.pipeline.commit_times import CommitTimes, TimeIndex
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 RETAIN = 40_000_000
 START = 1_000_000
@@ -18,7 +18,7 @@ class State:
     """A state folder, and what was ever committed."""
 
     def __init__(self, retain: int = RETAIN) -> None:
-        self.folder = MemoryPositions()
+        self.folder = MemoryStore()
         self.retain = retain
         self.slot_start = START
         self.resume = START
@@ -149,7 +149,7 @@ def test_a_position_that_moved_without_it_begins_it_anew() -> None:
 
 def test_nothing_is_known_before_the_first_commit() -> None:
     state = State()
-    assert TimeIndex.of(MemoryPositions()) is None
+    assert TimeIndex.of(MemoryStore()) is None
     state.store(START + 50)
     assert state.reach() is None
     assert state.index.look(0, START) == START + 50
@@ -172,7 +172,7 @@ def test_most_positions_bring_only_the_open_stretch() -> None:
     state.store(START)
     state.commit(START + 100, 10)
     state.store(START + 148)
-    state.folder = MemoryPositions()
+    state.folder = MemoryStore()
     state.commit(START + 200, 20)
     state.store(START + 248)
     assert state.folder.names("") == ["times.open"]

@@ -4,7 +4,7 @@ import pytest
 
 from walstream.errors import HistoryError, Transient, WalstreamError
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.fanout import Lanes
+from walstream.pipeline.fanout import Fanout
 from walstream.pipeline.ports import Sink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.testing import Delivery, MemorySink, Reject, faulty
@@ -45,7 +45,7 @@ class Stream:
     def __init__(self, *sinks: Sink) -> None:
         self.now = 0.0
         self.members = Membership()
-        self.lanes = Lanes(sinks, 100, lambda: self.now)
+        self.lanes = Fanout(sinks, 100, lambda: self.now)
         self.lanes.share(self.members, DETACH_S)
         self.place = 100
 

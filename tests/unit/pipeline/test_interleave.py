@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from walstream.errors import RecordRefused, WalstreamError
 from walstream.op import Kind, ReplicationOp, Table
-from walstream.pipeline.fanout import Lanes
-from walstream.pipeline.interleave import Inset
+from walstream.pipeline.fanout import Fanout
+from walstream.pipeline.interleave import Interleave
 from walstream.pipeline.ledger import Shares
 from walstream.testing import Delivery, MemorySink, Reject, faulty
 
@@ -41,7 +41,7 @@ class Given:
         self.errors.append(error)
 
 
-def turn(inset: Inset, place: int, *, closed: bool = False) -> bool:
+def turn(inset: Interleave, place: int, *, closed: bool = False) -> bool:
     inset.begin_turn(closed=closed)
     return inset.let_in(place)
 
@@ -49,7 +49,7 @@ def turn(inset: Inset, place: int, *, closed: bool = False) -> bool:
 def test_the_position_stays_below_until_they_are_delivered() -> None:
     given = Given(2)
     sink = MemorySink(delivery=Delivery.ON_COMMAND)
-    inset = Inset(ledger := Lanes([sink], 100), given)
+    inset = Interleave(ledger := Fanout([sink], 100), given)
     assert turn(inset, 200)
     assert [record.lsn for record in sink.sent] == [199, 199]
     (transaction,) = given.out
@@ -63,7 +63,7 @@ def test_the_position_stays_below_until_they_are_delivered() -> None:
 def test_rows_without_room_go_on_before_all_else() -> None:
     given = Given(3)
     sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
-    inset = Inset(Lanes([sink], 100), given)
+    inset = Interleave(Fanout([sink], 100), given)
     waiting = []
     for place in (200, 300, 300):  # the place that they were given for counts
         assert not turn(inset, place)
@@ -77,7 +77,7 @@ def test_rows_without_room_go_on_before_all_else() -> None:
 def test_they_come_in_once_a_turn_and_not_in_a_drain() -> None:
     given = Given(1)
     sink = MemorySink()
-    inset = Inset(Lanes([sink], 100), given)
+    inset = Interleave(Fanout([sink], 100), given)
     assert turn(inset, 200, closed=True)
     assert sink.sent == []
     assert turn(inset, 200)
@@ -91,7 +91,7 @@ def test_they_come_in_once_a_turn_and_not_in_a_drain() -> None:
 def test_what_is_abandoned_is_not_called_sent() -> None:
     given = Given(3)
     sink = MemorySink(delivery=Delivery.ON_COMMAND, limit=1)
-    inset = Inset(ledger := Lanes([sink], 100), given)
+    inset = Interleave(ledger := Fanout([sink], 100), given)
     turn(inset, 200)
     inset.abandon()
     assert not inset.waiting
@@ -105,7 +105,7 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
     error = RecordRefused("too large")
     given = Given(3)
     sink = faulty(MemorySink(), send=[None, Reject(error)])
-    inset = Inset(ledger := Lanes([sink], 100), given)
+    inset = Interleave(ledger := Fanout([sink], 100), given)
     turn(inset, 200)
     assert given.errors == [error]
     assert given.out == []
@@ -115,7 +115,7 @@ def test_a_row_that_a_sink_never_takes_does_not_end_the_stream() -> None:
 def test_every_sink_knows_the_table_before_its_rows_come() -> None:
     first, second = MemorySink(), MemorySink()
     second.unknown.add("public.t")
-    inset = Inset(Lanes([first, second], 100), Given(1))
+    inset = Interleave(Fanout([first, second], 100), Given(1))
     assert turn(inset, 200)
     assert not inset.waiting
     assert first.sent == []
@@ -125,7 +125,7 @@ def test_every_sink_knows_the_table_before_its_rows_come() -> None:
 
 
 def test_without_anything_beside_there_is_always_room() -> None:
-    inset = Inset(Lanes([MemorySink()], 100), None)
+    inset = Interleave(Fanout([MemorySink()], 100), None)
     assert turn(inset, 200)
     assert inset.note is None
     inset.abandon()
@@ -140,7 +140,7 @@ def test_rows_wait_until_what_they_saw_may_be_given() -> None:
         asked.append(lsn)
         return len(asked) > 1
 
-    inset = Inset(Lanes([sink], 100), given, admits)
+    inset = Interleave(Fanout([sink], 100), given, admits)
     assert not turn(inset, 200)
     assert (inset.waiting, inset.moved, sink.sent) == (True, False, [])
     assert turn(inset, 300)

@@ -1,19 +1,19 @@
 """Who is late: behind the others for too long, or in their way."""
 
-from walstream.pipeline.lag import Laggards, LaneLag
+from walstream.pipeline.lag import LagPolicy, SinkLag
 
 LIMIT_S = 10.0
 
 
 def sight(
     resume: int, *, idle: bool = False, full: bool = False, roomy: bool = True
-) -> LaneLag:
-    return LaneLag(resume, idle, full, roomy)
+) -> SinkLag:
+    return SinkLag(resume, idle, full, roomy)
 
 
-def late_at(*looks: tuple[float, dict[str, LaneLag]]) -> set[str]:
+def late_at(*looks: tuple[float, dict[str, SinkLag]]) -> set[str]:
     """Look again and again; give who is late at the last look."""
-    laggards = Laggards[str](LIMIT_S)
+    laggards = LagPolicy[str](LIMIT_S)
     late: dict[str, float] = {}
     for now, sights in looks:
         late = laggards.look(now, sights)
@@ -97,7 +97,7 @@ def test_after_an_outage_of_all_each_has_time_to_get_on_again() -> None:
 
 
 def test_one_that_is_gone_is_forgotten() -> None:
-    laggards = Laggards[str](LIMIT_S)
+    laggards = LagPolicy[str](LIMIT_S)
     laggards.look(0.0, {"a": sight(101, idle=True), "b": sight(100)})
     laggards.look(20.0, {"a": sight(101, idle=True)})
     assert not laggards.look(21.0, {"a": sight(101, idle=True), "b": sight(101)})

@@ -34,9 +34,9 @@ from walstream.testing import (
     FailAfterWrite,
     HoldResponse,
     MemoryCompanion,
-    MemoryPositions,
     MemorySink,
     MemorySource,
+    MemoryStore,
     Reject,
     encode,
     faulty,
@@ -67,12 +67,12 @@ class Running:
         self,
         source: MemorySource,
         sink: MemorySink,
-        positions: MemoryPositions | None = None,
+        positions: MemoryStore | None = None,
         patience: int = 0,
         reach: Reach | None = None,
         **confirming: Any,
     ) -> None:
-        self.positions = positions or MemoryPositions()
+        self.positions = positions or MemoryStore()
         self.stop = Stop(Waker(), 10.0)
         self.reach = reach or Reach(Given(1, 0, 1 << 40), 1)
         self.source = source
@@ -149,7 +149,7 @@ def test_held_delivery_stops_confirmation() -> None:
 
 def test_nothing_is_confirmed_before_it_is_stored() -> None:
     hold = HoldResponse()
-    positions = MemoryPositions()
+    positions = MemoryStore()
     with running(rows(2000, "1"), positions=faulty(positions, store=[hold])) as live:
         assert hold.done.wait(10)
         assert live.confirmed == [START]
@@ -159,7 +159,7 @@ def test_nothing_is_confirmed_before_it_is_stored() -> None:
 
 def test_a_commit_is_given_when_it_is_on_disk_that_it_may_have_been() -> None:
     hold, full = HoldResponse(), Reject(Transient("disk full"))
-    positions = faulty(MemoryPositions(), store=[full, hold])
+    positions = faulty(MemoryStore(), store=[full, hold])
     frames = [*rows(2000, "1"), *rows(3000, "2")]
     with running(frames, positions=positions, reach=Reach(None, 1)) as live:
         assert hold.done.wait(10)
@@ -179,7 +179,7 @@ def test_position_found_in_the_state_is_confirmed_again() -> None:
 def test_failed_write_is_tried_again_and_confirms_nothing_meanwhile(
     fault: Callable[[Exception], Any],
 ) -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     scripted = faulty(positions, store=[fault(Transient("disk full"))])
     with running(rows(2000, "1"), positions=scripted) as live:
         live.until(lambda: live.checkpointer.error is not None, "it failed")
@@ -188,7 +188,7 @@ def test_failed_write_is_tried_again_and_confirms_nothing_meanwhile(
 
 
 def test_damaged_state_ends_the_stream() -> None:
-    scripted = faulty(MemoryPositions(), store=[Reject(StateDamaged("broken"))])
+    scripted = faulty(MemoryStore(), store=[Reject(StateDamaged("broken"))])
     with running(rows(2000, "1"), positions=scripted) as live:
         live.until(lambda: live.error is not None, "it ends")
     assert isinstance(live.error, StateDamaged)
@@ -316,7 +316,7 @@ class LateCheckpointer(Checkpointer):
 
 
 def test_drain_never_ends_between_two_writes() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     stop = Stop(Waker(), 10.0)
     with MemorySource(rows(2000, "1")) as source:
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.host import altered
+from tests.support.runtime import altered
 from walstream.pipeline.pacing import IDLE_S, Pace
 from walstream.pipeline.shutdown import Waker
 

@@ -7,7 +7,7 @@ import pytest
 from walstream.pipeline.pgoutput import Column, Relation
 from walstream.pipeline.root_key import ROOTS, RootKey, RootKeys
 from walstream.pipeline.state_document import Entries
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 ID = RootKey(frozenset({"id"}), False, "public", "root")
 CODE = replace(ID, columns=frozenset({"code"}))
@@ -84,7 +84,7 @@ def test_a_name_counts_as_a_key_does() -> None:
 
 
 def stored_as(documents: Entries) -> RootKeys:
-    return RootKeys(ROOTS.of("7").read(MemoryPositions(documents)) or ())
+    return RootKeys(ROOTS.of("7").read(MemoryStore(documents)) or ())
 
 
 def test_a_root_without_an_identity_has_its_name_followed() -> None:

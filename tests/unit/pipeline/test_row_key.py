@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from walstream.pipeline.row_key import KEYS, KeyHistory, KeySet
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 FIRST = KeySet(0, primary_key=("id",))
 SECOND = KeySet(100, primary_key=("code",))
@@ -67,7 +67,7 @@ def test_it_says_from_where_nothing_is_forgotten() -> None:
 def stored(history: KeyHistory) -> KeyHistory:
     """Write it, and read it."""
     table = KEYS.of("public.t")
-    return KeyHistory(table.read(MemoryPositions(table.entry(history.stored))) or ())
+    return KeyHistory(table.read(MemoryStore(table.entry(history.stored))) or ())
 
 
 def test_history_survives_being_stored() -> None:
@@ -81,7 +81,7 @@ def test_history_survives_being_stored() -> None:
 def test_a_history_of_an_earlier_version_is_read_by_its_lsns() -> None:
     kept = {"from_lsn": 0, "primary_key": ["id"], "partition_key": []}
     table = KEYS.of("public.t")
-    history = KeyHistory(table.read(MemoryPositions({table.name: [kept]})) or ())
+    history = KeyHistory(table.read(MemoryStore({table.name: [kept]})) or ())
     assert history.change(KeySet(100, ("code",), (), ("id", "code"), 7))
     assert history.primary_key(50, 7, ("id", "code")) == ("id",)
     assert history.primary_key(100, 7, ("id", "code")) == ("code",)

@@ -1,7 +1,7 @@
 """What sinks may have been given is bounded on disk before they are given it."""
 
 from walstream.pipeline.sent_position import GIVEN, Given, Reach
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 STEP = 16 << 20
 
@@ -58,7 +58,7 @@ def test_another_timeline_is_kept_before_anything_of_it_is_given() -> None:
 
 def test_a_document_is_read_as_it_was_written() -> None:
     given = Given(3, 7, 9)
-    assert GIVEN.read(MemoryPositions(GIVEN.entry(given))) == given
+    assert GIVEN.read(MemoryStore(GIVEN.entry(given))) == given
     assert not given.sure
     assert given.believed().sure
-    assert GIVEN.read(MemoryPositions()) is None
+    assert GIVEN.read(MemoryStore()) is None

@@ -6,7 +6,7 @@ import pytest
 
 from walstream.postgres.continuity import compare, with_own
 from walstream.postgres.publication_facts import Files, Sighting, files_of
-from walstream.telemetry.json_record import document, read
+from walstream.telemetry.json_codec import document, read
 
 EVERY = frozenset({"insert", "update", "delete", "truncate"})
 SEEN = Sighting(

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from walstream.postgres.publication_facts import Sighting, files_of
-from walstream.telemetry.json_record import document, dumps, read
+from walstream.telemetry.json_codec import document, dumps, read
 
 SEEN = Sighting(
     oid=9,

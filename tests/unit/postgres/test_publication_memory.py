@@ -2,13 +2,13 @@
 
 from walstream.postgres.publication_facts import Sighting
 from walstream.postgres.publication_memory import PUBLICATIONS, Altered, Memory
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 SEEN = Sighting(9, frozenset({"insert"}), via_root=True, xmin=700)
 
 
-def stored(memory: Memory) -> MemoryPositions:
-    return MemoryPositions(PUBLICATIONS.entry(memory.stored("p")))
+def stored(memory: Memory) -> MemoryStore:
+    return MemoryStore(PUBLICATIONS.entry(memory.stored("p")))
 
 
 def test_a_memory_is_read_back_with_a_change_that_was_cut_short() -> None:

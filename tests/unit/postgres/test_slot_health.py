@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from walstream.postgres.slot_health import (
     Alarm,
-    Health,
+    SlotHealth,
     spill_text,
 )
 
@@ -18,7 +18,7 @@ def test_the_alarm_is_said_once_in_ten_minutes_and_when_it_is_over() -> None:
     with capture_logs() as said:
         for at, held in ((0, 200), (10, 300), (600, 300), (610, 50), (620, 50)):
             now[0] = at
-            alarm.see(Health(held, "reserved", None, 1000))
+            alarm.see(SlotHealth(held, "reserved", None, 1000))
     assert [entry["log_level"] for entry in said] == ["error", "error", "info"]
     assert alarm.text == ""
 
@@ -37,7 +37,7 @@ def test_large_transactions_are_said_as_often_with_what_to_do() -> None:
             (620, None),
         ):
             now[0] = at
-            alarm.see(Health(50, "reserved", None, 1000, spilled=spilled))
+            alarm.see(SlotHealth(50, "reserved", None, 1000, spilled=spilled))
     assert [entry["log_level"] for entry in said] == ["error", "error", "info"]
     text = said[0]["event"]
     assert "3.0 MiB" in text
@@ -55,7 +55,7 @@ def test_large_transactions_are_said_as_often_with_what_to_do() -> None:
 def test_no_limit_and_no_right_to_see_are_no_alarm(
     spilled: int | None, limit: int
 ) -> None:
-    assert spill_text("s", Health(0, None, None, 0, spilled=spilled), limit) == ""
+    assert spill_text("s", SlotHealth(0, None, None, 0, spilled=spilled), limit) == ""
     assert spill_text("s", None, limit) == ""
 
 
@@ -76,5 +76,5 @@ def test_commits_that_wait_are_said_as_often_unless_that_is_meant() -> None:
         ):
             now[0] = at
             for alarm in alarms:
-                alarm.see(Health(50, "reserved", None, 1000, synchronous=text))
+                alarm.see(SlotHealth(50, "reserved", None, 1000, synchronous=text))
     assert [entry["log_level"] for entry in said] == ["error", "error", "info"]

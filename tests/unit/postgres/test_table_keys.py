@@ -11,7 +11,7 @@ from walstream.pipeline.pgoutput import Column, Relation
 from walstream.pipeline.root_key import Place
 from walstream.postgres.catalog import Looked, TableFacts
 from walstream.postgres.table_keys import KeyBook
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 FACTS = table_facts(replica_identity="f", columns=("id", "code"), oid=7)
 CODE = replace(FACTS, primary_key=("code",))
@@ -22,8 +22,8 @@ NAME = "public.t"
 COLUMNS = FACTS.columns
 
 
-def book(positions: MemoryPositions | None = None) -> KeyBook:
-    made = KeyBook(positions or MemoryPositions(), lambda _schema, _table: ("org",))
+def book(positions: MemoryStore | None = None) -> KeyBook:
+    made = KeyBook(positions or MemoryStore(), lambda _schema, _table: ("org",))
     made.learn({NAME: FACTS}, 100, 0)
     return made
 
@@ -60,7 +60,7 @@ def test_a_key_that_is_renamed_behind_the_row_is_the_rows_own_before() -> None:
 
 
 def test_what_is_learned_is_kept_before_it_counts() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     book(positions).meet(RELATION, Looked(CODE, 910), (500, 0))
     again = KeyBook(positions, lambda _schema, _table: ("org",))
     again.learn({NAME: CODE}, 2000, 0)
@@ -79,7 +79,7 @@ def test_a_table_that_is_gone_has_no_key_unless_its_like_is_known() -> None:
 
 
 def test_a_table_nobody_met_before_it_went_has_no_key() -> None:
-    made = KeyBook(MemoryPositions(), lambda _schema, _table: ("org",))
+    made = KeyBook(MemoryStore(), lambda _schema, _table: ("org",))
     made.meet(RELATION, Looked(None, 910), (500, 0))
     assert key(made, 500) == ()
 
@@ -105,7 +105,7 @@ BY_CODE = replace(
 )
 
 
-def root_book(positions: MemoryPositions, flush: int, unsent: int = NEVER) -> KeyBook:
+def root_book(positions: MemoryStore, flush: int, unsent: int = NEVER) -> KeyBook:
     made = KeyBook(positions, lambda _schema, _table: ())
     made.learn({NAME: ROOT}, flush, 0, unsent)
     return made
@@ -120,7 +120,7 @@ def root_key(made: KeyBook, lsn: int) -> frozenset[str]:
 
 
 def test_a_root_is_known_when_it_is_described_as_it_was() -> None:
-    made = root_book(MemoryPositions(), 100)
+    made = root_book(MemoryStore(), 100)
     assert not made.knows(BY_ID, (110, 0))
     made.meet(BY_ID, Looked(ROOT, 120), (110, 0))
     assert made.knows(BY_ID, (130, 0))
@@ -128,7 +128,7 @@ def test_a_root_is_known_when_it_is_described_as_it_was() -> None:
 
 
 def test_a_root_of_another_name_is_looked_up_though_the_name_is_known() -> None:
-    made = root_book(MemoryPositions(), 100)
+    made = root_book(MemoryStore(), 100)
     assert not made.knows(replace(BY_ID, oid=8), (110, 0))
 
 
@@ -136,7 +136,7 @@ def test_a_root_of_another_name_is_looked_up_though_the_name_is_known() -> None:
 def test_what_a_stream_that_died_may_have_sent_keeps_its_key(
     unsent: int, first: str
 ) -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     root_book(positions, 100).meet(BY_ID, Looked(ROOT, 120), (110, 0))
     by_code = replace(ROOT, identity=("code",))
     again = root_book(positions, 200, unsent)
@@ -149,7 +149,7 @@ def test_what_a_stream_that_died_may_have_sent_keeps_its_key(
 
 
 def test_a_root_that_is_gone_goes_by_what_was_kept() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     root_book(positions, 100).meet(BY_ID, Looked(ROOT, 120), (110, 0))
     again = KeyBook(positions, lambda _schema, _table: ())
     again.learn({}, 200, 0)
@@ -158,7 +158,7 @@ def test_a_root_that_is_gone_goes_by_what_was_kept() -> None:
 
 
 def test_a_table_whose_key_was_away_while_it_was_streamed_is_told_of() -> None:
-    made = KeyBook(positions := MemoryPositions(), lambda _schema, _table: ())
+    made = KeyBook(positions := MemoryStore(), lambda _schema, _table: ())
     default = replace(FACTS, replica_identity="d", identity=("id",))
     made.learn({NAME: default}, 100, 0)
     keyed = replace(
@@ -184,7 +184,7 @@ def test_a_table_whose_key_was_away_while_it_was_streamed_is_told_of() -> None:
 
 def test_a_table_that_had_no_key_from_the_start_is_told_of() -> None:
     bare = replace(FACTS, replica_identity="d", primary_key=())
-    made = KeyBook(MemoryPositions(), lambda _schema, _table: ())
+    made = KeyBook(MemoryStore(), lambda _schema, _table: ())
     made.learn({NAME: bare}, 100, 0)
     keyed = replace(
         RELATION,
@@ -196,7 +196,7 @@ def test_a_table_that_had_no_key_from_the_start_is_told_of() -> None:
 
 
 def test_rows_under_a_partition_key_have_one() -> None:
-    made = KeyBook(MemoryPositions(), lambda _schema, _table: ("org",))
+    made = KeyBook(MemoryStore(), lambda _schema, _table: ("org",))
     made.learn({NAME: replace(FACTS, replica_identity="d", primary_key=())}, 100, 0)
     made.meet(RELATION, Looked(FACTS, 910), (500, 0))
     assert not made.regained()
@@ -205,7 +205,7 @@ def test_rows_under_a_partition_key_have_one() -> None:
 def test_a_table_that_was_gone_before_it_was_looked_up_says_nothing_of_the_next() -> (
     None
 ):
-    made = KeyBook(MemoryPositions(), lambda _schema, _table: ("org",))
+    made = KeyBook(MemoryStore(), lambda _schema, _table: ("org",))
     gone = replace(RELATION, oid=6)
     made.meet(gone, Looked(None, 100), (50, 0))
     made.meet(RELATION, Looked(FACTS, 200), (150, 0))
@@ -231,7 +231,7 @@ def test_rows_of_a_table_that_is_gone_do_not_stop_for_a_key(place: Place) -> Non
 def test_rows_of_a_table_that_is_gone_go_out_without_a_key_and_not_in_silence(
     known: bool, identity: str, said: int
 ) -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     made = KeyBook(positions, lambda _schema, _table: ())
     if known:
         made.learn({NAME: replace(FACTS, primary_key=())}, 100, 0)
@@ -256,7 +256,7 @@ def test_a_description_that_tells_nothing_tells_nothing_in_a_replay(
     then: bool,
 ) -> None:
     """A deferrable key is not marked; the catalog may have made it another since."""
-    positions = MemoryPositions()
+    positions = MemoryStore()
     made = KeyBook(positions, lambda _schema, _table: ("org",))
     first = DEFERRED if then else replace(DEFERRED, key_immediate=True)
     made.learn({NAME: first}, 100, 0)

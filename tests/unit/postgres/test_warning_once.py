@@ -3,11 +3,11 @@
 from structlog.testing import capture_logs
 
 from walstream.errors import Repair
-from walstream.postgres.warning_once import Teller
+from walstream.postgres.warning_once import WarningOnce
 
 
 def test_each_remark_on_a_table_is_said_once() -> None:
-    teller = Teller()
+    teller = WarningOnce()
     with capture_logs() as said:
         for _ in range(2):
             teller.warn("public.t", "it is locked")

@@ -1,7 +1,7 @@
 """Which workers there are to be."""
 
 from tests.support.deadline import wait_until
-from tests.unit.service.test_reload import config
+from tests.unit.service.test_config_changes import config
 from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.service.fleet import Fleet

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from tests.unit.service.test_reload import config
+from tests.unit.service.test_config_changes import config
 from walstream.config import Config
 from walstream.config.run_options import Options
 from walstream.errors import ConfigError
 from walstream.pipeline.outage import Outage
+from walstream.service.config_changes import ConfigReader
 from walstream.service.fleet import Fleet
-from walstream.service.reload import ConfigReader
 from walstream.service.reloader import Reloader
 from walstream.sources.report import (
     ErrorReport,

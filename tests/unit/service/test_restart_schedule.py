@@ -6,14 +6,14 @@ from itertools import pairwise
 import pytest
 
 from walstream.config.run_options import ALL_DONE
-from walstream.service.reload_grace import Renewal
+from walstream.service.reload_grace import ReloadGrace
 from walstream.service.restart_schedule import RestartSchedule
 
 NOW = 1000.0
 
 
 def schedule(grace_s: float = 60.0, *, of_sink: bool = False) -> RestartSchedule:
-    return RestartSchedule(Renewal(grace_s, lambda: NOW), of_sink=of_sink)
+    return RestartSchedule(ReloadGrace(grace_s, lambda: NOW), of_sink=of_sink)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_who_is_hurried_waits_no_longer() -> None:
 
 def test_who_was_refused_is_tried_again_while_its_grace_lasts() -> None:
     now = [NOW]
-    restarts = RestartSchedule(Renewal(60.0, lambda: now[0]), of_sink=False)
+    restarts = RestartSchedule(ReloadGrace(60.0, lambda: now[0]), of_sink=False)
     restarts.renewal.flows()
     waits(restarts, 8, lived_s=1.0)
     restarts.end(4, 1.0, NOW, stopping=False)

@@ -29,11 +29,11 @@ from pathlib import Path
 from walstream.service import source_runner as parts
 from walstream.config import load
 from walstream.config.run_options import Options
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.pipeline.shutdown import Stop, Waker
-with LmdbPositions(Path("state")) as positions:
+with LmdbStore(Path("state")) as positions:
     given = positions, Options(), Stop(Waker(), 1.0)
-    part = parts.part_of(load(Path("walstream.toml")), {name!r}, *given)
+    part = parts.runner_of(load(Path("walstream.toml")), {name!r}, *given)
     can = isinstance(part, parts.Backfills), isinstance(part, parts.Polls)
 print(type(part).__name__, *can, *sorted({modules} & sys.modules.keys()))
 """
@@ -49,8 +49,8 @@ _KINDS = {
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("postgres", "StreamedSource True False walstream.sources.postgres.runner\n"),
-        ("kafka", "ChainedSource False False walstream.sources.kafka.runner\n"),
+        ("postgres", "PostgresRunner True False walstream.sources.postgres.runner\n"),
+        ("kafka", "KafkaRunner False False walstream.sources.kafka.runner\n"),
     ],
 )
 def test_a_kind_loads_no_other_one(tmp_path: Path, name: str, expected: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from walstream.service.systemd import Notifier
 from walstream.sources.report import WorkerReport
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 
 STREAMS = {"app": WorkerState(report=WorkerReport(state="streaming"))}
 

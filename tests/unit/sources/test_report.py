@@ -5,7 +5,7 @@ import json
 import pytest
 
 from walstream.pipeline.outage import Outage
-from walstream.postgres.slot_health import Health
+from walstream.postgres.slot_health import SlotHealth
 from walstream.sources.report import (
     BackfillLeft,
     BackfillReport,
@@ -41,7 +41,7 @@ STREAM = StreamReport(
     ops=7,
     lag_s=0,
     sinks=SINKS,
-    health=Health(1, "reserved", None, 1 << 40, spilled=5),
+    health=SlotHealth(1, "reserved", None, 1 << 40, spilled=5),
     backfill=BackfillReport(
         tables=1,
         chunks=2,

@@ -7,10 +7,10 @@ import pytest
 from walstream.lsn import Lsn
 from walstream.postgres.slot_health import (
     Alarm,
-    Health,
+    SlotHealth,
 )
 from walstream.sources.figures import StreamFigures
-from walstream.sources.stream_metrics import Gauge
+from walstream.sources.stream_metrics import StreamMetrics
 from walstream.telemetry.tally import Tally
 
 _EPOCH = 946_684_800
@@ -32,15 +32,15 @@ class Stream:
         self.asked += 1
 
 
-def health(retained: int = 0, flush: Lsn = 1000) -> Health:
-    return Health(retained, "reserved", None, flush)
+def health(retained: int = 0, flush: Lsn = 1000) -> SlotHealth:
+    return SlotHealth(retained, "reserved", None, flush)
 
 
-def gauge(kept: StreamFigures | None = None, limit: int = 100) -> Gauge:
-    return Gauge(Alarm("s", limit, lambda: 0.0), kept)
+def gauge(kept: StreamFigures | None = None, limit: int = 100) -> StreamMetrics:
+    return StreamMetrics(Alarm("s", limit, lambda: 0.0), kept)
 
 
-def attached(stream: Stream, kept: StreamFigures | None = None) -> Gauge:
+def attached(stream: Stream, kept: StreamFigures | None = None) -> StreamMetrics:
     made = gauge(kept)
     made.attach(stream, stream)  # type: ignore[arg-type]  # what it looks at
     return made

@@ -22,7 +22,7 @@ from walstream.state.control_message import (
     request_line,
     request_of,
 )
-from walstream.telemetry.json_record import loads
+from walstream.telemetry.json_codec import loads
 
 # what goes over the wire: another version is at the other end during an upgrade
 REQUESTS: list[tuple[AnyRequest, dict[str, object]]] = [

@@ -10,7 +10,7 @@ import pytest
 
 from walstream.pipeline.ports import Position
 from walstream.state.lmdb_check import Broken, check
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 PAGE = 4096
 # in a process of its own: what gets past the check may end it
@@ -18,11 +18,11 @@ OPEN_ALL = """
 import sys
 from pathlib import Path
 from walstream.errors import StateDamaged
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 for folder in sorted(Path(sys.argv[1]).iterdir()):
     try:
-        with LmdbPositions(folder) as positions:
+        with LmdbStore(folder) as positions:
             for name in positions.names(""):
                 positions.read(name)
             if position := positions.position():
@@ -37,7 +37,7 @@ def write(folder: Path, seed: int) -> None:
     """Make a state of several sessions, with documents of all sizes."""
     choose = random.Random(seed)  # noqa: S311 - a seeded case
     for _ in range(choose.randint(1, 4)):
-        with LmdbPositions(folder) as positions:
+        with LmdbStore(folder) as positions:
             for _ in range(choose.randint(1, 12)):
                 size = choose.choice((1, 100, 1500, 3000, 9000, 40_000))
                 document = None if choose.random() < 0.4 else "x" * size
@@ -48,7 +48,7 @@ def write(folder: Path, seed: int) -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Give a file whose trees are deep enough to have every kind of page."""
     folder = tmp_path_factory.mktemp("whole") / "app"
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         positions.write({f"keys/{n}": "x" * 200 for n in range(60)})
         positions.write({"large": "x" * 20_000})
         for resume in range(1000, 1020):

@@ -3,11 +3,11 @@
 from typing import Any, cast
 
 from walstream.state.migration import tables_apart
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 
 def migrated(**documents: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", tables_apart(MemoryPositions(documents)))
+    return cast("dict[str, Any]", tables_apart(MemoryStore(documents)))
 
 
 BACKFILL = {

@@ -13,12 +13,17 @@ import pytest
 from tests.support.deadline import wait_until
 from walstream.errors import ConfigError, StateDamaged, Transient, WalstreamError
 from walstream.pipeline.ports import PREVIOUS_POSITION, Position
-from walstream.pipeline.state_document import StateDocument
-from walstream.sources.postgres.backfill import stored_record as kept
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
+from walstream.pipeline.state_document import (
+    Entries,
+    StateDocument,
+    StoredDocuments,
+)
+from walstream.sources.postgres.backfill import stored_progress as kept
+from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
 from walstream.sources.postgres.incremental import progress
-from walstream.state.environment import discard
-from walstream.state.store import LmdbPositions
+from walstream.state.lmdb_environment import discard
+from walstream.state.migration import tables_apart
+from walstream.state.store import LmdbStore
 
 POSITION = Position(
     resume=2**64 - 2, system_identifier=2**63, timeline=1, database="d", slot="s"
@@ -26,8 +31,8 @@ POSITION = Position(
 
 
 @pytest.fixture
-def positions(tmp_path: Path) -> Iterator[LmdbPositions]:
-    with LmdbPositions(tmp_path / "app") as opened:
+def positions(tmp_path: Path) -> Iterator[LmdbStore]:
+    with LmdbStore(tmp_path / "app") as opened:
         yield opened
 
 
@@ -38,32 +43,32 @@ def write_raw(folder: Path, name: str, stored: bytes) -> None:
 
 
 def test_what_was_written_is_read_back_by_the_next_process(tmp_path: Path) -> None:
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         positions.write({"a": {"n": [1, None, "é"]}, "b": "x"})
         positions.store(POSITION)
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         assert positions.read("a") == {"n": [1, None, "é"]}
         assert positions.position() == POSITION
 
 
-def test_nothing_stored_is_none(positions: LmdbPositions) -> None:
+def test_nothing_stored_is_none(positions: LmdbStore) -> None:
     assert positions.read("absent") is None
     assert positions.position() is None
 
 
-def test_none_deletes(positions: LmdbPositions) -> None:
+def test_none_deletes(positions: LmdbStore) -> None:
     positions.write({"a": 1, "b": 2})
     positions.write({"a": None, "never": None})
     assert positions.read("a") is None
     assert positions.read("b") == 2
 
 
-def test_names_are_listed_by_prefix(positions: LmdbPositions) -> None:
+def test_names_are_listed_by_prefix(positions: LmdbStore) -> None:
     positions.write({"keys/s.t": 1, "keys/é": 2, "topics/x": 3})
     assert positions.names("keys/") == ["keys/s.t", "keys/é"]
 
 
-def test_position_never_goes_back(positions: LmdbPositions) -> None:
+def test_position_never_goes_back(positions: LmdbStore) -> None:
     positions.store(POSITION)
     positions.store(POSITION)
     with pytest.raises(WalstreamError, match="below the stored"):
@@ -71,7 +76,7 @@ def test_position_never_goes_back(positions: LmdbPositions) -> None:
     assert positions.position() == POSITION
 
 
-def test_previous_generation_is_kept(positions: LmdbPositions) -> None:
+def test_previous_generation_is_kept(positions: LmdbStore) -> None:
     earlier = replace(POSITION, resume=5)
     positions.store(earlier)
     assert positions.read("position.previous") is None
@@ -85,7 +90,7 @@ def test_previous_generation_is_kept(positions: LmdbPositions) -> None:
     }
 
 
-def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbPositions) -> None:
+def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbStore) -> None:
     positions.store(POSITION)
     positions.rewind(5)
     assert positions.position() == replace(POSITION, resume=5)
@@ -95,7 +100,7 @@ def test_a_rewind_goes_back_and_keeps_what_it_left(positions: LmdbPositions) -> 
     positions.store(replace(POSITION, resume=6))
 
 
-def test_a_rewind_never_goes_forward(positions: LmdbPositions) -> None:
+def test_a_rewind_never_goes_forward(positions: LmdbStore) -> None:
     with pytest.raises(WalstreamError, match="not below the stored no position"):
         positions.rewind(5)
     positions.store(replace(POSITION, resume=5))
@@ -106,11 +111,11 @@ def test_a_rewind_never_goes_forward(positions: LmdbPositions) -> None:
 
 def test_document_with_a_wrong_checksum_is_never_believed(tmp_path: Path) -> None:
     folder = tmp_path / "app"
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         positions.store(POSITION)
     write_raw(folder, "position", b"\0\0\0\0{}")
     with (
-        LmdbPositions(folder) as positions,
+        LmdbStore(folder) as positions,
         pytest.raises(StateDamaged, match="checksum of 'position'") as refused,
     ):
         positions.position()
@@ -120,10 +125,10 @@ def test_document_with_a_wrong_checksum_is_never_believed(tmp_path: Path) -> Non
 @pytest.mark.parametrize("stored", [b"", b"\0", b"\0\0\0\0", b"garbage"])
 def test_document_of_other_bytes_is_damaged(tmp_path: Path, stored: bytes) -> None:
     folder = tmp_path / "app"
-    with LmdbPositions(folder):
+    with LmdbStore(folder):
         pass
     write_raw(folder, "a", stored)
-    with LmdbPositions(folder) as positions, pytest.raises(StateDamaged):
+    with LmdbStore(folder) as positions, pytest.raises(StateDamaged):
         positions.read("a")
 
 
@@ -132,7 +137,7 @@ def test_file_of_other_bytes_is_damaged(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "data.mdb").write_bytes(b"no LMDB " * 2000)
     with pytest.raises(StateDamaged, match="not LMDB's"):
-        LmdbPositions(folder).open()
+        LmdbStore(folder).open()
 
 
 def test_damaged_state_lets_go_of_its_lock(tmp_path: Path) -> None:
@@ -141,23 +146,23 @@ def test_damaged_state_lets_go_of_its_lock(tmp_path: Path) -> None:
     (folder / "data.mdb").write_bytes(b"no LMDB")
     for _ in range(2):
         with pytest.raises(StateDamaged):
-            LmdbPositions(folder).open(wait_s=0)
+            LmdbStore(folder).open(wait_s=0)
     discard(folder)
-    with LmdbPositions(folder) as positions:
+    with LmdbStore(folder) as positions:
         assert positions.position() is None
 
 
-def test_second_opener_is_refused(positions: LmdbPositions, tmp_path: Path) -> None:
+def test_second_opener_is_refused(positions: LmdbStore, tmp_path: Path) -> None:
     del positions
     with pytest.raises(ConfigError, match="in use by process"):
-        LmdbPositions(tmp_path / "app").open(wait_s=0)
+        LmdbStore(tmp_path / "app").open(wait_s=0)
 
 
 def test_state_of_a_newer_walstream_is_refused(tmp_path: Path) -> None:
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         positions.write({"format": {"version": 99}})
     with pytest.raises(StateDamaged, match="99") as refused:
-        LmdbPositions(tmp_path / "app").open()
+        LmdbStore(tmp_path / "app").open()
     assert refused.value.exit_code == 3
     assert "newer" in refused.value.hint
 
@@ -165,7 +170,7 @@ def test_state_of_a_newer_walstream_is_refused(tmp_path: Path) -> None:
 def test_state_of_an_older_walstream_is_migrated_step_by_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LmdbPositions(tmp_path / "app") as old:
+    with LmdbStore(tmp_path / "app") as old:
         old.store(POSITION)
         old.write({"a": 1, "gone": 2, "format": {"version": 1}})
     monkeypatch.setattr("walstream.state.store._FORMAT", 3)
@@ -175,7 +180,7 @@ def test_state_of_an_older_walstream_is_migrated_step_by_step(
     }
     monkeypatch.setattr("walstream.state.store._STEPS", steps)
     for _ in range(2):  # once: the second opening finds nothing to do
-        with LmdbPositions(tmp_path / "app") as positions:
+        with LmdbStore(tmp_path / "app") as positions:
             assert positions.position() == POSITION
             names = positions.names("")
             assert names == ["b", "format", "position"]
@@ -186,18 +191,18 @@ def test_state_of_an_older_walstream_is_migrated_step_by_step(
 def test_a_step_that_fails_leaves_the_older_format_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LmdbPositions(tmp_path / "app") as old:
+    with LmdbStore(tmp_path / "app") as old:
         old.write({"a": 1})
 
-    def broken(_kept: LmdbPositions) -> dict[str, int]:
+    def broken(_kept: LmdbStore) -> dict[str, int]:
         raise WalstreamError("a defect")
 
     with monkeypatch.context() as newer:
         newer.setattr("walstream.state.store._FORMAT", 3)
         newer.setattr("walstream.state.store._STEPS", {2: broken})
         with pytest.raises(WalstreamError, match="a defect"):
-            LmdbPositions(tmp_path / "app").open()
-    with LmdbPositions(tmp_path / "app") as positions:
+            LmdbStore(tmp_path / "app").open()
+    with LmdbStore(tmp_path / "app") as positions:
         assert positions.read("a") == 1
 
 
@@ -231,7 +236,7 @@ OLD_BESIDE = {
 def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
     tmp_path: Path,
 ) -> None:
-    with LmdbPositions(tmp_path / "app") as old:
+    with LmdbStore(tmp_path / "app") as old:
         old.store(POSITION)
         old.write(
             {
@@ -240,14 +245,14 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
                 "beside": OLD_BESIDE,
             }
         )
-    with LmdbPositions.beside(tmp_path / "app") as looked:  # it stays as it is
+    with LmdbStore.open_read_only(tmp_path / "app") as looked:  # it stays as it is
         assert looked is not None
         before = kept.read(looked), progress.read(looked)
         assert looked.names("backfill/") == [
             f"backfill/public.{name}" for name in "abc"
         ]
         assert looked.read("format") == {"version": 1}
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         assert positions.read("format") == {"version": 2}
         assert {*positions.names("backfill/"), *positions.names("beside/")} == {
             *("backfill/public.a", "backfill/public.b", "backfill/public.c"),
@@ -255,7 +260,7 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
         }
         assert (kept.read(positions), progress.read(positions)) == before
     record, wishes = before
-    assert record == BackfillRecord(
+    assert record == BackfillProgress(
         99,
         ("public.b", "public.a"),
         ("public.a",),
@@ -271,7 +276,35 @@ def test_tables_that_were_kept_in_one_document_are_kept_each_by_itself(
     assert (wishes.next_chunk, wishes.next_serial) == (1 << 25, 9)
 
 
-def test_a_tree_is_a_document_and_what_is_below_it(positions: LmdbPositions) -> None:
+MIGRATE = """
+import sys
+from pathlib import Path
+from walstream.state.store import LmdbStore
+with LmdbStore(Path(sys.argv[1])):
+    pass
+"""
+
+
+def test_a_folder_that_a_worker_migrates_meanwhile_is_read_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "app"
+    with LmdbStore(folder) as old:
+        old.write({"format": {"version": 1}, "backfill": OLD_BACKFILL})
+
+    def overtaken(found: StoredDocuments) -> Entries:
+        subprocess.run([sys.executable, "-c", MIGRATE, str(folder)], check=True)
+        return tables_apart(found)
+
+    monkeypatch.setattr("walstream.state.store._STEPS", {1: overtaken})
+    with LmdbStore.open_read_only(folder) as looked:
+        assert looked is not None
+        record = kept.read(looked)
+    assert record is not None
+    assert record.tables == ("public.b", "public.a")
+
+
+def test_a_tree_is_a_document_and_what_is_below_it(positions: LmdbStore) -> None:
     positions.write({"a": 1, "a/x": 2, "a/y": 3, "a0": 4, "ab/x": 5, "a!": 6})
     assert positions.tree("a") == {"a": 1, "a/x": 2, "a/y": 3}
     assert positions.tree("ab") == {"ab/x": 5}
@@ -280,14 +313,14 @@ def test_a_tree_is_a_document_and_what_is_below_it(positions: LmdbPositions) -> 
 
 
 def test_documents_are_for_this_user_alone(
-    positions: LmdbPositions, tmp_path: Path
+    positions: LmdbStore, tmp_path: Path
 ) -> None:
     positions.write({"a": 1})
     assert (tmp_path / "app" / "data.mdb").stat().st_mode & 0o777 == 0o600
 
 
 def test_more_than_the_map_holds_is_refused_and_nothing_lost(
-    positions: LmdbPositions,
+    positions: LmdbStore,
 ) -> None:
     positions.write({"a": 1})
     with pytest.raises(Transient, match="larger than the file may be") as refused:
@@ -300,11 +333,11 @@ def test_more_than_the_map_holds_is_refused_and_nothing_lost(
 def test_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "app").touch()
     with pytest.raises(Transient, match="state folder"):
-        LmdbPositions(tmp_path / "app").open()
+        LmdbStore(tmp_path / "app").open()
 
 
 def test_closed_state_cannot_be_used(tmp_path: Path) -> None:
-    positions = LmdbPositions(tmp_path / "app")
+    positions = LmdbStore(tmp_path / "app")
     with pytest.raises(WalstreamError, match="not open"):
         positions.read("a")
 
@@ -312,8 +345,8 @@ def test_closed_state_cannot_be_used(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from walstream.state.store import LmdbPositions
-with LmdbPositions(Path(sys.argv[1])) as positions:
+from walstream.state.store import LmdbStore
+with LmdbStore(Path(sys.argv[1])) as positions:
     for number in range(1, 1_000_000):
         positions.write({"a": {"n": number}, "filler": "x" * (number % 9000)})
         if number == 1:
@@ -338,7 +371,7 @@ def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
         seen: list[int] = []
 
         def look() -> bool:
-            with LmdbPositions.beside(folder) as found:
+            with LmdbStore.open_read_only(folder) as found:
                 assert found is not None
                 seen.append((NUMBER.read(found) or Number()).n)
             return len(seen) >= 50 and seen[-1] > seen[0]
@@ -348,21 +381,21 @@ def test_it_is_read_beside_a_process_that_writes(tmp_path: Path) -> None:
         process.kill()
     assert sorted(seen) == seen
     assert seen[-1] > seen[0]
-    with LmdbPositions(folder) as positions:  # and it left nothing in the way
+    with LmdbStore(folder) as positions:  # and it left nothing in the way
         assert (NUMBER.read(positions) or Number()).n >= seen[-1]
 
 
 def test_reading_beside_changes_and_makes_nothing(tmp_path: Path) -> None:
-    with LmdbPositions.beside(tmp_path / "none") as found:
+    with LmdbStore.open_read_only(tmp_path / "none") as found:
         assert found is None
     assert not (tmp_path / "none").exists()
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         positions.store(POSITION)
-    with LmdbPositions.beside(tmp_path / "app") as found:
+    with LmdbStore.open_read_only(tmp_path / "app") as found:
         assert found is not None
         assert found.position() == POSITION
         with pytest.raises(WalstreamError):
             found.write({"a": 1})
     (tmp_path / "app" / "data.mdb").write_bytes(b"\xff" * 20_000)
-    with pytest.raises(StateDamaged), LmdbPositions.beside(tmp_path / "app"):
+    with pytest.raises(StateDamaged), LmdbStore.open_read_only(tmp_path / "app"):
         pass

@@ -1,16 +1,18 @@
 """What a detached sink holds, and why, is said in a line."""
 
-from walstream.sources.postgres.detached.record import (
+from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     COPYING,
     DROPPED,
     DetachedSink,
 )
-from walstream.status.detached import AwaySight
+from walstream.status.detached import DetachedStatus
 
 
-def sight(phase: str, held: int | None = None, error: str = "") -> AwaySight:
-    return AwaySight(DetachedSink(phase, "s_kafka", 0.0, "it lags", 0), held, error)
+def sight(phase: str, held: int | None = None, error: str = "") -> DetachedStatus:
+    return DetachedStatus(
+        DetachedSink(phase, "s_kafka", 0.0, "it lags", 0), held, error
+    )
 
 
 def test_a_copy_of_the_slot_and_what_it_holds_are_named() -> None:

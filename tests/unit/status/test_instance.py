@@ -14,8 +14,8 @@ from walstream.status.instance import (
     streamed_by,
     streaming,
 )
-from walstream.status.report import WorkerState
-from walstream.telemetry.json_record import dumps, loads
+from walstream.status.worker_state import WorkerState
+from walstream.telemetry.json_codec import dumps, loads
 
 STREAMS = WorkerState(report=WorkerReport(state="streaming"), pid=8)
 WAITS = WorkerState(report=WorkerReport(state="waiting"), pid=9)

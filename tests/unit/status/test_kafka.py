@@ -7,7 +7,7 @@ from walstream.kafka.offsets import GroupOffset, OffsetBounds, Partition
 from walstream.sources.figures import RelayFigures
 from walstream.sources.report import ErrorReport, RelayReport, WorkerReport
 from walstream.status.kafka import ChainedState, GroupSight, StoredRelay
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 
 GROUP = GroupSight(
     {

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from walstream.config import Config, KafkaSource, PostgresSource, load
-from walstream.postgres.slot_health import Health
+from walstream.postgres.slot_health import SlotHealth
 from walstream.sources.figures import RelayFigures
-from walstream.sources.postgres.backfill.record import BackfillRecord
-from walstream.sources.postgres.detached.record import AWAY, BACK
+from walstream.sources.postgres.backfill.progress import BackfillProgress
+from walstream.sources.postgres.detached.detached_sink import AWAY, BACK
 from walstream.sources.report import (
     BackfillLeft,
     DetachedReport,
@@ -19,8 +19,8 @@ from walstream.sources.report import (
     StreamReport,
     WorkerReport,
 )
-from walstream.status.observer import ToldEyes
-from walstream.status.report import WorkerState
+from walstream.status.observer import ReportObserver
+from walstream.status.worker_state import WorkerState
 
 _FILE = """
 [sources.app]
@@ -31,7 +31,7 @@ sinks = ["rows"]
 kind = "log"
 """
 _BROKERS = {"bootstrap.servers": "localhost:9092"}
-_HEALTH = Health(7, "reserved", None, 100)
+_HEALTH = SlotHealth(7, "reserved", None, 100)
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def test_what_was_streamed_since_the_server_had(
     config: Config, received: int | None, flush_lsn: int
 ) -> None:
     worker = told(StreamReport(health=_HEALTH, received=received))
-    health, error = ToldEyes(config, {}).health(postgres(config), worker)
+    health, error = ReportObserver(config, {}).health(postgres(config), worker)
     assert error is None
     assert health is not None
     assert (health.flush_lsn, health.retained_wal) == (flush_lsn, 7)
 
 
 def test_a_worker_that_did_not_ask_yet_tells_of_no_slot(config: Config) -> None:
-    assert ToldEyes(config, {}).health(postgres(config), told()) == (None, None)
+    assert ReportObserver(config, {}).health(postgres(config), told()) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_worker_that_did_not_ask_yet_tells_of_no_slot(config: Config) -> None:
 def test_a_worker_that_is_gone_or_silent_tells_of_the_past(
     config: Config, worker: WorkerState, stale: bool
 ) -> None:
-    assert ToldEyes(config, {}).stale(worker) is stale
+    assert ReportObserver(config, {}).stale(worker) is stale
 
 
 def test_detached_sinks_are_told_of_by_their_own_workers(config: Config) -> None:
@@ -86,7 +86,7 @@ def test_detached_sinks_are_told_of_by_their_own_workers(config: Config) -> None
     own = WorkerReport(
         error=ErrorReport(error="full"), source=StreamReport(health=_HEALTH)
     )
-    eyes = ToldEyes(config, {"app/rows": WorkerState(report=own)})
+    eyes = ReportObserver(config, {"app/rows": WorkerState(report=own)})
     kept = eyes.kept("app", told(StreamReport(away=away)))
     found = eyes.away(postgres(config), "app", kept)
     assert found.keys() == {"rows"}
@@ -97,14 +97,16 @@ def test_of_a_group_the_worker_alone_tells(config: Config) -> None:
     source = KafkaSource.model_validate(
         {"kind": "kafka", "topics": ["t"], "sinks": ["rows"], "consumer": _BROKERS}
     )
-    kept, group = ToldEyes(config, {}).chained("up", source, told(RelayReport(ops=3)))
+    kept, group = ReportObserver(config, {}).chained(
+        "up", source, told(RelayReport(ops=3))
+    )
     assert kept.figures == RelayFigures(ops=3)
     assert not group.asked
 
 
 def test_what_is_left_of_a_backfill_is_what_its_worker_keeps(config: Config) -> None:
-    record = BackfillRecord(9, ("public.a",), rows=3, failed={"public.b": "broken"})
+    record = BackfillProgress(9, ("public.a",), rows=3, failed={"public.b": "broken"})
     left = BackfillLeft(9, ("public.a",), rows=3, failed={"public.b": "broken"})
     worker = told(StreamReport(backfill_record=left))
-    assert ToldEyes(config, {}).kept("app", worker).backfill == record
-    assert ToldEyes(config, {}).kept("app", told()).backfill is None
+    assert ReportObserver(config, {}).kept("app", worker).backfill == record
+    assert ReportObserver(config, {}).kept("app", told()).backfill is None

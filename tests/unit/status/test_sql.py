@@ -15,12 +15,12 @@ from walstream.sources.report import (
     TableReport,
     WorkerReport,
 )
-from walstream.status.report import WorkerState
 from walstream.status.sql import (
     PolledState,
     StoredPolls,
     beyond_table,
 )
+from walstream.status.worker_state import WorkerState
 
 SOURCE = SqlSource.model_validate(
     {

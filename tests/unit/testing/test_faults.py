@@ -8,7 +8,7 @@ from walstream.errors import Transient
 from walstream.testing import (
     FailAfterWrite,
     HoldResponse,
-    MemoryPositions,
+    MemoryStore,
     Reject,
     faulty,
 )
@@ -17,7 +17,7 @@ LOST = Transient("lost")
 
 
 def test_script_is_followed_in_turn() -> None:
-    target = MemoryPositions()
+    target = MemoryStore()
     positions = faulty(target, write=[None, Reject(LOST), FailAfterWrite(LOST)])
     positions.write({"a": 1})
     with pytest.raises(Transient):
@@ -31,7 +31,7 @@ def test_script_is_followed_in_turn() -> None:
 
 
 def test_held_response_comes_when_it_is_released() -> None:
-    target, hold = MemoryPositions(), HoldResponse()
+    target, hold = MemoryStore(), HoldResponse()
     positions = faulty(target, write=[hold])
     thread = threading.Thread(target=positions.write, args=({"a": 1},))
     thread.start()

@@ -7,18 +7,18 @@ import pytest
 from walstream.errors import Transient, WalstreamError
 from walstream.op import Kind, ReplicationOp, Table
 from walstream.pipeline.pgoutput import Relation
-from walstream.pipeline.ports import Companion, Position, Positions, Source
+from walstream.pipeline.ports import Companion, Position, Source, StateStore
 from walstream.pipeline.row_key import KeyHistory, KeySet
 from walstream.row import UNCHANGED
-from walstream.testing import MemoryCompanion, MemoryPositions, MemorySource
+from walstream.testing import MemoryCompanion, MemorySource, MemoryStore
 
 RELATION = Relation(1, "public", "t", "f", [])
 
 
 def test_they_are_what_the_pipeline_asks_for() -> None:
     with MemorySource() as source:
-        parts: tuple[Source, Positions, Companion]
-        parts = (source, MemoryPositions(), MemoryCompanion())
+        parts: tuple[Source, StateStore, Companion]
+        parts = (source, MemoryStore(), MemoryCompanion())
     assert parts
 
 
@@ -47,7 +47,7 @@ def test_exhausted_source_says_so_and_may_end() -> None:
 
 
 def test_positions_keep_documents_apart_from_their_writer() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     document = {"a": [1]}
     positions.write({"keys/x": document, "y": 1})
     document["a"].append(2)
@@ -58,7 +58,7 @@ def test_positions_keep_documents_apart_from_their_writer() -> None:
 
 
 def test_positions_never_go_back() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     positions.store(Position(5, 1, 1, "d", "s"))
     with pytest.raises(WalstreamError):
         positions.store(Position(4, 1, 1, "d", "s"))

@@ -6,8 +6,8 @@ from walstream.config import KafkaSource
 from walstream.errors import Transient
 from walstream.finding import Finding, warning
 from walstream.kafka.advertised_listeners import BrokersElsewhere
+from walstream.kafka.stored_topic import StoredTopic, of_sink
 from walstream.kafka.topic_finding import listed
-from walstream.kafka.topic_record import StoredTopic, of_sink
 from walstream.sources.kafka.poison import SKIP, STOP
 from walstream.status.lookup import kafka
 

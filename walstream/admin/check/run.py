@@ -34,7 +34,7 @@ from walstream.lsn import WAL_PAGE_HEADER
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.checks import ConfiguredSource, Inspection, inspect
 from walstream.records.router import Unmapped
-from walstream.service import features
+from walstream.service import feature_support
 from walstream.sources.handlers import handler_problems
 from walstream.sources.postgres.publications import read_anew
 from walstream.sources.routers import NotFull, Routers
@@ -81,11 +81,11 @@ def check(config: Config, more: Iterable[Finding] = ()) -> Report:
     """
     folder = Path(config.state)
     whole = [
-        *map(_unsupported, features.unsupported(config)),
+        *map(_unsupported, feature_support.unsupported(config)),
         *config_file.look_at_file(config.plain_secrets_in),
         *state.look_at_folder(folder),
         *more,
-        *(_risk(risk) for risk in features.risks(config)),
+        *(_risk(risk) for risk in feature_support.risks(config)),
     ]
     usable = not any(finding.code == "state-unwritable" for finding in whole)
     ours = streaming(folder)
@@ -114,7 +114,7 @@ def _unsupported(error: ConfigError) -> Finding:
     return Finding.of(error, "unsupported", "configuration")
 
 
-def _risk(risk: features.Risk) -> Finding:
+def _risk(risk: feature_support.Risk) -> Finding:
     return warning("risk", risk.key, risk.what, "said at each start")
 
 

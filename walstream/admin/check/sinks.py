@@ -10,7 +10,7 @@ from walstream.kafka import checks
 from walstream.kafka.checks import WantedSink
 from walstream.kafka.cluster import Cluster
 from walstream.kafka.producer_config import client_properties
-from walstream.kafka.topic_record import StoredTopic, of_sink
+from walstream.kafka.stored_topic import StoredTopic, of_sink
 from walstream.sources.sinks import creation
 
 

@@ -15,18 +15,18 @@ from typing import Final
 
 from walstream.errors import PermissionLacking, Repair, StateDamaged, WalstreamError
 from walstream.finding import Finding, note, warning
-from walstream.kafka.topic_record import TOPICS, StoredTopic
+from walstream.kafka.stored_topic import TOPICS, StoredTopic
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
 from walstream.sources.figures import STREAM_FIGURES
-from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress
 from walstream.sources.postgres.incremental.progress import TableRequests
 from walstream.sources.postgres.stored_state import stored_of
 from walstream.state import folder_errors
 from walstream.state.lock import holder
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 _LITTLE_SPACE: Final = 64 << 20
 _OTHERS: Final = stat.S_IRWXO
@@ -40,7 +40,7 @@ class StateFolderFacts:
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     publications: Mapping[str, StoredPublication] | None = None
     topics: Mapping[str, StoredTopic] = field(default_factory=dict)  # by `SINK/TOPIC`
-    backfill: BackfillRecord | None = None  # what is left of one
+    backfill: BackfillProgress | None = None  # what is left of one
     beside: TableRequests | None = None  # what is to be read beside the stream
     current_at: float | None = None  # what waits was committed after that, mostly
 
@@ -124,7 +124,7 @@ def look_at_source(folder: Path, slot: str) -> tuple[StateFolderFacts, list[Find
     try:
         if folder.exists() and (problem := _unwritable(folder)):
             raise problem
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is not None:
                 positions.check_format()
                 known = _read(positions, slot)
@@ -135,7 +135,7 @@ def look_at_source(folder: Path, slot: str) -> tuple[StateFolderFacts, list[Find
     return known, findings
 
 
-def _read(positions: LmdbPositions, slot: str) -> StateFolderFacts:
+def _read(positions: LmdbStore, slot: str) -> StateFolderFacts:
     """Read every document: each checksum counts."""
     for name in positions.names(""):
         positions.read(name)
@@ -144,7 +144,7 @@ def _read(positions: LmdbPositions, slot: str) -> StateFolderFacts:
         stored=stored_of(positions, slot),
         publications=PUBLICATIONS.read(positions),
         topics=TOPICS.read_all(positions),
-        backfill=stored_record.read(positions),
+        backfill=stored_progress.read(positions),
         beside=progress.read(positions),
         # a short run may not have heard how far the server was
         current_at=(figures.current_at or figures.at or None) if figures else None,

@@ -24,7 +24,7 @@ from walstream.pipeline.ports import NamedSink
 from walstream.pipeline.sinks.wrapper import FrontSink
 from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, LSN, SINK, TABLE
 from walstream.telemetry.throttle import Throttle
 
@@ -60,7 +60,7 @@ class HandlerSink(FrontSink):
         chain: Chain,
         batching: Batching | None = None,
         *,
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
     ) -> None:
         super().__init__(sink)
         self._chain = chain

@@ -6,10 +6,10 @@ from typing import Final
 from walstream.errors import Repair
 from walstream.finding import Finding, warning
 from walstream.postgres.checks.context import ServerContext
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _TOLERATED_S: Final = 2.0
-now = host.time
+now = runtime.time
 
 
 def look(seen: ServerContext) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError
 from walstream.op import ReplicationOp, Table
 from walstream.row import Row, any_absent
-from walstream.telemetry.json_record import read
+from walstream.telemetry.json_codec import read
 
 T = TypeVar("T")
 

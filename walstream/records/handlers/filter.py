@@ -14,7 +14,7 @@ from walstream.errors import ConfigError, WalstreamError
 from walstream.lsn import show
 from walstream.op import Kind, ReplicationOp, Table, halves
 from walstream.row import OMITTED, NotSent, Row, any_absent
-from walstream.telemetry.json_record import read
+from walstream.telemetry.json_codec import read
 
 _KINDS: Final = {kind.value.lower(): kind for kind in Kind}
 

@@ -13,7 +13,7 @@ from walstream.config.handler import HandlerSettings
 from walstream.errors import ConfigError
 from walstream.op import ReplicationOp, Table
 from walstream.row import Row, Value
-from walstream.telemetry.json_record import read
+from walstream.telemetry.json_codec import read
 
 _TEXT_OID: Final = 25  # what it was, a masked value is a text
 

@@ -18,7 +18,7 @@ from walstream.service.http.board import Board, Truth
 from walstream.service.http.guard import Guard, GuardRules, is_cross_site
 from walstream.service.http.text import stats_lines, status_lines
 from walstream.status.model import adapter
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _JSON = "application/json"
 _SAY_AGAIN_S = 60.0
@@ -163,7 +163,7 @@ class Errors:
 
     async def say_defect(self, request: Request, error: Exception) -> Response:
         """Return nothing of it but that it is one."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         if now - self._said_at >= _SAY_AGAIN_S:
             self._said_at = now
             path = request.url.path

@@ -11,10 +11,10 @@ from walstream.config import Config
 from walstream.service.http.token_failures import WrongTokens
 from walstream.sources.report import PollReport, StreamReport, WorkerReport
 from walstream.status.model import SourceStatus, Status
-from walstream.status.report import WorkerState
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.status import of_run
-from walstream.telemetry import host
+from walstream.status.worker_state import WorkerState
+from walstream.telemetry import runtime
 
 SAMPLES: Final = 150
 EVERY_S: Final = 2.0
@@ -78,7 +78,7 @@ class Board:
     """The last snapshot, and a sample of each source every few seconds."""
 
     def __init__(
-        self, config: Config, clock: Callable[[], float] = host.monotonic
+        self, config: Config, clock: Callable[[], float] = runtime.monotonic
     ) -> None:
         self.config = config
         self.wrong = WrongTokens()

@@ -24,7 +24,7 @@ Taken = dict[str, tuple[str, list[socket.socket]]]
 """What was written, and what listens there, by the key of [http]."""
 
 
-class Faces:
+class Listeners:
     """Owned by the supervisor's loop; all of them show one board."""
 
     def __init__(self, config: Config, set_debug: Callable[[bool], str]) -> None:

@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from walstream import __version__
 from walstream.config import Config, PostgresSource
-from walstream.postgres.slot_health import Health
+from walstream.postgres.slot_health import SlotHealth
 from walstream.service.http.board import Truth
 from walstream.service.http.catalog import (
     METRICS,
@@ -26,7 +26,7 @@ from walstream.service.http.catalog import (
     PSQL_STREAMER_TYPES,
 )
 from walstream.status.model import SinkStatus, SlotStatus, SourceStatus
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import (
     HistogramCounts,
     ProcessCounts,
@@ -70,7 +70,7 @@ def write(config: Config, truth: Truth, accept: str) -> tuple[bytes, str]:
 class CachedMetrics:
     """The last answer: with many tables one costs more than all else that is asked."""
 
-    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = runtime.monotonic) -> None:
         self._clock = clock
         self._of: tuple[float, str] | None = None  # which snapshot, and for whom
         self._at = 0.0
@@ -197,7 +197,9 @@ class Collection:
             tables = len(backfill.tables) if backfill else 0
             self._add("walstream_backfill_left_tables", name, tables + len(left))
 
-    def _slots(self, source: SourceStatus) -> Iterator[tuple[str, SlotStatus | Health]]:
+    def _slots(
+        self, source: SourceStatus
+    ) -> Iterator[tuple[str, SlotStatus | SlotHealth]]:
         """Yield the figures of its slot, and of those of its detached sinks."""
         if source.slot is not None:
             yield source.slot.name, source.slot

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 HEAD_S: Final = 5.0
 ANSWER_S: Final = 20.0  # longer than uvicorn lets one be idle
@@ -25,7 +25,7 @@ class PatientProtocol(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._answered = False  # and nothing was asked since
         self.aborted = False
-        self.since = host.monotonic()
+        self.since = runtime.monotonic()
 
     @property
     def waits(self) -> bool:

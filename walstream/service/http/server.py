@@ -15,7 +15,7 @@ from walstream.errors import ConfigError
 from walstream.service.http.guard import LARGEST_HEAD
 from walstream.service.http.protocol import PatientProtocol
 from walstream.service.http.socket import BACKLOG, listen, said
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _IDLE_S: Final = 15
 _AGAIN_S: Final = 5.0
@@ -35,7 +35,7 @@ class Face:
         self._key = key
         self._app = answers
         self._server: uvicorn.Server | None = None
-        self._thread: host.StartedThread | None = None
+        self._thread: runtime.StartedThread | None = None
         self._again_at = 0.0
         self._sockets = sockets
         self.address = said(self._sockets[0])
@@ -48,7 +48,7 @@ class Face:
     def _serve(self) -> None:
         """Start the thread, or start it again after a while."""
         if self._thread is not None:
-            now = host.monotonic()
+            now = runtime.monotonic()
             if self._again_at == 0.0:
                 self._again_at = now + _AGAIN_S
                 _log.error("HTTP ended: it is started again", wait_s=_AGAIN_S)
@@ -65,7 +65,7 @@ class Face:
                 return
             self.address = said(self._sockets[0])
         self._server = server = uvicorn.Server(_settings(self._app))
-        self._thread = host.start(_run, "http", server, self._sockets)
+        self._thread = runtime.start_thread(_run, "http", server, self._sockets)
         _log.info("HTTP listens", address=self.address, key=f"http.{self._key}")
 
     def sockets(self) -> list[socket.socket]:

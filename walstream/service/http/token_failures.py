@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 DELAY_S: Final = 0.5
 MOST: Final = 20  # that wait, of the listener's connections
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 class WrongTokens:
     """Those of one run. Counted by the thread that answers, told of by the other."""
 
-    def __init__(self, clock: Callable[[], float] = host.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = runtime.monotonic) -> None:
         self._clock = clock
         self.count = 0
         self._waiting = 0

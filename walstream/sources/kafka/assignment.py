@@ -10,13 +10,13 @@ from walstream.kafka.topic_metadata import Described
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.offset_ledger import Offsets, Portion
 from walstream.sources.kafka.offset_metadata import read
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 Storing = Mapping[Partition, tuple[int, str]]
 """Offsets, and what is kept beside them."""
 
 
-class Holdings:
+class Assignment:
     """Which partitions are ours, and how far each is."""
 
     def __init__(self, repair: Callable[[str], Repair]) -> None:
@@ -134,5 +134,5 @@ def wait_for(
         if until():
             return False
         serve()
-        host.sleep(0.005)
+        runtime.sleep(0.005)
     return True

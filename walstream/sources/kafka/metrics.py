@@ -14,9 +14,9 @@ from walstream.sources.figures import RELAY_FIGURES, RelayFigures
 from walstream.sources.kafka.envelope import Table
 from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.report import RelayReport, SinkReport
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
-from walstream.telemetry.json_record import Document
+from walstream.telemetry.json_codec import Document
 from walstream.telemetry.meter import (
     Meter,
     Rate,
@@ -29,7 +29,7 @@ _CAUSES: Final = 100  # that are told apart
 _log = structlog.get_logger()
 
 
-class Figures:
+class RelayMetrics:
     """One source's figures, over all its memberships; read by the reporting thread."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Figures:
     ) -> None:
         """`kept` is what was last written."""
         self._write = write
-        self._write_at = host.monotonic() + _WRITE_EVERY_S
+        self._write_at = runtime.monotonic() + _WRITE_EVERY_S
         kept = kept or RelayFigures()
         self.read = kept.ops  # records, repeats too
         self.delivered = kept.delivered
@@ -64,7 +64,7 @@ class Figures:
         A broker that starts may answer, and be away once more.
         """
         self.away = away
-        now = host.monotonic()
+        now = runtime.monotonic()
         if away:
             self._away_at = now
         if away and not self._away_said:
@@ -100,15 +100,15 @@ class Figures:
 
     def write(self, *, now: bool = False) -> None:
         """Write them now and then, with an fsync; a full disk stops no record."""
-        if now or host.monotonic() >= self._write_at:
-            self._write_at = host.monotonic() + _WRITE_EVERY_S
+        if now or runtime.monotonic() >= self._write_at:
+            self._write_at = runtime.monotonic() + _WRITE_EVERY_S
             with contextlib.suppress(WalstreamError):
                 self._write(RELAY_FIGURES.entry(self.kept()))
 
     def kept(self) -> RelayFigures:
         """Return what is stored."""
         return RelayFigures(
-            host.time(), self.read, self.delivered, self.poisoned, self.dropped
+            runtime.time(), self.read, self.delivered, self.poisoned, self.dropped
         )
 
     def counts(self) -> SourceCounts:
@@ -124,7 +124,7 @@ class Figures:
 
     def report(self) -> RelayReport:
         """Return the figures of this moment."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         return RelayReport(
             ops=self.read,
             delivered=self.delivered,

@@ -9,7 +9,7 @@ from walstream.errors import HistoryError, WalstreamError
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.sources.kafka.envelope import Header
-from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.telemetry.fields import TOPIC
@@ -36,7 +36,7 @@ class Poison:
     """Follows `on_poison`; counts, and says each cause once."""
 
     def __init__(
-        self, source: KafkaSource, outlet: RelaySink, figures: Figures
+        self, source: KafkaSource, outlet: RelaySink, figures: RelayMetrics
     ) -> None:
         """`outlet` is where a topic that it goes to is."""
         self._source = source

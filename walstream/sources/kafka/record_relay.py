@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from walstream.errors import Restart, WalstreamError
-from walstream.kafka.group_consumer import Upstream
+from walstream.kafka.group_consumer import GroupConsumer
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.records.router import IllegalTopic
-from walstream.sources.kafka.assignment import Holdings, place_of
+from walstream.sources.kafka.assignment import Assignment, place_of
 from walstream.sources.kafka.envelope import READERS, Named, Table, noted, say
-from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
 from walstream.sources.kafka.poison import ILLEGAL, STOP, TOMBSTONE, Poison, Unpassable
@@ -24,10 +24,10 @@ class RecordRelay:
         topics: ReadTopics,
         form: str,
         outlets: Sequence[RelaySink],
-        figures: Figures,
+        figures: RelayMetrics,
         *,
-        holdings: Holdings,
-        upstream: Upstream,
+        holdings: Assignment,
+        upstream: GroupConsumer,
     ) -> None:
         """`form` is the format of what comes in."""
         self._topics = topics

@@ -11,15 +11,15 @@ import structlog
 
 from walstream.errors import Restart, WalstreamError
 from walstream.kafka.group import StoredOffset, offset_repair
-from walstream.kafka.group_consumer import Upstream
+from walstream.kafka.group_consumer import GroupConsumer
 from walstream.kafka.offsets import Partition
 from walstream.pipeline.shutdown import Stop
-from walstream.sources.kafka.assignment import Holdings, wait_for
-from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.assignment import Assignment, wait_for
+from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.kafka.record_relay import RecordRelay
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _POLL_S: Final = 0.05
 _BUSY_S: Final = 0.005
@@ -34,7 +34,7 @@ _MAX_POLL_MS: Final = 300_000  # librdkafka's default
 _log = structlog.get_logger()
 
 
-class Passing:
+class Relay:
     """A member of the group, and the outlets that it feeds."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Passing:
         topics: ReadTopics,
         form: str,
         outlets: Sequence[RelaySink],
-        figures: Figures,
+        figures: RelayMetrics,
         stop: Stop,
     ) -> None:
         """`form` is the format of what comes in."""
@@ -51,12 +51,14 @@ class Passing:
         self._outlets = outlets
         self._figures = figures
         self._stop = stop
-        self._holdings = Holdings(
+        self._holdings = Assignment(
             lambda topic: offset_repair(
                 source.consumer, source.group, topic, "--to-earliest"
             )
         )
-        self._upstream = Upstream(source.consumer, source.group, source.topics, self)
+        self._upstream = GroupConsumer(
+            source.consumer, source.group, source.topics, self
+        )
         self._records = RecordRelay(
             topics,
             form,
@@ -107,7 +109,7 @@ class Passing:
 
     def _wait(self) -> None:
         """Let the sinks go on. Without a poll now and then the group would drop us."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         self._full_since = self._full_since or now
         if now - self._full_since < _PATIENCE_S:
             self._stop.event.wait(_BUSY_S)
@@ -122,7 +124,7 @@ class Passing:
         return all([outlet.serve() for outlet in self._outlets])  # noqa: C419
 
     def _do_what_is_due(self) -> None:
-        now = host.monotonic()
+        now = runtime.monotonic()
         self._store_now_and_then()
         if now >= self._next_look:
             self._next_look = now + _LOOK_EVERY_S
@@ -132,7 +134,7 @@ class Passing:
             self._upstream.look()
 
     def _store_now_and_then(self) -> None:
-        now = host.monotonic()
+        now = runtime.monotonic()
         if now >= self._next_store:
             self._next_store = now + _STORE_EVERY_S
             self._store()
@@ -188,13 +190,13 @@ class Passing:
         """Deliver and store what was sent of partitions, then let them go."""
         if self._closing:
             return
-        deadline = host.monotonic() + self._patience_s
+        deadline = runtime.monotonic() + self._patience_s
         self._holdings.drop_pending(places)
         try:
             done = wait_for(
                 lambda: not self._holdings.undelivered(places),
                 self._serve,
-                lambda: host.monotonic() > deadline or self._stop.expired,
+                lambda: runtime.monotonic() > deadline or self._stop.expired,
             )
             self._upstream.store(self._holdings.due(places), wait=True)
         except WalstreamError:
@@ -240,9 +242,9 @@ class Passing:
         holdings = self._holdings
         # who kills us meanwhile finds what was delivered so far
         self._store_last(wait=False)
-        deadline = host.monotonic() + _CLOSE_WAIT_S
+        deadline = runtime.monotonic() + _CLOSE_WAIT_S
         for outlet in self._outlets:
-            outlet.close(max(0.0, deadline - host.monotonic()))
+            outlet.close(max(0.0, deadline - runtime.monotonic()))
         holdings.tell_again(list(holdings.offsets))
         self._store_last(wait=True)
         self._figures.delivered += holdings.take_delivered()

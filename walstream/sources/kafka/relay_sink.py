@@ -19,7 +19,7 @@ from walstream.errors import (
     WalstreamError,
 )
 from walstream.kafka.freeze_clock import TurnClock, stood_still
-from walstream.kafka.ordered_producer import Headers, Outbox
+from walstream.kafka.ordered_producer import Headers, OrderedProducer
 from walstream.kafka.probe import Asking
 from walstream.kafka.producer_config import (
     fits_queue,
@@ -29,7 +29,7 @@ from walstream.kafka.producer_config import (
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_reader import TopicRecord
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.records.oversize import widen
 from walstream.records.router import Router
 from walstream.sources.kafka.envelope import (
@@ -46,7 +46,7 @@ from walstream.sources.kafka.metrics import (
 from walstream.sources.kafka.offset_ledger import Portion
 from walstream.sources.kafka.target_topics import ANY, TargetTopics
 from walstream.sources.report import SinkReport
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import SINK, TABLE, TOPIC
 from walstream.telemetry.meter import SinkMeter, TableMeter
 
@@ -71,7 +71,7 @@ class RelaySink:
         name: str,
         config: KafkaSinkConfig,
         router: Router,
-        positions: Positions,
+        positions: StateStore,
         lasting: Lasting,
     ) -> None:
         """`lasting` is what earlier outlets of the sink knew."""
@@ -82,7 +82,7 @@ class RelaySink:
         self._lasting = lasting
         self._topics = TargetTopics(name, config, positions)
         self._aims: dict[tuple[Table, int], RelayTarget] = {}
-        self._outbox: Outbox | None = None
+        self._outbox: OrderedProducer | None = None
         self._built_for = (0, 0)  # limits that the outbox was built for
         self._clock = TurnClock()
         self._leash = lasting.leash
@@ -107,7 +107,9 @@ class RelaySink:
             }
             properties = producer_properties(given, *self._built_for)
             hurry = hurries(given)
-            self._outbox = Outbox(self.name, properties, self.meter, hurries=hurry)
+            self._outbox = OrderedProducer(
+                self.name, properties, self.meter, hurries=hurry
+            )
         still_ms = self._clock.turn()
         if still_ms > self._leash.frozen_after_ms and self._outbox.in_flight:
             # the group may have given the partitions to another member meanwhile
@@ -115,7 +117,7 @@ class RelaySink:
             raise stood_still(still_ms)
         room = self._outbox.serve()
         self._quota = self._window.quota(
-            host.monotonic(), self.meter.records, self._outbox.in_flight
+            runtime.monotonic(), self.meter.records, self._outbox.in_flight
         )
         return room and self._quota > 0
 

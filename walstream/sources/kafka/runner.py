@@ -11,10 +11,10 @@ from walstream.sources.context import SourceContext
 from walstream.sources.figures import RELAY_FIGURES
 from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.kafka.metrics import (
-    Figures,
     Lasting,
+    RelayMetrics,
 )
-from walstream.sources.kafka.relay import Passing
+from walstream.sources.kafka.relay import Relay
 from walstream.sources.kafka.relay_sink import RelaySink
 from walstream.sources.kafka.source_topics import ReadTopics
 from walstream.sources.report import RelayReport
@@ -24,7 +24,7 @@ from walstream.telemetry.counts import SourceCounts
 _log = structlog.get_logger()
 
 
-class ChainedSource:
+class KafkaRunner:
     """Makes memberships of one group, and keeps what outlives them."""
 
     ended = False  # a chain has no end
@@ -41,7 +41,7 @@ class ChainedSource:
         self._positions = positions
         self._stop = context.stop
         kept = RELAY_FIGURES.read(positions)
-        self._figures = Figures(kept, positions.write)
+        self._figures = RelayMetrics(kept, positions.write)
         dropped = self._figures.dropped
         leash = PartitionLease.of(source)
         self._lasting = {
@@ -69,7 +69,7 @@ class ChainedSource:
         topics = ReadTopics(self._source, self._positions, describer)
         try:
             describer.look_around()
-            return Passing(topics, form, outlets, self._figures, self._stop).run()
+            return Relay(topics, form, outlets, self._figures, self._stop).run()
         finally:
             self._figures.write(now=True)
 

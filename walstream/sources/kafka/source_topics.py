@@ -13,10 +13,10 @@ from walstream.errors import HistoryError, Restart, Transient, WalstreamError
 from walstream.kafka.advertised_listeners import BrokersElsewhere
 from walstream.kafka.group import offset_repair
 from walstream.kafka.topic_metadata import Described
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import StateDocument
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import TOPIC
 
 _WATCH_EVERY_S: Final = 10.0
@@ -48,14 +48,14 @@ class ReadTopics:
     """Those of one membership; what the group began is kept in the state folder."""
 
     def __init__(
-        self, source: KafkaSource, positions: Positions, describer: Describing
+        self, source: KafkaSource, positions: StateStore, describer: Describing
     ) -> None:
         self.source = source
         self._positions = positions
         self._describer = describer
-        self._thread = host.pool(1, thread_name_prefix="upstream")
+        self._thread = runtime.thread_pool(1, thread_name_prefix="upstream")
         self._asked: Future[dict[str, Described]] | None = None
-        self._next_watch = host.monotonic() + _WATCH_EVERY_S
+        self._next_watch = runtime.monotonic() + _WATCH_EVERY_S
         self._found: dict[str, Described] = {}
         kept = BEGUN.read(positions)
         same = kept is not None and kept.group == source.group
@@ -92,8 +92,8 @@ class ReadTopics:
             except WalstreamError:  # who reads hears of it too
                 pass
             self._compare(found)
-        if self._asked is None and host.monotonic() >= self._next_watch:
-            self._next_watch = host.monotonic() + _WATCH_EVERY_S
+        if self._asked is None and runtime.monotonic() >= self._next_watch:
+            self._next_watch = runtime.monotonic() + _WATCH_EVERY_S
             names = list(self._found)
             if names:
                 self._asked = self._thread.submit(

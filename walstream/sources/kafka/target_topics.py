@@ -14,17 +14,17 @@ import structlog
 from walstream.config import KafkaSinkConfig
 from walstream.config.tls import confined
 from walstream.errors import ConfigError, TopicLost, WalstreamError
-from walstream.kafka import topic_record
+from walstream.kafka import stored_topic
 from walstream.kafka.producer_config import client_properties
+from walstream.kafka.stored_topic import StoredTopic
 from walstream.kafka.topic import Topic
 from walstream.kafka.topic_finding import Tools
 from walstream.kafka.topic_metadata import NO_IDENTITY
-from walstream.kafka.topic_record import StoredTopic
 from walstream.kafka.topics import Topics
 from walstream.pipeline.outage import Outage
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.sources.sinks import creation
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import TOPIC
 
 ANY: Final = 0  # partitions of a topic that takes records of several topics
@@ -40,14 +40,14 @@ class TargetTopics:
     """Finds and creates a sink's topics, by the partitions that they must have."""
 
     def __init__(
-        self, name: str, config: KafkaSinkConfig, positions: Positions
+        self, name: str, config: KafkaSinkConfig, positions: StateStore
     ) -> None:
         self._name = name
         self._config = config
         self._positions = positions
         self._read: frozenset[str] = frozenset()  # ids of the source's topics
         self._by_partitions: dict[int, Topics] = {}
-        self._next_refresh = host.monotonic() + _REFRESH_S
+        self._next_refresh = runtime.monotonic() + _REFRESH_S
 
     @property
     def away(self) -> bool:
@@ -95,9 +95,9 @@ class TargetTopics:
 
         `fail` is called, in the thread that looked, with what was lost.
         """
-        if host.monotonic() < self._next_refresh:
+        if runtime.monotonic() < self._next_refresh:
             return
-        self._next_refresh = host.monotonic() + _REFRESH_S
+        self._next_refresh = runtime.monotonic() + _REFRESH_S
 
         def refreshed(done: Future[Any]) -> None:
             error = None if done.cancelled() else done.exception()
@@ -145,7 +145,7 @@ class TargetTopics:
         return self._by_partitions[partitions]
 
     def _met(self, topic: str) -> bool:
-        document = topic_record.document_of(self._name, topic)
+        document = stored_topic.document_of(self._name, topic)
         return document.read(self._positions) is not None
 
     def _accept(self, partitions: int) -> Callable[[Topic], None]:
@@ -154,14 +154,14 @@ class TargetTopics:
         def accept(topic: Topic) -> None:
             if partitions not in {ANY, topic.partitions}:
                 raise self._other_count(topic, partitions)
-            document = topic_record.document_of(self._name, topic.name)
+            document = stored_topic.document_of(self._name, topic.name)
             found = StoredTopic(topic.partitions, topic.identity)
             before = document.read(self._positions)
             if before == found:
                 return
-            if topic_record.created_again(found, before or found):
+            if stored_topic.created_again(found, before or found):
                 _log.warning(
-                    f"topic {topic_record.CREATED_AGAIN}", **{TOPIC: topic.name}
+                    f"topic {stored_topic.CREATED_AGAIN}", **{TOPIC: topic.name}
                 )
             self._positions.write(document.entry(found))
 

@@ -28,7 +28,7 @@ from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
 from walstream.sources.postgres.stored_state import INTENT, SlotIntent, stored_of
 from walstream.spark import prerequisites
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.telemetry.fields import LSN, SLOT
 
 _log = structlog.get_logger()
@@ -48,7 +48,7 @@ class Beginning:
     def __init__(
         self,
         site: Site,
-        positions: LmdbPositions,
+        positions: LmdbStore,
         options: Options,
         capture: Capture,
         backfill: SnapshotBackfill,

@@ -36,7 +36,7 @@ from walstream.postgres.slot_health import Alarm
 from walstream.postgres.start_table import Step, decide
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import STREAM_FIGURES
-from walstream.sources.postgres.detached.record import (
+from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     DETACHED,
     ENDED,
@@ -47,9 +47,9 @@ from walstream.sources.postgres.stored_state import stored_of
 from walstream.sources.postgres.stream import StreamRun, StreamSpec
 from walstream.sources.report import StreamReport
 from walstream.sources.sinks import SinkSet
-from walstream.sources.stream_metrics import Gauge
-from walstream.state.store import LmdbPositions
-from walstream.telemetry import host
+from walstream.sources.stream_metrics import StreamMetrics
+from walstream.state.store import LmdbStore
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.fields import LSN, SINK, SLOT
 
@@ -70,7 +70,7 @@ class SourceFolder:
 
     def read(self, what: Callable[[StoredDocuments], Found | None]) -> Found | None:
         """Return what is asked for; None: nothing is kept yet."""
-        with self._lock, LmdbPositions.beside(self._folder) as positions:
+        with self._lock, LmdbStore.open_read_only(self._folder) as positions:
             return what(positions) if positions else None
 
 
@@ -146,7 +146,7 @@ class JoinWatch:
         self._tell = tell
         self._over = threading.Event()
         self.place: Lsn | None = None
-        self._thread = host.start(self._run, "join")
+        self._thread = runtime.start_thread(self._run, "join")
 
     def _run(self) -> None:
         document = JOINS.of(self._sink)
@@ -162,7 +162,7 @@ class JoinWatch:
         self._thread.join()
 
 
-class AwaySink:
+class DetachedSinkRunner:
     """One detached sink, as its worker runs it: one stream after the other."""
 
     def __init__(self, context: SourceContext) -> None:
@@ -177,11 +177,11 @@ class AwaySink:
         self._stop = context.stop
         self._slot = ""
         self._sinks = SinkSet(context, {}, stopping=self._stopping)
-        self._gauge = Gauge(
+        self._gauge = StreamMetrics(
             Alarm(
                 source.slot,
                 source.alarm_retained_wal,
-                host.monotonic,
+                runtime.monotonic,
                 spill_limit=source.alarm_spill,
                 may_be_synchronous=source.allow_synchronous,
             ),

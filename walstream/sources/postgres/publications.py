@@ -3,11 +3,11 @@
 from functools import partial
 
 from walstream.config import PostgresSource
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.postgres.capture import Capture
 from walstream.postgres.missing_rows import Mending
-from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental import progress as beside_stream
 from walstream.sources.postgres.incremental.progress import (
     IncrementalProgress,
@@ -18,7 +18,7 @@ from walstream.sources.postgres.incremental.progress import (
 def capture_of(
     name: str,
     source: PostgresSource,
-    positions: Positions,
+    positions: StateStore,
     progress: IncrementalProgress,
 ) -> Capture:
     """Make it for a session; what is to be read beside the stream is asked of progress.
@@ -30,7 +30,7 @@ def capture_of(
         reread=source.on_publication_change == "reread",
         ask=partial(progress.ask, replace=True, anew=True),
         asked=lambda: read_anew(
-            stored_record.read(positions), beside_stream.read(positions)
+            stored_progress.read(positions), beside_stream.read(positions)
         ),
     )
     return Capture(
@@ -43,7 +43,9 @@ def capture_of(
     )
 
 
-def read_anew(record: BackfillRecord | None, beside: TableRequests | None) -> set[str]:
+def read_anew(
+    record: BackfillProgress | None, beside: TableRequests | None
+) -> set[str]:
     """Name the tables that the next start reads whole, for readers to replace theirs.
 
     By what is kept: one that is half read beside the stream would go on there.

@@ -12,19 +12,19 @@ from walstream.postgres.slot_health import Alarm
 from walstream.sources.context import SourceContext
 from walstream.sources.figures import STREAM_FIGURES
 from walstream.sources.postgres import stored_state
-from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.session import SourceSession
 from walstream.sources.report import BackfillLeft, StreamReport
-from walstream.sources.stream_metrics import Gauge
-from walstream.telemetry import host
+from walstream.sources.stream_metrics import StreamMetrics
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 
 _log = structlog.get_logger()
 
 
-class StreamedSource:
+class PostgresRunner:
     """Makes sessions of one slot, and keeps what outlives them."""
 
     def __init__(self, context: SourceContext) -> None:
@@ -36,12 +36,12 @@ class StreamedSource:
         alarm = Alarm(
             source.slot,
             source.alarm_retained_wal,
-            host.monotonic,
+            runtime.monotonic,
             spill_limit=source.alarm_spill,
             may_be_synchronous=source.allow_synchronous,
         )
         kept = STREAM_FIGURES.read(context.positions)
-        self._gauge = Gauge(alarm, kept)
+        self._gauge = StreamMetrics(alarm, kept)
         self._progress = IncrementalProgress(context.positions)
         self._seen_topics: dict[str, set[str]] = {}
         self._session: SourceSession | None = None
@@ -96,7 +96,7 @@ class StreamedSource:
 
     def report(self) -> StreamReport:
         members = self._session.members if self._session else None
-        record = stored_record.read(self._positions)
+        record = stored_progress.read(self._positions)
         return replace(
             self._gauge.report(),
             beside=self._progress.report(),
@@ -118,7 +118,7 @@ class StreamedSource:
         return ""
 
 
-def _left(record: BackfillRecord) -> BackfillLeft:
+def _left(record: BackfillProgress) -> BackfillLeft:
     return BackfillLeft(
         record.lsn,
         record.tables,

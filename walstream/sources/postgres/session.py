@@ -31,14 +31,14 @@ from walstream.sources.postgres import stored_state
 from walstream.sources.postgres.backfill.run import SnapshotBackfill, hold
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.bootstrap import Beginning, Begun, tell_of_waiting
-from walstream.sources.postgres.detached.membership import Members
+from walstream.sources.postgres.detached.membership import SinkMembership
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.publications import capture_of
 from walstream.sources.postgres.session_stream import SessionStream, Stage
 from walstream.sources.sinks import SinkSet, all_ready
-from walstream.sources.stream_metrics import Gauge
-from walstream.telemetry import host
+from walstream.sources.stream_metrics import StreamMetrics
+from walstream.telemetry import runtime
 
 _LOOK_EVERY_S: Final = 0.05
 _log = structlog.get_logger()
@@ -51,7 +51,7 @@ class SourceSession:
         self,
         context: SourceContext,
         *,
-        gauge: Gauge,
+        gauge: StreamMetrics,
         progress: IncrementalProgress,
         seen_topics: dict[str, set[str]],
     ) -> None:
@@ -85,7 +85,7 @@ class SourceSession:
         self._sinks = SinkSet(
             context, seen_topics, stopping=self._stopping, meter=gauge.meter
         )
-        self.members: Members | None = None
+        self.members: SinkMembership | None = None
         self._stream = SessionStream(
             self._site,
             positions,
@@ -186,7 +186,7 @@ class SourceSession:
             if self._site.config.sinks[name].on_failure == "drop"
         ]
         home = Home.of(self._site.config, self._name)
-        members = Members(
+        members = SinkMembership(
             home, self._positions, self._stop.waker.wake, given_up=given_up
         )
         stack.callback(members.close)
@@ -271,7 +271,7 @@ class SourceSession:
         self, sinks: list[NamedSink], table: Table, lsn: Lsn, chunk: int
     ) -> None:
         """Let a table's readers empty it; see that delivered."""
-        op = snapshot_truncate(table, lsn, chunk, postgres_time(host.time()))
+        op = snapshot_truncate(table, lsn, chunk, postgres_time(runtime.time()))
         transaction = Transaction(lsn)
         for sink in sinks:
             sink.send(op, transaction)

@@ -20,7 +20,7 @@ from walstream.postgres.table_keys import KeyBook
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase
 from walstream.sources.postgres.backfill.run import SnapshotBackfill
 from walstream.sources.postgres.backfill.site import Site
-from walstream.sources.postgres.detached.membership import Members
+from walstream.sources.postgres.detached.membership import SinkMembership
 from walstream.sources.postgres.incremental.keyset_reader import KeysetReader
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.incremental.queue import (
@@ -28,7 +28,7 @@ from walstream.sources.postgres.incremental.queue import (
 )
 from walstream.sources.postgres.incremental.threads import Threads
 from walstream.sources.postgres.stream import StreamRun, StreamSpec
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.telemetry.fields import LSN, SLOT
 
 _log = structlog.get_logger()
@@ -52,13 +52,13 @@ class SessionStream:
     def __init__(
         self,
         site: Site,
-        positions: LmdbPositions,
+        positions: LmdbStore,
         capture: Capture,
         progress: IncrementalProgress,
         *,
         accepts: bool,
     ) -> None:
-        """Take from an operator, who `accepts`, that no other commits were given."""
+        """With `accepts` an operator says that sinks were given no other commits."""
         self._site = site
         self._positions = positions
         self._capture = capture
@@ -73,7 +73,7 @@ class SessionStream:
         return self.pipeline is not None and self.pipeline.reached
 
     def run(
-        self, stage: Stage, members: Members | None, backfill: SnapshotBackfill
+        self, stage: Stage, members: SinkMembership | None, backfill: SnapshotBackfill
     ) -> bool:
         """Stream until a stop; False: its deadline cut the drain short."""
         flow = self._flow(stage)

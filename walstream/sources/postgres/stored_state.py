@@ -14,7 +14,7 @@ from walstream.pipeline.sent_position import GIVEN
 from walstream.pipeline.state_document import StateDocument
 from walstream.postgres.slot import Slot
 from walstream.postgres.start_table import StoredState
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.telemetry.json_types import ShownLsn
 
 
@@ -38,14 +38,14 @@ INTENT: Final = StateDocument("intent", SlotIntent)
 _SENT: Final = StateDocument("sent", SentBounds)
 
 
-def drained(positions: LmdbPositions) -> None:
+def drained(positions: LmdbStore) -> None:
     """Keep that the stream sent nothing beyond its position."""
     if (position := positions.position()) is not None:
         sent = _SENT.read(positions) or SentBounds()
         positions.write(_SENT.entry(replace(sent, drained=position.resume)))
 
 
-def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
+def take_unsent(positions: LmdbStore, flush_lsn: Lsn) -> Lsn:
     """Return from where on nothing was ever sent, before a stream begins.
 
     Where the last one ended, if nothing was under way then, and not below where an
@@ -59,7 +59,7 @@ def take_unsent(positions: LmdbPositions, flush_lsn: Lsn) -> Lsn:
     return unsent
 
 
-def stored_of(positions: LmdbPositions, slot: str) -> StoredState:
+def stored_of(positions: LmdbStore, slot: str) -> StoredState:
     """Read what the start table asks; `slot` is the one that the source names."""
     intent = INTENT.read(positions)
     return StoredState(
@@ -90,9 +90,7 @@ class ReplayWindow:
         return replace(self, first_time=first, last_time=last)
 
 
-def window(
-    positions: LmdbPositions, position: Position, slot: Slot
-) -> ReplayWindow | None:
+def window(positions: LmdbStore, position: Position, slot: Slot) -> ReplayWindow | None:
     """Find how far back it reaches; None: the position itself is out of reach.
 
     The slot sends nothing below its confirmed LSN. A server's crash may lower that, to

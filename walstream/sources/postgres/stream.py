@@ -9,7 +9,7 @@ from walstream.lsn import NEVER, Lsn
 from walstream.pipeline.checkpoint import Checkpointer, StartPoint, StoredBeside
 from walstream.pipeline.commit_times import CommitTimes
 from walstream.pipeline.loop import Pipeline
-from walstream.pipeline.ports import Position, Positions, Sink
+from walstream.pipeline.ports import Position, Sink, StateStore
 from walstream.pipeline.sent_position import Given, Reach
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.capture import Capture
@@ -19,7 +19,7 @@ from walstream.postgres.server import Server
 from walstream.postgres.stream import open_stream
 from walstream.postgres.table_keys import KeyRules
 from walstream.sources.figures import STREAM_FIGURES
-from walstream.sources.stream_metrics import Gauge
+from walstream.sources.stream_metrics import StreamMetrics
 
 _CLOSE_WAIT_S: Final = 1.0
 
@@ -38,7 +38,7 @@ class StreamSpec:
     keys: KeyRules
     sinks: Sequence[Sink]
     given: Given | None  # to sinks, as far as is known
-    positions: Positions
+    positions: StateStore
     accepts: bool  # an operator says that what is known of `given` is all
     heartbeat: float = 0.0  # seconds; 0: it writes none
     times: CommitTimes | None = None  # None: nobody rewinds it to a time
@@ -47,7 +47,7 @@ class StreamSpec:
 class StreamRun:
     """A stream that was asked for; `run` once."""
 
-    def __init__(self, spec: StreamSpec, gauge: Gauge, stop: Stop) -> None:
+    def __init__(self, spec: StreamSpec, gauge: StreamMetrics, stop: Stop) -> None:
         self._gauge = gauge
         self._stop = stop
         wake = stop.waker.wake

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _UNKNOWN: Final = "?"  # is no boot of before
@@ -22,8 +22,8 @@ _BELIEVED: Final = 0.1  # of the timeout: how far a reboot moves ages, at most
 class Times:
     """Where time is read."""
 
-    wall: Callable[[], float] = host.time
-    since_boot: Callable[[], float] = host.since_boot
+    wall: Callable[[], float] = runtime.time
+    since_boot: Callable[[], float] = runtime.since_boot
     boot: str = ""  # tells one start of a machine from others; "": look
 
 

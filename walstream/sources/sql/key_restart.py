@@ -14,7 +14,7 @@ import structlog
 
 from walstream.errors import HistoryError, Repair, Transient
 from walstream.sources.sql.progress import TableProgress
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import TABLE
 
 _LATE_S: Final = 600.0  # how far behind a replica may be
@@ -28,7 +28,7 @@ class KeysRestarted(HistoryError):
 class Behind:
     """Since when a replica shows less than was read elsewhere, which passes."""
 
-    def __init__(self, now: Callable[[], float] = host.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = runtime.monotonic) -> None:
         self._now = now
         self._since: float | None = None
 

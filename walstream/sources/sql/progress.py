@@ -6,12 +6,12 @@ from typing import Final
 
 from walstream.config import PolledTable, SqlSource
 from walstream.errors import StateDamaged, WalstreamError
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import StateDocuments
 from walstream.sources.report import TableReport
 from walstream.sources.sql.gap_clock import Clock, ClockReading
 from walstream.sources.sql.gap_ledger import GapLedger
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class TableProgress:
 
     def __init__(
         self,
-        positions: Positions,
+        positions: StateStore,
         table: str,
         bounds: GapBounds,
         now: Callable[[], float] | None = None,
@@ -107,7 +107,7 @@ class TableProgress:
         """Count rows."""
         self.rows += rows
         if rows:
-            self.at = host.time()
+            self.at = runtime.time()
 
     def rewind(self, to: int) -> None:
         """Go back, as an operator wished: what lies above is read again.
@@ -133,7 +133,7 @@ class TableProgress:
 
     def store(self) -> None:
         """Make it durable."""
-        began = host.perf_counter()
+        began = runtime.perf_counter()
         horizon = self.horizon
         now = PolledTableDocument(
             key=self.key,
@@ -150,7 +150,7 @@ class TableProgress:
             gaps=self.gaps.document(),
         )
         self._positions.write(self._document.entry(now))
-        self.store_s += host.perf_counter() - began
+        self.store_s += runtime.perf_counter() - began
 
     def report(self) -> TableReport:
         """Return how far it is; times are the wall clock's."""
@@ -161,7 +161,7 @@ class TableProgress:
             at=self.at,
             gaps=len(gaps),
             missing_keys=gaps.keys,
-            oldest_gap=oldest and host.time() - (self.now() - oldest),
+            oldest_gap=oldest and runtime.time() - (self.now() - oldest),
             given_up=self.given_up,
             held=gaps.full,
             error=self.trouble.error,
@@ -170,6 +170,6 @@ class TableProgress:
         )
 
 
-def progress_of(source: SqlSource, table: str, positions: Positions) -> TableProgress:
+def progress_of(source: SqlSource, table: str, positions: StateStore) -> TableProgress:
     """Read how far a configured table is."""
     return TableProgress(positions, table, bounds_of(source.tables[table]))

@@ -17,7 +17,7 @@ from typing import Final
 
 from walstream.config import Config
 from walstream.errors import Transient
-from walstream.kafka.bulk_producer_pool import Senders
+from walstream.kafka.bulk_producer_pool import BulkProducerPool
 from walstream.pipeline.shutdown import Stop
 from walstream.sources.sql.task import Range
 from walstream.sources.sql.task_factory import PollOrder
@@ -99,7 +99,7 @@ class Here:
     """What a range needs to be run in this process."""
 
     config: Config
-    senders: Senders
+    senders: BulkProducerPool
     caution: Caution
 
 

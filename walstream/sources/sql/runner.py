@@ -17,7 +17,7 @@ import structlog
 
 from walstream.config import SqlSource
 from walstream.errors import ConfigError, WalstreamError
-from walstream.kafka.bulk_producer_pool import Senders
+from walstream.kafka.bulk_producer_pool import BulkProducerPool
 from walstream.kafka.topics import Topics
 from walstream.sources.context import SourceContext
 from walstream.sources.report import PollReport, SinkReport, TableReport
@@ -46,7 +46,7 @@ from walstream.sources.sql.task_factory import PollOrder
 from walstream.sources.sql.topics import topics_of
 from walstream.spark import session
 from walstream.spark.leash import await_orphans
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.counts import SourceCounts
 from walstream.telemetry.meter import PollMeter
 
@@ -59,7 +59,7 @@ Answer = Callable[[str, int], None]
 """Hears "" when what was asked is done; or why it is not, and its exit code."""
 
 
-class PolledSource:
+class SqlRunner:
     """One source's tables; `run` polls them until a stop, or an error."""
 
     def __init__(self, context: SourceContext) -> None:
@@ -78,7 +78,7 @@ class PolledSource:
         self._routers = Routers(config, name)
         self._lock = Path(config.state) / name / "spark.lock"
         self._line = IdleConnections(context.options.driver)
-        self._senders = Senders()
+        self._senders = BulkProducerPool()
         self._topics: Mapping[str, Topics] = {}  # by sink
         self._tables: list[TableThread] = []
         self._kept: dict[str, TableReport] = {}  # told, before there are any
@@ -212,7 +212,7 @@ class PolledSource:
         self._polling = self.flowed = True
         try:
             while any(table.is_alive() for table in self._tables):
-                host.sleep(_LOOK_EVERY_S)
+                runtime.sleep(_LOOK_EVERY_S)
                 self._look_at_topics(topics)
                 self._answer()
                 if self._stop.requested or self._is_over():
@@ -257,11 +257,11 @@ class PolledSource:
         ends.over.set()
         for table in self._tables:
             table.leave()
-        deadline = host.monotonic() + _LEAVE_S
+        deadline = runtime.monotonic() + _LEAVE_S
         for table in self._tables:
             while table.is_alive() and not self._stop.requested:
                 table.join(_LOOK_EVERY_S)
-                if host.monotonic() > deadline:  # Kafka may be away, too
+                if runtime.monotonic() > deadline:  # Kafka may be away, too
                     ends.failed.set()
             table.join()
         self._answer()
@@ -278,8 +278,8 @@ class PolledSource:
 
     def _look_at_topics(self, topics: Mapping[str, Topics]) -> None:
         """See once a minute whether the topics are still what they were."""
-        if host.monotonic() >= self._refresh_at:
-            self._refresh_at = host.monotonic() + _REFRESH_S
+        if runtime.monotonic() >= self._refresh_at:
+            self._refresh_at = runtime.monotonic() + _REFRESH_S
             self._refreshes = [known.refresh() for known in topics.values()]
             self._senders.sweep()
         for refresh in self._refreshes:

@@ -22,7 +22,7 @@ from walstream.sources.sql.poller import Poller
 from walstream.sources.sql.progress import Trouble
 from walstream.sources.sql.range_runner import Runner
 from walstream.sources.sql.table_session import TableSession
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 from walstream.telemetry.meter import (
     PollMeter,
@@ -79,7 +79,7 @@ class TableThread:
         self._rate = Rate()
         self._poll_began: tuple[float, int] | None = None  # while one runs: and rows
         self._meter = PollMeter()
-        self._thread: host.StartedThread | None = None
+        self._thread: runtime.StartedThread | None = None
 
     def measure(self, meter: PollMeter) -> None:
         """Count in this one, which outlives the thread; before it is started."""
@@ -87,7 +87,7 @@ class TableThread:
         meter.begin(self._poller.told.rows)
 
     def start(self) -> None:
-        self._thread = host.start(self.run, f"poll {self.table}")
+        self._thread = runtime.start_thread(self.run, f"poll {self.table}")
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait for its end, if it was started."""
@@ -158,7 +158,7 @@ class TableThread:
         return max(interval_s, self._backoff.next())
 
     def _poll(self) -> None:
-        before, began = self._phases(), host.monotonic()
+        before, began = self._phases(), runtime.monotonic()
         self._poll_began = began, self._poller.told.rows
         well = False
         try:
@@ -171,7 +171,7 @@ class TableThread:
             spent = [
                 now - then for now, then in zip(self._phases(), before, strict=True)
             ]
-            self._meter.polled(host.monotonic() - began, spent, well=well)
+            self._meter.polled(runtime.monotonic() - began, spent, well=well)
             self._meter.see(self._poller.told.rows)
         if any(spent):
             read_s, publish_s, store_s = (round(one, 6) for one in spent)
@@ -236,7 +236,7 @@ class TableThread:
 
     def report(self) -> TableReport:
         """Return how far it is; the rate is of those who ask from one thread."""
-        now, told, began = host.monotonic(), self._poller.told, self._poll_began
+        now, told, began = runtime.monotonic(), self._poller.told, self._poll_began
         self._meter.see(told.rows)
         return replace(
             told,

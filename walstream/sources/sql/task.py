@@ -18,14 +18,14 @@ from walstream.errors import RecordRefused, Transient, WalstreamError
 from walstream.formats import row as row_format
 from walstream.formats.row import RowEncoder
 from walstream.kafka.bulk_producer import Outgoing
-from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, Senders
+from walstream.kafka.bulk_producer_pool import OF_THIS_PROCESS, BulkProducerPool
 from walstream.records.oversize import RECORD_OVERHEAD, widen
 from walstream.records.partitioner import for_all
 from walstream.sources.sql.intervals import Interval, missing
 from walstream.sources.sql.table_reader import Block, TableReader
 from walstream.spark.leash import Leash
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkRefused
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _AGAIN_S: Final = 1.0  # Spark tries again at once: too soon for what passes
 
@@ -115,13 +115,13 @@ class PollTask:
             clean = error.cleaned(self.secrets)
             if not error.retryable:
                 return ChunkRefused(part.number, clean)
-            host.sleep(_AGAIN_S)
+            runtime.sleep(_AGAIN_S)
             raise ChunkFailed(f"{part}: {clean.args[0]}") from None
         except Exception as error:  # noqa: BLE001 - its words may hold values
             raise ChunkFailed(_where(part, error)) from None
 
     def here(
-        self, part: Range, check: Callable[[], None], senders: Senders
+        self, part: Range, check: Callable[[], None], senders: BulkProducerPool
     ) -> RangeDone:
         """Do one range in this very process; `check` may end it."""
         try:
@@ -142,13 +142,17 @@ class _Attempt:
     """One try of one range."""
 
     def __init__(
-        self, task: PollTask, part: Range, check: Callable[[], None], senders: Senders
+        self,
+        task: PollTask,
+        part: Range,
+        check: Callable[[], None],
+        senders: BulkProducerPool,
     ) -> None:
         self._task = task
         self._part = part
         self._check = check
         self._senders = senders
-        self._began = host.perf_counter()
+        self._began = runtime.perf_counter()
         self._read_s = 0.0
         self._encoder = RowEncoder(task.source, task.table, task.reader.columns)
         self._keys: list[int] = []
@@ -182,9 +186,9 @@ class _Attempt:
 
     def _timed(self, blocks: Iterator[Block]) -> Iterator[Block]:
         while True:
-            began = host.perf_counter()
+            began = runtime.perf_counter()
             block = next(blocks, None)
-            self._read_s += host.perf_counter() - began
+            self._read_s += runtime.perf_counter() - began
             if block is None:
                 return
             yield block
@@ -193,7 +197,7 @@ class _Attempt:
         """Send rows; False: one of them was refused, and none after it was sent."""
         index = self._task.reader.key
         keys = [int(row[index]) for row in block]
-        values = self._encoder.encode(block, host.time())
+        values = self._encoder.encode(block, runtime.time())
         key_texts = [row_format.key(key) for key in keys]
         sizes = [
             len(value) + len(key) + RECORD_OVERHEAD
@@ -226,7 +230,7 @@ class _Attempt:
             bytes=self._bytes * len(self._outlets),
             refused=self._refused,
             read_s=self._read_s,
-            publish_s=host.perf_counter() - self._began - self._read_s,
+            publish_s=runtime.perf_counter() - self._began - self._read_s,
         )
         if isinstance(span, Late):
             return replace(done, keys=tuple(keys))
@@ -240,7 +244,7 @@ class _Outlet:
     """The records of one range for one sink."""
 
     def __init__(
-        self, target: RowTarget, senders: Senders, check: Callable[[], None]
+        self, target: RowTarget, senders: BulkProducerPool, check: Callable[[], None]
     ) -> None:
         self.target = target
         self.sender = senders.take(target.outgoing, target.topic, check)

@@ -25,7 +25,7 @@ from walstream.spark.driver.messages import Failed, Finished, JobOrder
 from walstream.spark.leash import Leash
 from walstream.spark.parent_death import die_with_parent, take_signals
 from walstream.spark.session import SparkRuntime
-from walstream.telemetry import host, logs
+from walstream.telemetry import logs, runtime
 
 _ALL: Final = 1 << 20
 _LOOK_S: Final = 0.5
@@ -48,20 +48,20 @@ class Service:
         self._config = config
         self._listener = listener
         self._spark = spark
-        self._threads: list[host.StartedThread] = []
+        self._threads: list[runtime.StartedThread] = []
 
     def run(self) -> int:
         """Serve until Spark is gone, or nobody was connected for a while."""
-        busy_at = host.monotonic()
+        busy_at = runtime.monotonic()
         while self._spark.alive:
             if select.select([self._listener], [], [], _LOOK_S)[0]:
                 connection, _ = self._listener.accept()
-                thread = host.start(self._serve, "worker", connection)
+                thread = runtime.start_thread(self._serve, "worker", connection)
                 self._threads.append(thread)
             self._threads = [one for one in self._threads if one.is_alive()]
             if self._threads:
-                busy_at = host.monotonic()
-            elif host.monotonic() - busy_at > _IDLE_S:
+                busy_at = runtime.monotonic()
+            elif runtime.monotonic() - busy_at > _IDLE_S:
                 return 0
         for thread in self._threads:  # each hears why
             thread.join(_REFUSE_S)
@@ -121,7 +121,7 @@ def main() -> int:
     config = Config.from_json(told["config"])
     logs.configure(told["log_level"], config.secrets.scrub)
     take_signals(_leave)
-    host.start(_end_with_stdin, "stdin")
+    runtime.start_thread(_end_with_stdin, "stdin")
     with socket.socket(fileno=told["listener"]) as listener:
         try:
             spark = session.start(
@@ -154,7 +154,7 @@ def _refuse(listener: socket.socket, error: WalstreamError) -> None:
 def _stop(spark: SparkRuntime) -> None:
     """Take leave of a cluster; what runs here ends with this process."""
     if not spark.local and spark.alive:
-        leaving = host.start(spark.stop, "leave")
+        leaving = runtime.start_thread(spark.stop, "leave")
         leaving.join(_STOP_S)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from walstream.errors import Transient
 from walstream.spark.driver import transport
 from walstream.spark.driver.messages import Failed, JobOrder, Message
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _END_S: Final = 5.0  # for what runs to be cancelled
 
@@ -29,7 +29,7 @@ class Driver:
         """Run chunks; `hear` is called for them until it was Failed or Finished."""
         self.running = True
         # Spark's process may only be starting: nobody waits here until it reads
-        host.start(self._send, "order", order)
+        runtime.start_thread(self._send, "order", order)
 
     def _send(self, order: JobOrder) -> None:
         with contextlib.suppress(OSError):  # it ended: that is heard

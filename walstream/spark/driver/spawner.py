@@ -20,7 +20,7 @@ from walstream.config import Config
 from walstream.pipeline.backoff import Backoff
 from walstream.spark.driver import transport
 from walstream.spark.parent_death import signals_held
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR
 
 _END_S: Final = 6.0
@@ -54,7 +54,7 @@ class DriverSpawner:
         try:
             self._listener = transport.listen(self._folder)
         except OSError as error:
-            self._start_at = host.monotonic() + _AGAIN_S
+            self._start_at = runtime.monotonic() + _AGAIN_S
             _log.warning(
                 "no socket for Spark: nothing is backfilled or polled meanwhile",
                 **{ERROR: f"{self._folder / transport.SOCKET}: {error.strerror}"},
@@ -62,7 +62,7 @@ class DriverSpawner:
 
     def tick(self) -> None:
         """See whether the driver ended, and listen while there is none."""
-        now = host.monotonic()
+        now = runtime.monotonic()
         if self._process is not None and (code := self._process.poll()) is not None:
             self._drop()
             if now - self._started_at > _HEALTHY_S:
@@ -92,13 +92,13 @@ class DriverSpawner:
                     pass_fds=[listener.fileno()],
                 )
         except OSError as error:  # no process or memory is left: who connected waits
-            self._start_at = host.monotonic() + self._backoff.next()
+            self._start_at = runtime.monotonic() + self._backoff.next()
             _log.warning(
                 "Spark cannot be started, trying again", **{ERROR: error.strerror}
             )
             return
         self._process = process
-        self._started_at = host.monotonic()
+        self._started_at = runtime.monotonic()
         order = {
             "parent": os.getpid(),
             "listener": listener.fileno(),

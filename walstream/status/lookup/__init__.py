@@ -9,10 +9,10 @@ from pathlib import Path
 from walstream.config import Config, KafkaSource, PostgresSource, SqlSource
 from walstream.errors import WalstreamError
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
 from walstream.state.lock import holder
-from walstream.status.detached import AwaySight
+from walstream.status.detached import DetachedStatus
 from walstream.status.instance import running
 from walstream.status.kafka import GroupSight
 from walstream.status.kafka import StoredRelay as KeptRecords
@@ -24,15 +24,15 @@ from walstream.status.lookup.sql import kept_of as kept_of_polled
 from walstream.status.model import Status
 from walstream.status.observer import Workers
 from walstream.status.postgres import StoredStream
-from walstream.status.report import WorkerState
 from walstream.status.sql import (
     StoredPolls as KeptPolls,
 )
 from walstream.status.status import status_of
-from walstream.telemetry import host
+from walstream.status.worker_state import WorkerState
+from walstream.telemetry import runtime
 
 
-def look(config: Config, now: Callable[[], float] = host.time) -> Status:
+def look(config: Config, now: Callable[[], float] = runtime.time) -> Status:
     """Look at every source. Raises nothing that a server or a state folder does.
 
     But for a folder that this user may not read.
@@ -44,11 +44,11 @@ def look(config: Config, now: Callable[[], float] = host.time) -> Status:
     if mute:  # a process holds the folder, and does not answer
         worker = WorkerState(silent=True, mute=mute)
         workers = dict.fromkeys(config.sources, worker)
-    eyes = _AskingEyes(config, instance.away if instance else {})
+    eyes = _LookupObserver(config, instance.away if instance else {})
     return status_of(eyes, instance, workers, now())
 
 
-class _AskingEyes:
+class _LookupObserver:
     """Asks state folders and servers, whatever is told."""
 
     def __init__(self, config: Config, detached: Workers) -> None:
@@ -71,7 +71,7 @@ class _AskingEyes:
 
     def health(
         self, source: PostgresSource, told: WorkerState | None
-    ) -> tuple[Health | None, WalstreamError | None]:
+    ) -> tuple[SlotHealth | None, WalstreamError | None]:
         del told
         return health_of(source)
 
@@ -81,5 +81,5 @@ class _AskingEyes:
 
     def away(
         self, source: PostgresSource, name: str, kept: StoredStream
-    ) -> dict[str, AwaySight]:
+    ) -> dict[str, DetachedStatus]:
         return sights(source, name, kept.away, self._detached)

@@ -6,10 +6,14 @@ from walstream.config import PostgresSource
 from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
-from walstream.sources.postgres.detached.record import BACK, DROPPED, DetachedSink
-from walstream.status.detached import AwaySight
+from walstream.sources.postgres.detached.detached_sink import (
+    BACK,
+    DROPPED,
+    DetachedSink,
+)
+from walstream.status.detached import DetachedStatus
 from walstream.status.observer import Workers
-from walstream.status.report import WorkerState
+from walstream.status.worker_state import WorkerState
 
 
 def sights(
@@ -17,7 +21,7 @@ def sights(
     name: str,
     notes: Mapping[str, DetachedSink],
     workers: Workers,
-) -> dict[str, AwaySight]:
+) -> dict[str, DetachedStatus]:
     """Look at each; `workers` are those of a running instance."""
     found = {}
     for sink, note in notes.items():
@@ -25,7 +29,7 @@ def sights(
             continue  # in the stream again
         error = workers.get(f"{name}/{sink}", WorkerState()).report.error
         said = error.error if error else ""
-        found[sink] = AwaySight(note, _retained(source, note), said)
+        found[sink] = DetachedStatus(note, _retained(source, note), said)
     return found
 
 

@@ -13,7 +13,7 @@ from walstream.kafka.offsets import GroupOffset, Partition
 from walstream.kafka.producer_config import client_properties
 from walstream.sources.figures import RELAY_FIGURES
 from walstream.sources.report import LAST_ERROR
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.kafka import GroupSight, StoredRelay
 
 _ASK_S: Final = 5.0
@@ -46,7 +46,7 @@ def _lost(
 def kept_of(folder: Path) -> StoredRelay:
     """Read a source's folder, beside whoever uses it."""
     try:
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
                 return StoredRelay()
             positions.check_format()

@@ -7,21 +7,21 @@ from walstream.errors import WalstreamError
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.slot_health import (
-    Health,
+    SlotHealth,
 )
 from walstream.sources.figures import STREAM_FIGURES, StreamFigures
-from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.detached.record import DETACHED
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.sources.postgres.detached.detached_sink import DETACHED
 from walstream.sources.postgres.incremental import progress
 from walstream.sources.report import LAST_ERROR
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.postgres import StoredStream
 
 
 def kept_of(folder: Path) -> StoredStream:
     """Read a source's folder, beside whoever uses it."""
     try:
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
                 return StoredStream()
             position = positions.position()
@@ -29,7 +29,7 @@ def kept_of(folder: Path) -> StoredStream:
                 position.resume if position else None,
                 STREAM_FIGURES.read(positions) or StreamFigures(),
                 LAST_ERROR.read(positions),
-                stored_record.read(positions),
+                stored_progress.read(positions),
                 progress.read(positions),
                 DETACHED.read_all(positions),
             )
@@ -37,7 +37,9 @@ def kept_of(folder: Path) -> StoredStream:
         return StoredStream(problem=error)
 
 
-def health_of(source: PostgresSource) -> tuple[Health | None, WalstreamError | None]:
+def health_of(
+    source: PostgresSource,
+) -> tuple[SlotHealth | None, WalstreamError | None]:
     """Ask the server how the slot is; or why it cannot be asked."""
     try:
         with session(source.dsn) as connection:

@@ -6,7 +6,7 @@ from walstream.config import SqlSource
 from walstream.errors import WalstreamError
 from walstream.sources.report import LAST_ERROR
 from walstream.sources.sql.progress import POLLED, progress_of
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.sql import (
     StoredPolls,
 )
@@ -15,7 +15,7 @@ from walstream.status.sql import (
 def kept_of(source: SqlSource, folder: Path) -> StoredPolls:
     """Read a source's folder, beside whoever uses it."""
     try:
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
                 return StoredPolls()
             positions.check_format()

@@ -11,7 +11,7 @@ from walstream.errors import WalstreamError
 from walstream.kafka.advertised_listeners import Whereabouts
 from walstream.kafka.last_op import TopicEnd, highest, topic_ends
 from walstream.kafka.producer_config import client_properties
-from walstream.kafka.topic_record import TOPICS
+from walstream.kafka.stored_topic import TOPICS
 from walstream.pipeline.ports import PREVIOUS_POSITION
 from walstream.pipeline.row_key import KEYS
 from walstream.postgres import server as servers
@@ -27,7 +27,7 @@ from walstream.sources.postgres.stored_state import (
     window,
 )
 from walstream.state.lock import holder
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.instance import Streaming, streaming
 from walstream.status.positions import kafka
 from walstream.status.positions.model import (
@@ -45,7 +45,7 @@ from walstream.status.positions.verdict import (
     remarks,
     verdict,
 )
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _ANSWER_S: Final = 5.0
 
@@ -57,7 +57,7 @@ def look(config: Config, source: str = "") -> Standings:
     ours = streaming(Path(config.state))
     wanted = {source} if source else config.sources.keys()
     return Standings(
-        datetime.fromtimestamp(host.time(), UTC),
+        datetime.fromtimestamp(runtime.time(), UTC),
         [
             _Sight(config, name, one, ours).standing()
             for name, one in config.postgres_sources.items()
@@ -130,7 +130,7 @@ class _Sight:
     def _look_at_state(self) -> None:
         seen = self._seen
         try:
-            with LmdbPositions.beside(self._folder) as positions:
+            with LmdbStore.open_read_only(self._folder) as positions:
                 if positions is None:
                     self._state = StateFacts()
                     return
@@ -166,7 +166,7 @@ def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
     """Name the topics of each sink that were written to, and who wrote."""
     found: dict[str, list[str]] = {}
     try:
-        with LmdbPositions.beside(folder) as positions:
+        with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
                 return {}, ""
             for name in TOPICS.keys(positions):
@@ -181,7 +181,7 @@ def _kept_topics(folder: Path) -> tuple[dict[str, list[str]], str]:
     return found, f"{position.system_identifier}/{position.database}/{epoch}"
 
 
-def _state_facts(positions: LmdbPositions, folder: Path) -> StateFacts:
+def _state_facts(positions: LmdbStore, folder: Path) -> StateFacts:
     position = positions.position()
     previous = PREVIOUS_POSITION.read(positions)
     intent = INTENT.read(positions)

@@ -16,12 +16,12 @@ from walstream.admin.check.state import (
     user_of,
 )
 from walstream.finding import Finding, Severity
-from walstream.kafka.topic_record import StoredTopic
+from walstream.kafka.stored_topic import StoredTopic
 from walstream.pipeline.ports import Position
 from walstream.postgres.publication_memory import PUBLICATIONS, StoredPublication
 from walstream.postgres.start_table import StoredState
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 POSITION = Position(
     resume=7, system_identifier=1, timeline=1, database="d", slot="walstream"
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def source(folder: Path) -> Path:
     """Keep what a source keeps."""
-    with LmdbPositions(folder / "app") as positions:
+    with LmdbStore(folder / "app") as positions:
         positions.store(POSITION)
         positions.write(
             {
@@ -180,7 +180,7 @@ def test_every_checksum_counts(source: Path) -> None:
 
 
 def test_a_newer_walstreams_state_is_not_read(source: Path) -> None:
-    with LmdbPositions(source) as positions:
+    with LmdbStore(source) as positions:
         positions.store(replace(POSITION, resume=8))
         positions.write({"format": {"version": 99}})
     found = only(look_at_source(source, "walstream")[1])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from walstream.cli.demo.instance import SLOT, configure
 from walstream.config import KafkaSinkConfig, PostgresSource, load
-from walstream.service.features import refuse_unsupported
+from walstream.service.feature_support import refuse_unsupported
 
 
 def test_configuration_is_valid_and_names_the_servers(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from walstream.config import Config
 from walstream.service.http.board import Board
-from walstream.status.report import worker_of
 from walstream.status.snapshot import InstanceSnapshot
+from walstream.status.worker_state import worker_of
 from walstream.telemetry.counts import ProcessCounts
 from walstream.telemetry.meter import Meter
 

@@ -11,7 +11,7 @@ from tests.support.deadline import wait_until
 from tests.unit.service.http.conftest import config, snapshot, told
 from walstream.config import Config
 from walstream.errors import ConfigError
-from walstream.service.http.listeners import Faces
+from walstream.service.http.listeners import Listeners
 from walstream.service.http.socket import listen, said
 from walstream.testing.servers.port import free_port
 
@@ -19,9 +19,9 @@ TOKEN = "0123456789abcdef"  # noqa: S105 - of the test
 
 
 @pytest.fixture
-def faces() -> Iterator[tuple[Faces, int, int]]:
+def faces() -> Iterator[tuple[Listeners, int, int]]:
     main, probes = free_port(), free_port()
-    made = Faces(configured(main, probes), str)
+    made = Listeners(configured(main, probes), str)
     made.listen()
     with closing(made):
         made.open()
@@ -48,7 +48,7 @@ def asked(port: int, path: str, method: str = "GET", host: str = "") -> int:
 
 
 def test_probes_want_no_token_and_have_nothing_else(
-    faces: tuple[Faces, int, int],
+    faces: tuple[Listeners, int, int],
 ) -> None:
     made, main, probes = faces
     assert asked(probes, "/ready") == 200
@@ -65,7 +65,7 @@ def test_probes_want_no_token_and_have_nothing_else(
 
 
 def test_what_is_not_ready_is_not_named_to_whoever_asks(
-    faces: tuple[Faces, int, int],
+    faces: tuple[Listeners, int, int],
 ) -> None:
     made, _, probes = faces
     made.publish(snapshot(told(state="starting", resume=None)))
@@ -75,7 +75,7 @@ def test_what_is_not_ready_is_not_named_to_whoever_asks(
     connection.close()
 
 
-def test_a_reload_moves_and_ends_them(faces: tuple[Faces, int, int]) -> None:
+def test_a_reload_moves_and_ends_them(faces: tuple[Listeners, int, int]) -> None:
     made, main, probes = faces
     other = free_port()
     made.follow(configured(main, other))
@@ -96,7 +96,7 @@ def test_a_reload_moves_and_ends_them(faces: tuple[Faces, int, int]) -> None:
     assert asked(other, "/ready") == 0
 
 
-def test_where_one_cannot_be_had_all_stay(faces: tuple[Faces, int, int]) -> None:
+def test_where_one_cannot_be_had_all_stay(faces: tuple[Listeners, int, int]) -> None:
     made, main, probes = faces
     (taken,) = listen("127.0.0.1:0")
     port = int(said(taken).rpartition(":")[2])
@@ -110,7 +110,7 @@ def test_where_one_cannot_be_had_all_stay(faces: tuple[Faces, int, int]) -> None
 
 @pytest.mark.parametrize("wider", ["0.0.0.0", "localhost"])  # noqa: S104 - for a moment
 def test_a_reload_widens_and_narrows_an_address_at_its_port(
-    faces: tuple[Faces, int, int], wider: str
+    faces: tuple[Listeners, int, int], wider: str
 ) -> None:
     made, main, probes = faces
     for host in (wider, "127.0.0.1"):
@@ -123,7 +123,7 @@ def test_a_reload_widens_and_narrows_an_address_at_its_port(
 
 
 def test_where_a_wider_one_cannot_be_had_all_stay(
-    faces: tuple[Faces, int, int],
+    faces: tuple[Listeners, int, int],
 ) -> None:
     made, main, probes = faces
     (taken,) = listen("127.0.0.1:0")
@@ -141,7 +141,7 @@ def test_an_address_that_nobody_wrote_may_be_taken() -> None:
     wanted = config()
     http = wanted.http.model_construct(**{**dict(wanted.http), "listen": said(taken)})
     http.__pydantic_fields_set__.clear()
-    made = Faces(wanted.model_copy(update={"http": http}), str)
+    made = Listeners(wanted.model_copy(update={"http": http}), str)
     with taken, closing(made), capture_logs() as log:
         made.listen()
         made.open()

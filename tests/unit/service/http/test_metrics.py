@@ -18,10 +18,10 @@ from walstream.service.http import metrics as exposition
 from walstream.service.http.board import Board
 from walstream.service.http.catalog import METRICS
 from walstream.sources.figures import RelayFigures
-from walstream.sources.kafka.metrics import Figures
+from walstream.sources.kafka.metrics import RelayMetrics
 from walstream.sources.report import SinkReport
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
-from walstream.telemetry.json_record import document
+from walstream.telemetry.json_codec import document
 from walstream.telemetry.meter import Meter, PollMeter
 
 _TABLE = 'public.o"r\\d\ners'
@@ -82,7 +82,7 @@ def polled(**changed: Any) -> dict[str, Any]:
     ) | dict(changed)
 
 
-def chained(figures: Figures, **changed: Any) -> dict[str, Any]:
+def chained(figures: RelayMetrics, **changed: Any) -> dict[str, Any]:
     return {**base(state="streaming"), **document(figures.report()), **changed}
 
 
@@ -91,9 +91,9 @@ def base(**changed: Any) -> dict[str, Any]:
     return {**_LASTING, **lasting, "error": None, **changed}
 
 
-def figures() -> Figures:
+def figures() -> RelayMetrics:
     """Give what a kafka source counts."""
-    made = Figures(RelayFigures(ops=500, poisoned={"no op": 20}))
+    made = RelayMetrics(RelayFigures(ops=500, poisoned={"no op": 20}))
     made.read, made.lag = 512, 7
     for _ in range(11):
         made.count(("public", "orders"))

@@ -7,7 +7,7 @@ from walstream.kafka.group import StoredOffset
 from walstream.kafka.offsets import Partition
 from walstream.kafka.topic_metadata import Described
 from walstream.kafka.topic_reader import TopicRecord
-from walstream.sources.kafka.assignment import Holdings, wait_for
+from walstream.sources.kafka.assignment import Assignment, wait_for
 from walstream.sources.kafka.offset_metadata import OffsetMetadata
 
 A, B = Partition("t", 0), Partition("t", 1)
@@ -18,8 +18,8 @@ def record(place: Partition, offset: int) -> TopicRecord:
     return TopicRecord(place.topic, place.number, offset, None, b"", (), None)
 
 
-def holding() -> Holdings:
-    made = Holdings(lambda topic: Repair(command=f"begin {topic}"))
+def holding() -> Assignment:
+    made = Assignment(lambda topic: Repair(command=f"begin {topic}"))
     written = OffsetMetadata("id", "7/db/0", ("public", "x")).written()
     made.take({A: StoredOffset(5, written), B: StoredOffset(None)}, TOPICS)
     return made

@@ -7,15 +7,15 @@ from walstream.kafka.topic_limits import DEFAULT_LIMIT
 from walstream.sources.figures import RelayFigures
 from walstream.sources.kafka.lease import PartitionLease
 from walstream.sources.kafka.metrics import (
-    Figures,
     Lasting,
+    RelayMetrics,
 )
 from walstream.sources.report import SinkReport
-from walstream.telemetry.json_record import Document
+from walstream.telemetry.json_codec import Document
 
 
 def test_figures_go_on_from_what_was_kept() -> None:
-    figures = Figures(RelayFigures(ops=5, delivered=4, poisoned={"x": 1}))
+    figures = RelayMetrics(RelayFigures(ops=5, delivered=4, poisoned={"x": 1}))
     figures.read += 1
     figures.delivered += 1
     assert not figures.poison("x")
@@ -24,18 +24,18 @@ def test_figures_go_on_from_what_was_kept() -> None:
     assert (report.ops, report.delivered) == (6, 5)
     assert report.poisoned == {"x": 2, "y": 1}
     assert report.lag_records is None
-    assert Figures(figures.kept()).report().ops == 6
+    assert RelayMetrics(figures.kept()).report().ops == 6
 
 
 def test_what_sinks_dropped_is_kept() -> None:
-    figures = Figures(RelayFigures(dropped={"a": 5, "b": 1}))
+    figures = RelayMetrics(RelayFigures(dropped={"a": 5, "b": 1}))
     figures.see_sinks({"a": SinkReport(dropped=7)})
     assert figures.kept().dropped == {"a": 7, "b": 1}
     assert figures.report().sinks == {"a": SinkReport(dropped=7)}
 
 
 def test_causes_are_told_apart_up_to_a_number() -> None:
-    figures = Figures(None)
+    figures = RelayMetrics(None)
     for number in range(300):
         figures.poison(str(number))
     assert len(figures.poisoned) == 101
@@ -43,7 +43,7 @@ def test_causes_are_told_apart_up_to_a_number() -> None:
 
 
 def test_brokers_that_are_away_are_said_once() -> None:
-    figures = Figures(None)
+    figures = RelayMetrics(None)
     with structlog.testing.capture_logs() as said:
         for away in ("away", "", "away", "away"):
             figures.see_away(away)
@@ -58,7 +58,7 @@ def test_what_cannot_be_written_stops_nothing() -> None:
         written.append(document)
         raise Transient("the disk is full")
 
-    figures = Figures(None, write)
+    figures = RelayMetrics(None, write)
     figures.write()
     assert not written
     figures.write(now=True)
@@ -66,7 +66,7 @@ def test_what_cannot_be_written_stops_nothing() -> None:
 
 
 def test_records_are_counted_by_table_and_only_those_of_this_process() -> None:
-    figures = Figures(RelayFigures(ops=5, poisoned={"x": 7}, dropped={"a": 9}))
+    figures = RelayMetrics(RelayFigures(ops=5, poisoned={"x": 7}, dropped={"a": 9}))
     for table in (("public", "t"), ("public", "t"), ("", "u"), None):
         figures.count(table)
     figures.poison("x")

@@ -12,7 +12,7 @@ from walstream.kafka.topic_metadata import Described
 from walstream.sources.kafka import source_topics
 from walstream.sources.kafka.offset_metadata import read
 from walstream.sources.kafka.source_topics import BEGUN, ReadTopics
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 UP = "up"
 
@@ -36,7 +36,7 @@ class Brokers:
 
 
 def topics(
-    folder: MemoryPositions, brokers: Brokers | None = None, group: str = "g"
+    folder: MemoryStore, brokers: Brokers | None = None, group: str = "g"
 ) -> ReadTopics:
     source = KafkaSource.model_validate(
         {
@@ -54,7 +54,7 @@ def topics(
 
 def test_topics_that_are_there_are_known() -> None:
     brokers = Brokers()
-    made = topics(MemoryPositions(), brokers)
+    made = topics(MemoryStore(), brokers)
     assert list(made.found) == [UP]
     with pytest.raises(Transient, match="absent"):
         made.look_again(["absent"])
@@ -64,7 +64,7 @@ def test_topics_that_are_there_are_known() -> None:
 
 
 def test_a_group_that_stored_offsets_and_has_none_does_not_begin() -> None:
-    folder, brokers = MemoryPositions(), Brokers()
+    folder, brokers = MemoryStore(), Brokers()
     made = topics(folder, brokers)
     assert read(made.begins(UP)).topic == "id"
     made.note_begun({UP, "unknown"})
@@ -79,7 +79,7 @@ def test_a_group_that_stored_offsets_and_has_none_does_not_begin() -> None:
 
 
 def test_what_is_kept_is_written_when_it_changes() -> None:
-    folder = MemoryPositions()
+    folder = MemoryStore()
     made = topics(folder)
     made.note_begun([])
     assert not folder.names("")
@@ -93,7 +93,7 @@ def test_what_is_kept_is_written_when_it_changes() -> None:
 @pytest.mark.parametrize("now", [Described(4, "new"), Described(5, "id")])
 def test_another_topic_of_the_name_ends_the_membership(now: Described) -> None:
     brokers = Brokers()
-    made = topics(MemoryPositions(), brokers)
+    made = topics(MemoryStore(), brokers)
     brokers.topics[UP] = now
     with pytest.raises(Restart):
         made.look_again([UP])
@@ -104,7 +104,7 @@ def test_another_topic_is_seen_beside_the_stream(
 ) -> None:
     monkeypatch.setattr(source_topics, "_WATCH_EVERY_S", 0.0)
     brokers = Brokers()
-    made = topics(MemoryPositions(), brokers)
+    made = topics(MemoryStore(), brokers)
     made.watch()
     brokers.topics[UP] = Described(4, "new")
 
@@ -124,7 +124,7 @@ def test_brokers_that_come_elsewhere_stop_it_and_others_failures_do_not(
 ) -> None:
     monkeypatch.setattr(source_topics, "_WATCH_EVERY_S", 0.0)
     brokers = Brokers()
-    made = topics(MemoryPositions(), brokers)
+    made = topics(MemoryStore(), brokers)
     brokers.failure = Transient("away")
     before = brokers.asked
 

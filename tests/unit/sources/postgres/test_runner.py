@@ -11,7 +11,7 @@ from walstream.errors import Transient
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.sources.context import SourceContext
 from walstream.sources.postgres import runner
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 class Streams:
@@ -32,11 +32,11 @@ def test_consents_are_used_by_a_stream_that_was_opened(
 ) -> None:
     Streams.given = []
     monkeypatch.setattr(runner, "SourceSession", Streams)
-    with LmdbPositions(tmp_path / "app") as positions:
+    with LmdbStore(tmp_path / "app") as positions:
         options = Options(accept_timeline=True, adopt_slot=True, driver="x")
         stop = Stop(Waker(), 1.0)
         context = SourceContext(config(), "app", positions, options, stop)
-        source = runner.StreamedSource(context)
+        source = runner.PostgresRunner(context)
         for _ in range(3):
             with pytest.raises(Transient):
                 source.run()

@@ -18,26 +18,26 @@ from walstream.sources.postgres.stored_state import (
     take_unsent,
     window,
 )
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 POSITION = Position(500, 7, 1, "shop", "s")
 SLOT = Slot("s", "logical", "pgoutput", "shop", None, "reserved", None, 100)
 
 
 @pytest.fixture
-def positions(tmp_path: Path) -> Iterator[LmdbPositions]:
-    with LmdbPositions(tmp_path / "app") as opened:
+def positions(tmp_path: Path) -> Iterator[LmdbStore]:
+    with LmdbStore(tmp_path / "app") as opened:
         yield opened
 
 
-def test_an_intent_counts_for_its_own_slot_alone(positions: LmdbPositions) -> None:
+def test_an_intent_counts_for_its_own_slot_alone(positions: LmdbStore) -> None:
     assert stored_of(positions, "s").intent is False
     positions.write({"intent": {"slot": "s"}})
     assert stored_of(positions, "s").intent is True
     assert stored_of(positions, "other").intent is False
 
 
-def test_what_was_begun_and_reached_is_read(positions: LmdbPositions) -> None:
+def test_what_was_begun_and_reached_is_read(positions: LmdbStore) -> None:
     positions.write({"intent": {"slot": "s", "consistent_point": 9}})
     positions.store(POSITION)
     stored = stored_of(positions, "s")
@@ -45,7 +45,7 @@ def test_what_was_begun_and_reached_is_read(positions: LmdbPositions) -> None:
 
 
 def test_what_a_drained_stream_sent_ends_at_its_position_once(
-    positions: LmdbPositions,
+    positions: LmdbStore,
 ) -> None:
     drained(positions)
     assert take_unsent(positions, 900) == 900
@@ -56,7 +56,7 @@ def test_what_a_drained_stream_sent_ends_at_its_position_once(
 
 
 def test_a_stream_that_went_on_since_may_have_sent_more(
-    positions: LmdbPositions,
+    positions: LmdbStore,
 ) -> None:
     positions.store(POSITION)
     drained(positions)
@@ -64,7 +64,7 @@ def test_a_stream_that_went_on_since_may_have_sent_more(
     assert take_unsent(positions, 900) == 900
 
 
-def test_what_was_sent_before_a_rewind_was_sent(positions: LmdbPositions) -> None:
+def test_what_was_sent_before_a_rewind_was_sent(positions: LmdbStore) -> None:
     positions.store(POSITION)
     take_unsent(positions, 900)
     drained(positions)
@@ -72,7 +72,7 @@ def test_what_was_sent_before_a_rewind_was_sent(positions: LmdbPositions) -> Non
 
 
 def test_it_reaches_from_what_the_slot_has_to_the_position(
-    positions: LmdbPositions,
+    positions: LmdbStore,
 ) -> None:
     found = window(positions, POSITION, SLOT)
     assert found is not None
@@ -85,7 +85,7 @@ def test_it_reaches_from_what_the_slot_has_to_the_position(
     ]
 
 
-def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) -> None:
+def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbStore) -> None:
     history = KeyHistory([KeySet(0), KeySet(200, ("a",)), KeySet(300, ("b",))])
     positions.write(KEYS.of("s.whole").entry(history.stored))
     found = window(positions, POSITION, SLOT)
@@ -100,7 +100,7 @@ def test_it_does_not_reach_where_keys_are_forgotten(positions: LmdbPositions) ->
 
 
 def test_it_does_not_reach_where_keys_of_a_root_are_forgotten(
-    positions: LmdbPositions,
+    positions: LmdbStore,
 ) -> None:
     root = RootKeys()
     for lsn, column in ((50, "a"), (200, "b")):
@@ -117,7 +117,7 @@ def test_it_does_not_reach_where_keys_of_a_root_are_forgotten(
     assert found.oldest == 200
 
 
-def test_commit_times_that_lead_there_are_told(positions: LmdbPositions) -> None:
+def test_commit_times_that_lead_there_are_told(positions: LmdbStore) -> None:
     index = {"start": 50, "before": 9, "stretches": [[150, 30], [400, 20]]}
     documents = {"times": index, "times.open": {"end": 500, "latest": 1_000_040}}
     positions.store(POSITION, documents)

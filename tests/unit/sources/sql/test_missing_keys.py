@@ -6,7 +6,7 @@ from tests.unit.sources.sql.test_poller import Table
 from walstream.sources.sql.intervals import Interval
 from walstream.sources.sql.missing_keys import Holes
 from walstream.sources.sql.progress import GapBounds, Horizon, TableProgress
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 HOUR_S = 3600.0
 
@@ -23,7 +23,7 @@ class Scene:
         if not self.marks:
             self.table.mark = lambda: None  # type: ignore[assignment,method-assign,return-value]
         bounds = GapBounds(HOUR_S, 4)
-        self.progress = TableProgress(MemoryPositions(), "t", bounds, self.table.now)
+        self.progress = TableProgress(MemoryStore(), "t", bounds, self.table.now)
         self.progress.key = 0
         self.holes = Holes(self.progress, self.table.connect)
 

@@ -19,7 +19,7 @@ from walstream.sources.sql.progress import (
 )
 from walstream.sources.sql.task import Ahead, Range, RangeDone
 from walstream.spark.outcome import ChunkDone
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 HOUR_S = 3600.0
 LOW = 1 << 40  # of a server on which nothing is open
@@ -126,13 +126,13 @@ class Table:
 
 
 @pytest.fixture
-def positions() -> MemoryPositions:
-    return MemoryPositions()
+def positions() -> MemoryStore:
+    return MemoryStore()
 
 
 def made(
     table: Table,
-    positions: MemoryPositions,
+    positions: MemoryStore,
     rules: PollingRules | None = None,
     *,
     timeout_s: float = 100 * HOUR_S,
@@ -146,7 +146,7 @@ def made(
 
 
 def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3, 4, 5, 6, 7})
     sizes = []
@@ -159,7 +159,7 @@ def test_a_limit_is_of_each_poll_and_a_restart_sends_nothing(
 
 
 def test_rows_that_come_in_between_do_not_count_beyond_the_limit(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({2, 4, 6, 8})
     ahead = table.ahead
@@ -176,7 +176,7 @@ def test_rows_that_come_in_between_do_not_count_beyond_the_limit(
 
 
 def test_a_row_that_commits_late_under_a_lower_key_is_read(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 4})
     poller = made(table, positions)
@@ -187,7 +187,7 @@ def test_a_row_that_commits_late_under_a_lower_key_is_read(
     assert poller.told.gaps == 0
 
 
-def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
+def test_the_ledger_survives_a_restart(positions: MemoryStore) -> None:
     table = Table({1, 4})
     made(table, positions).poll()
     table.keys |= {2}
@@ -197,7 +197,7 @@ def test_the_ledger_survives_a_restart(positions: MemoryPositions) -> None:
 
 
 def test_a_poll_that_finds_nothing_asks_little_of_the_server(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 4})
     poller = made(table, positions)
@@ -210,7 +210,7 @@ def test_a_poll_that_finds_nothing_asks_little_of_the_server(
     assert table.clock <= before[1] + 1  # one look at missing keys may be due
 
 
-def test_a_row_below_the_first_one_may_come_late(positions: MemoryPositions) -> None:
+def test_a_row_below_the_first_one_may_come_late(positions: MemoryStore) -> None:
     table = Table({7})
     poller = made(table, positions)
     poller.poll()
@@ -219,7 +219,7 @@ def test_a_row_below_the_first_one_may_come_late(positions: MemoryPositions) -> 
     assert table.sent == [7, 1]
 
 
-def test_without_a_ledger_it_is_missed(positions: MemoryPositions) -> None:
+def test_without_a_ledger_it_is_missed(positions: MemoryStore) -> None:
     table = Table({1, 4})
     poller = made(table, positions, timeout_s=0)
     poller.poll()
@@ -229,7 +229,7 @@ def test_without_a_ledger_it_is_missed(positions: MemoryPositions) -> None:
 
 
 def test_what_is_there_already_is_passed_over_where_that_is_asked_for(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 5})
     poller = made(table, positions, PollingRules("t", start="end"))
@@ -238,12 +238,12 @@ def test_what_is_there_already_is_passed_over_where_that_is_asked_for(
     table.keys |= {4, 6}  # 4: of a transaction that ran
     poller.poll()
     assert sorted(table.sent) == [4, 6]
-    after = made(table, MemoryPositions(), PollingRules("t", start=5))
+    after = made(table, MemoryStore(), PollingRules("t", start=5))
     after.poll()
     assert table.sent[2:] == [6]
 
 
-def test_a_refused_row_is_the_next_one_again(positions: MemoryPositions) -> None:
+def test_a_refused_row_is_the_next_one_again(positions: MemoryStore) -> None:
     table = Table({1, 2, 3, 4}, refused=3)
     poller = made(table, positions)
     for _ in range(2):
@@ -259,7 +259,7 @@ def test_a_refused_row_is_the_next_one_again(positions: MemoryPositions) -> None
 
 
 def test_a_refused_row_that_was_deleted_holds_up_nothing(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2}, refused=2)
     with pytest.raises(RecordRefused):
@@ -269,7 +269,7 @@ def test_a_refused_row_that_was_deleted_holds_up_nothing(
     assert made(table, positions).told.error == ""
 
 
-def test_the_low_water_mark_is_told(positions: MemoryPositions) -> None:
+def test_the_low_water_mark_is_told(positions: MemoryStore) -> None:
     table = Table({1, 4})
     poller = made(table, positions)
     told = [poller.told.low]
@@ -281,7 +281,7 @@ def test_the_low_water_mark_is_told(positions: MemoryPositions) -> None:
 
 
 def test_a_full_ledger_holds_new_rows_back_until_there_is_room(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "RANGE_ROWS", 2)
     table = Table(set(range(2, 40, 2)))
@@ -300,7 +300,7 @@ def test_a_full_ledger_holds_new_rows_back_until_there_is_room(
 
 
 def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "_MANY", 10)
     monkeypatch.setattr(pollers, "FEW_ROWS", 10)
@@ -325,7 +325,7 @@ def test_parallel_ranges_move_the_position_over_what_is_done_in_a_row(
 
 
 def test_holes_from_before_every_open_transaction_are_not_remembered(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "RANGE_ROWS", 4)
     table = Table(set(range(2, 2000, 2)))
@@ -338,7 +338,7 @@ def test_holes_from_before_every_open_transaction_are_not_remembered(
 
 
 def test_while_a_transaction_is_open_every_hole_is(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "RANGE_ROWS", 4)
     table = Table(set(range(2, 200, 2)), open_marks=[0])
@@ -348,7 +348,7 @@ def test_while_a_transaction_is_open_every_hole_is(
 
 
 def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "_MANY", 10)
     monkeypatch.setattr(pollers, "FEW_ROWS", 10)
@@ -361,7 +361,7 @@ def test_parallel_ranges_are_no_larger_the_more_there_is_to_read(
 
 
 def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     poller = made(Table({1, 2, 5}), positions, PollingRules("t", start="end"))
     poller.poll()
@@ -369,7 +369,7 @@ def test_nothing_is_missed_below_the_first_row_where_the_end_is_the_beginning(
 
 
 def test_a_stop_does_not_forget_why_a_row_was_refused(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2}, refused=2)
     poller = made(table, positions)
@@ -381,7 +381,7 @@ def test_a_stop_does_not_forget_why_a_row_was_refused(
 
 
 def test_keys_that_start_anew_keep_the_table_waiting_until_it_is_rewound(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3})
     poller = made(table, positions)
@@ -399,7 +399,7 @@ def test_keys_that_start_anew_keep_the_table_waiting_until_it_is_rewound(
 
 @pytest.mark.parametrize("limit", [0, 2])
 def test_a_table_that_may_be_read_anew_is_read_from_its_first_key(
-    limit: int, positions: MemoryPositions
+    limit: int, positions: MemoryStore
 ) -> None:
     table = Table({1, 5, 9})
     rules = PollingRules("t", limit=limit, rereads=True)
@@ -413,7 +413,7 @@ def test_a_table_that_may_be_read_anew_is_read_from_its_first_key(
 
 
 def test_keys_that_grow_past_the_position_while_the_table_waits_are_not_forgotten(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3})
     made(table, positions).poll()
@@ -432,7 +432,7 @@ def test_keys_that_grow_past_the_position_while_the_table_waits_are_not_forgotte
 @pytest.mark.parametrize("rereads", [False, True])
 def test_a_replica_that_is_behind_is_waited_for(
     rereads: bool,
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3}, next=3)
     poller = made(table, positions, PollingRules("t", rereads=rereads))
@@ -447,7 +447,7 @@ def test_a_replica_that_is_behind_is_waited_for(
 
 
 def test_rows_that_were_only_deleted_restart_nothing(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3})
     poller = made(table, positions)
@@ -465,7 +465,7 @@ def test_rows_that_were_only_deleted_restart_nothing(
 
 
 def test_keys_that_grew_past_the_position_are_known_by_their_sequence(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     table = Table({1, 2, 3}, sequence="7 8 9")
     poller = made(table, positions)
@@ -485,7 +485,7 @@ def test_keys_that_grew_past_the_position_are_known_by_their_sequence(
 
 
 def test_a_bulk_that_comes_late_is_asked_for_in_parts(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "FEW_ROWS", 10)
     table = Table({1, 1000})
@@ -508,7 +508,7 @@ def test_a_bulk_that_comes_late_is_asked_for_in_parts(
 
 
 def test_holes_of_an_old_table_are_as_old_as_the_first_look_at_it(
-    positions: MemoryPositions, monkeypatch: pytest.MonkeyPatch
+    positions: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a low-water mark; a ledger's worth is read, an hour later the rest."""
     monkeypatch.setattr(pollers, "RANGE_ROWS", 2)

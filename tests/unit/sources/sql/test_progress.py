@@ -15,24 +15,24 @@ from walstream.sources.sql.progress import (
     Trouble,
     bounds_of,
 )
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 BOUNDS = GapBounds(3600.0, 2)
 
 
-def progress(positions: MemoryPositions) -> TableProgress:
+def progress(positions: MemoryStore) -> TableProgress:
     return TableProgress(positions, "t", BOUNDS, lambda: 50.0)
 
 
 def test_nothing_is_known_of_a_table_before_its_first_poll() -> None:
-    found = progress(MemoryPositions()).report()
+    found = progress(MemoryStore()).report()
     assert (found.key, found.at, found.oldest_gap) == (None, None, None)
     assert (found.rows, found.missing_keys, found.given_up) == (0, 0, 0)
     assert (found.held, found.error) == (False, "")
 
 
 def test_what_was_stored_is_reported_after_a_restart() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     before = progress(positions)
     before.key, before.given_up = 12, 3
     before.trouble = Trouble("too large", "raise it", "do this")
@@ -58,13 +58,13 @@ def test_what_was_stored_is_reported_after_a_restart() -> None:
 
 
 def test_a_delivery_of_nothing_is_none() -> None:
-    found = progress(MemoryPositions())
+    found = progress(MemoryStore())
     found.delivered(0)
     assert found.at is None
 
 
 def test_a_ledger_that_cannot_be_read_is_damage_with_the_way_out() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     positions.write({"poll/t": {"key": 1, "gaps": [["x"]]}})
     with pytest.raises(StateDamaged, match="missing keys of table 't'") as raised:
         progress(positions)
@@ -79,7 +79,7 @@ def test_the_bounds_are_those_of_the_configuration() -> None:
 
 
 def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     found = progress(positions)
     found.key = 20
     found.gaps.note([(4, 6), (9, 12), (15, 15)], 40.0, None)
@@ -89,7 +89,7 @@ def test_a_rewind_forgets_what_will_be_read_again_and_keeps_the_rest() -> None:
 
 
 def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:
-    found = progress(MemoryPositions())
+    found = progress(MemoryStore())
     with pytest.raises(WalstreamError, match="not below the stored None"):
         found.rewind(1)
     found.key = 20
@@ -98,7 +98,7 @@ def test_a_rewind_that_would_skip_rows_is_a_defect() -> None:
 
 
 def test_what_waits_for_an_operator_goes_on_with_a_rewind_to_where_it_is() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     found = progress(positions)
     found.key, found.origin, found.trouble = 20, "1 2 3", Trouble("they start anew")
     found.rewind(20)
@@ -107,7 +107,7 @@ def test_what_waits_for_an_operator_goes_on_with_a_rewind_to_where_it_is() -> No
 
 
 def test_a_table_that_begins_anew_has_no_gaps_of_before() -> None:
-    positions = MemoryPositions()
+    positions = MemoryStore()
     found = progress(positions)
     found.key, found.horizon = 20, Horizon(30, 1.0)
     found.gaps.note([(4, 6)], 40.0, None)

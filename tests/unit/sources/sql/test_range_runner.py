@@ -13,7 +13,7 @@ from tests.support.deadline import wait_until
 from tests.unit.spark.driver.test_client import LONG_S, Nothing
 from walstream.config import Config
 from walstream.errors import ConfigError, Transient, WalstreamError
-from walstream.kafka.bulk_producer_pool import Senders
+from walstream.kafka.bulk_producer_pool import BulkProducerPool
 from walstream.pipeline.shutdown import Stop, Waker
 from walstream.sources.sql.range_runner import (
     Caution,
@@ -212,7 +212,7 @@ FEW = Range(2, "t", Ahead(0, 9), 9)
 
 def here(line: IdleConnections, stop: Stop, task: Task, folder: Path) -> Runner:
     config: Config = None  # type: ignore[assignment]  # nobody looks at it
-    with_it = Here(config, Senders(), Caution(folder, "t"))
+    with_it = Here(config, BulkProducerPool(), Caution(folder, "t"))
     return Runner(line, lambda _: task, Ends(stop), with_it)  # type: ignore[arg-type,return-value]
 
 
@@ -237,7 +237,7 @@ def test_rows_that_ended_the_process_that_read_them_are_left_to_spark(
         line,
         lambda _: Nothing(),  # type: ignore[arg-type,return-value]
         Ends(stop),
-        Here(None, Senders(), Caution(tmp_path, "t")),  # type: ignore[arg-type]
+        Here(None, BulkProducerPool(), Caution(tmp_path, "t")),  # type: ignore[arg-type]
     )
     played.says.put([DONE, Finished()])
     assert run([FEW], lambda _: None)

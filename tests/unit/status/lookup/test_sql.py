@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.loads.poll_progress import keep
 from walstream.config import SqlSource
 from walstream.errors import StateDamaged
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 from walstream.status.lookup.sql import kept_of
 
 
@@ -39,7 +39,7 @@ def test_tables_are_those_of_the_configuration_and_others_are_named(
 
 
 def test_the_last_error_is_told_too(tmp_path: Path) -> None:
-    with LmdbPositions(tmp_path) as positions:
+    with LmdbStore(tmp_path) as positions:
         positions.write({"error": {"error": "it is away", "final": False}})
     error = kept_of(source("t"), tmp_path).error
     assert error is not None
@@ -47,7 +47,7 @@ def test_the_last_error_is_told_too(tmp_path: Path) -> None:
 
 
 def test_damage_is_a_problem_and_no_exception(tmp_path: Path) -> None:
-    with LmdbPositions(tmp_path) as positions:
+    with LmdbStore(tmp_path) as positions:
         positions.write({"poll/t": {"key": 1, "gaps": ["damage"]}})
     found = kept_of(source("t"), tmp_path)
     assert isinstance(found.problem, StateDamaged)

@@ -13,7 +13,7 @@ from walstream.kafka.fencing import fence as fence_ids
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres import snapshot_holder
 from walstream.sources.postgres.backfill.chunk import transactional_id
-from walstream.sources.postgres.backfill.record import Elsewhere
+from walstream.sources.postgres.backfill.progress import Elsewhere
 from walstream.sources.postgres.backfill.task_factory import transactions
 from walstream.sources.routers import Routers
 

@@ -27,7 +27,7 @@ from walstream.sources.report import BackfillReport
 from walstream.spark.driver.client import Driver
 from walstream.spark.driver.messages import Failed, Finished
 from walstream.spark.outcome import ChunkDone, ChunkFailed, ChunkPostponed
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, TABLE
 
 _LOOK_EVERY_S: Final = 0.1
@@ -72,7 +72,7 @@ class JobProgress:
 
     def report(self) -> BackfillReport:
         """Return the figures of this moment."""
-        elapsed_s = max(host.monotonic() - self.began, 1e-3)
+        elapsed_s = max(runtime.monotonic() - self.began, 1e-3)
         share = self.size_done / self.size if self.size else 0.0
         return BackfillReport(
             tables=self.tables,
@@ -105,10 +105,10 @@ class Job:
         self.progress = JobProgress(
             chunks=len(order.chunks),
             size=sum(chunk.size for chunk in order.chunks),
-            began=host.monotonic(),
+            began=runtime.monotonic(),
             tables=len(self._of),
         )
-        self._told = host.monotonic()
+        self._told = runtime.monotonic()
         self._backoff = Backoff(longest_s=30.0)
         self._put_back = 0  # chunks of this drive
         self._deaths: Counter[int] = Counter()  # of workers, by chunk number
@@ -206,8 +206,8 @@ class Job:
 
     def _look(self) -> None:
         self._outcome.look()
-        if host.monotonic() - self._told >= _TELL_EVERY_S:
-            self._told = host.monotonic()
+        if runtime.monotonic() - self._told >= _TELL_EVERY_S:
+            self._told = runtime.monotonic()
             if not sys.stderr.isatty():  # else a bar tells
                 _log.info("backfilling", **_said(self.progress))
 

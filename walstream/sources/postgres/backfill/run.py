@@ -23,16 +23,16 @@ from walstream.sources.postgres.backfill import fencing
 from walstream.sources.postgres.backfill.chunk import Chunk
 from walstream.sources.postgres.backfill.job import Job
 from walstream.sources.postgres.backfill.plan import plan
+from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
 from walstream.sources.postgres.backfill.publication_filter import (
     KeyedTable,
     NoSuchTable,
     let_through,
 )
 from walstream.sources.postgres.backfill.reader import SnapshotDatabase, under_snapshot
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
 from walstream.sources.postgres.backfill.site import Site, Surroundings
 from walstream.sources.postgres.backfill.status import asking_again
-from walstream.sources.postgres.backfill.stored_record import Book
+from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.sources.postgres.backfill.task_factory import (
     SnapshotOrder,
     TaskSnapshot,
@@ -40,7 +40,7 @@ from walstream.sources.postgres.backfill.task_factory import (
 )
 from walstream.spark.leash import await_orphans
 from walstream.spark.outcome import ChunkDone, ChunkFailed
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, LSN, REPAIR, SINK, SLOT, TABLE
 
 _LOOK_EVERY_S: Final = 5.0
@@ -52,7 +52,7 @@ class SnapshotBackfill:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._book = Book(site.positions)
+        self._book = StoredProgress(site.positions)
         self._looked = 0.0
         self._holder: Holder | None = None
 
@@ -87,7 +87,7 @@ class SnapshotBackfill:
         return self._wanted - known.keys() - set(others)
 
     @property
-    def record(self) -> BackfillRecord | None:
+    def record(self) -> BackfillProgress | None:
         return self._book.record
 
     def begin(self, lsn: int, tables: Iterable[str]) -> dict[str, object]:
@@ -101,7 +101,7 @@ class SnapshotBackfill:
         # what is streamed from here on is in each later snapshot, too
         begun = dict.fromkeys(tables) if lsn else {}
         return self._book.begin(
-            BackfillRecord(lsn, tables, elsewhere=before, begun=begun)
+            BackfillProgress(lsn, tables, elsewhere=before, begun=begun)
         )
 
     def want_again(self) -> None:
@@ -175,7 +175,7 @@ class SnapshotBackfill:
             tables=len(record.tables),
             chunks=len(chunks),
         )
-        began = host.monotonic()
+        began = runtime.monotonic()
         before, gauge = record.rows, self._site.gauge
         gauge.backfill = lambda: replace(job.progress.report(), rows_before=before)
         try:
@@ -191,7 +191,7 @@ class SnapshotBackfill:
         _log.info(
             "backfill ended",
             rows=job.progress.rows,
-            seconds=round(host.monotonic() - began, 1),
+            seconds=round(runtime.monotonic() - began, 1),
             given_up=sorted(self.record.failed) if self.record else [],
         )
         return True
@@ -238,7 +238,7 @@ class SnapshotBackfill:
         return planned.chunks
 
     def _wishes(
-        self, record: BackfillRecord, around: Surroundings
+        self, record: BackfillProgress, around: Surroundings
     ) -> dict[str, KeyedTable]:
         """Return what is read of each table that is left, and there."""
         there = {*around.facts, *record.others}
@@ -251,7 +251,7 @@ class SnapshotBackfill:
             yield wish
 
     def _empty(
-        self, record: BackfillRecord, chunks: Sequence[Chunk], around: Surroundings
+        self, record: BackfillProgress, chunks: Sequence[Chunk], around: Surroundings
     ) -> None:
         """Make readers empty what is replaced; leave out what has no rows to read."""
         tables = {one.relation.table.full_name: one.relation.table for one in chunks}
@@ -289,9 +289,9 @@ class SnapshotBackfill:
 
     def look(self, *, now: bool = False) -> None:
         """See that the snapshot is still held, and what the slot holds meanwhile."""
-        if not now and host.monotonic() - self._looked < _LOOK_EVERY_S:
+        if not now and runtime.monotonic() - self._looked < _LOOK_EVERY_S:
             return
-        self._looked = host.monotonic()
+        self._looked = runtime.monotonic()
         if self._holder is not None:
             self._holder.check()
         site = self._site

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from walstream.config import Config, PostgresSource
 from walstream.op import Table
-from walstream.pipeline.ports import Positions, SinkTopic
+from walstream.pipeline.ports import SinkTopic, StateStore
 from walstream.pipeline.shutdown import Stop
 from walstream.postgres.catalog import TableFacts
-from walstream.sources.stream_metrics import Gauge
+from walstream.sources.stream_metrics import StreamMetrics
 from walstream.spark import session as spark
 
 
@@ -20,8 +20,8 @@ class Site:
     config: Config
     name: str  # of the source
     source: PostgresSource
-    positions: Positions
-    gauge: Gauge
+    positions: StateStore
+    gauge: StreamMetrics
     stop: Stop
     driver: str  # the address of who runs Spark
     asked: bool = False  # an operator asks for what is left, whatever is configured

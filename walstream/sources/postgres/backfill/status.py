@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.report import BackfillReport
 
 
@@ -23,7 +23,7 @@ class BackfillStatus:
 
 
 def backfill_status(
-    record: BackfillRecord | None, told: BackfillReport | None
+    record: BackfillProgress | None, told: BackfillReport | None
 ) -> BackfillStatus | None:
     """Return what is kept and what a worker tells; None: there never was one."""
     if record is None:
@@ -50,7 +50,7 @@ def asking_again(source: str, tables: Iterable[str]) -> str:
     return shlex.join(["walstream", "backfill", "--source", source, *tables])
 
 
-def problems(source: str, record: BackfillRecord | None) -> list[str]:
+def problems(source: str, record: BackfillProgress | None) -> list[str]:
     """Return which tables' rows are not all in Kafka; each ends with the command."""
     if record is None:
         return []

@@ -30,7 +30,7 @@ from walstream.spark.outcome import (
     ChunkRefused,
     Unreadable,
 )
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _AGAIN_S: Final = 1.0
 
@@ -78,7 +78,7 @@ class ChunkTask:
             return ChunkRefused(chunk.number, told)
         if isinstance(error, Void) or not error.retryable:
             return ChunkRefused(chunk.number, clean)
-        host.sleep(_AGAIN_S)  # whoever tries again does so at once
+        runtime.sleep(_AGAIN_S)  # whoever tries again does so at once
         if isinstance(error, Unreadable):
             raise ChunkFailed(text) from None
         return ChunkPostponed(chunk.number, Transient(text, hint=clean.hint))

@@ -15,7 +15,7 @@ from walstream.records.handlers import Out, ProducerRecord
 from walstream.records.handlers.chain import Chain, Unhandled
 from walstream.records.router import Route, Router
 from walstream.row import Row
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, LSN, TABLE
 from walstream.telemetry.tally import Tally
 
@@ -78,7 +78,7 @@ class HandledRows:
                 return list(self._chain.handle(op))
             except Transient:
                 self._check()
-                host.sleep(backoff.next())
+                runtime.sleep(backoff.next())
             except Unhandled as error:
                 self.tally.failed[op.table.full_name] += 1
                 _log.error(

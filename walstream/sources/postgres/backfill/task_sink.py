@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from walstream.formats import LineEncoder, encoder_of
 from walstream.formats.context import Context
-from walstream.kafka.bulk_producer import Outgoing, Sender
+from walstream.kafka.bulk_producer import BulkProducer, Outgoing
 from walstream.lsn import Lsn
 from walstream.op import Kind, ReplicationOp, Table, postgres_time
 from walstream.records.handlers.chain import Chain, Spec
@@ -24,7 +24,7 @@ from walstream.row import Row
 from walstream.sources.postgres.backfill.chunk import Chunk, transactional_id
 from walstream.sources.postgres.backfill.copy_text import plain_keys, rows
 from walstream.sources.postgres.backfill.task_handlers import HandledRows
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.tally import Tally
 
 
@@ -89,7 +89,7 @@ class TaskSink:
         self._op = ReplicationOp(
             Kind.INSERT, table, lsn, chunk.first_seq_id, row_lsn=lsn, snapshot=True
         )
-        self._sender: Sender | None = None
+        self._sender: BulkProducer | None = None
         self.bytes = 0
         self._shape = _NO_TOPIC
         if self._route is not None and not target.dry:
@@ -98,7 +98,7 @@ class TaskSink:
             outgoing = target.outgoing
             if headers:
                 outgoing = replace(outgoing, standing=headers)
-            self._sender = Sender(outgoing, check, self._transaction)
+            self._sender = BulkProducer(outgoing, check, self._transaction)
 
     @property
     def _transaction(self) -> str:
@@ -137,7 +137,7 @@ class TaskSink:
             values, keys = self._encode(block, route, seq_id)
             return self._fitting(values, keys, range(seq_id, seq_id + len(keys)))
         op = self._op
-        op.commit_time = postgres_time(host.time())
+        op.commit_time = postgres_time(runtime.time())
         made = self._handled.made(op, rows(block, len(op.table.columns)), seq_id)
         return self._fitting(made.values, made.keys, made.seq_ids)
 
@@ -152,7 +152,7 @@ class TaskSink:
             if lines is not None:
                 keys = plain_keys(block, route.key.columns, route.key.around)
                 return lines, keys or self._keys(route, rows(block, width))
-        op.commit_time = postgres_time(host.time())
+        op.commit_time = postgres_time(runtime.time())
         table = rows(block, width)
         values = []
         for number, row in enumerate(table, seq_id):

@@ -19,8 +19,7 @@ from walstream.lsn import NEVER, Lsn, show
 from walstream.pipeline.ports import Sink
 from walstream.pipeline.reattach import JoiningSink
 from walstream.sources.postgres.detached import slot_copy
-from walstream.sources.postgres.detached.reattach import Return, find_near
-from walstream.sources.postgres.detached.record import (
+from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     BACK,
     COPYING,
@@ -29,10 +28,11 @@ from walstream.sources.postgres.detached.record import (
     JOINS,
     DetachedSink,
 )
+from walstream.sources.postgres.detached.reattach import ReattachAttempt, find_near
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.sources.report import DetachedReport
-from walstream.state.store import LmdbPositions
-from walstream.telemetry import host
+from walstream.state.store import LmdbStore
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, LSN, SINK, SLOT
 
 _AGAIN_S: Final = 5.0
@@ -51,13 +51,13 @@ class _Leaving:
     said: str = ""
 
 
-class Members:
+class SinkMembership:
     """The sinks of one source's stream. Methods are called by its loop alone."""
 
     def __init__(
         self,
         home: Home,
-        positions: LmdbPositions,
+        positions: LmdbStore,
         wake: Callable[[], None],
         *,
         given_up: Collection[str] = (),
@@ -67,13 +67,13 @@ class Members:
         self._positions = positions
         self._wake = wake
         self._given_up = given_up
-        self._threads = host.pool(8, thread_name_prefix="members")
+        self._threads = runtime.thread_pool(8, thread_name_prefix="members")
         self._notes: dict[str, DetachedSink] = {}
         self._leaving: dict[str, _Leaving] = {}
         self._near: Future[str | None] | None = None
         self._next_look = 0.0
         self._before: Lsn = NEVER  # where the stream was at the last look
-        self._joining: Return | None = None
+        self._joining: ReattachAttempt | None = None
         self._tidying: dict[str, Future[None]] = {}  # back, its copy not yet dropped
         self._over = threading.Event()
         self._open: Callable[[str], Sink] | None = None
@@ -166,7 +166,7 @@ class Members:
         drops = sink.name in self._given_up
         slot = self._home.copy_of(sink.name)
         note = DetachedSink(
-            DROPPED if drops else COPYING, slot, host.time(), why, resume
+            DROPPED if drops else COPYING, slot, runtime.time(), why, resume
         )
         said = {SINK: sink.name, ERROR: why, LSN: show(resume)}
         if drops:
@@ -210,7 +210,7 @@ class Members:
         """Log what is waited for, once, and try again: the source keeps its WAL."""
         if not isinstance(error, WalstreamError):
             raise error
-        now = host.monotonic()
+        now = runtime.monotonic()
         if leaving.said != str(error.args[0]):
             leaving.said = str(error.args[0])
             _log.error(
@@ -247,19 +247,19 @@ class Members:
             return None
         if self._near is None:
             away = [name for name, note in self._notes.items() if note.phase == AWAY]
-            if away and host.monotonic() >= self._next_look:
+            if away and runtime.monotonic() >= self._next_look:
                 self._near = self._do(find_near, self._home, away, self._before)
                 self._before = place
             return None
         if not self._near.done():
             return None
         near, self._near = self._near, None
-        self._next_look = host.monotonic() + _LOOK_EVERY_S
+        self._next_look = runtime.monotonic() + _LOOK_EVERY_S
         # what cannot be read now may be read later
         name = None if near.exception() else near.result()
         if name is None:
             return None
-        self._joining = joining = Return(name, self._notes[name], place)
+        self._joining = joining = ReattachAttempt(name, self._notes[name], place)
         joining.work = self._do(joining.run, self._home, self._positions)
         return JoiningSink(self._open(name), self._ended, self._not_coming)
 
@@ -286,7 +286,7 @@ class Members:
         if joining is None or joining.decide(comes=False):
             return False
         self._joining = None
-        self._next_look = host.monotonic() + _AGAIN_S
+        self._next_look = runtime.monotonic() + _AGAIN_S
         if error is not None:
             _log.warning(
                 "sink could not come back, and streams from its copy on",
@@ -294,7 +294,7 @@ class Members:
             )
         return True
 
-    def _tidy_after(self, joining: Return) -> None:
+    def _tidy_after(self, joining: ReattachAttempt) -> None:
         """Tidy up after a sink that failed as soon as it was back."""
         if joining.work is not None:
             joining.work.result()

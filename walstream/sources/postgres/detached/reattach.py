@@ -8,7 +8,7 @@ from typing import Final
 
 from walstream.errors import ConfigError, Transient
 from walstream.lsn import Lsn
-from walstream.sources.postgres.detached.record import (
+from walstream.sources.postgres.detached.detached_sink import (
     BACK,
     DETACHED,
     ENDED,
@@ -19,8 +19,8 @@ from walstream.sources.postgres.detached.record import (
 )
 from walstream.sources.postgres.detached.slot_copy import Home
 from walstream.state.lock import FolderLock, holder
-from walstream.state.store import LmdbPositions
-from walstream.telemetry import host
+from walstream.state.store import LmdbStore
+from walstream.telemetry import runtime
 
 _WITHIN_S: Final = 15.0
 _LOCK_EVERY_S: Final = 0.05
@@ -32,7 +32,7 @@ def find_near(home: Home, sinks: Iterable[str], before: Lsn) -> str | None:
         folder = folder_of(home.folder, sink)
         if holder(folder) is None:
             continue
-        with LmdbPositions.beside(folder) as theirs:
+        with LmdbStore.open_read_only(folder) as theirs:
             position = theirs.position() if theirs else None
         if position is not None and position.resume >= before:
             return sink
@@ -40,7 +40,7 @@ def find_near(home: Home, sinks: Iterable[str], before: Lsn) -> str | None:
 
 
 @dataclass(slots=True)
-class Return:
+class ReattachAttempt:
     """One try. The thread that does it and the loop decide together if it comes."""
 
     sink: str
@@ -57,22 +57,22 @@ class Return:
                 self._decided = comes
             return self._decided
 
-    def run(self, home: Home, positions: LmdbPositions) -> Lsn:
+    def run(self, home: Home, positions: LmdbStore) -> Lsn:
         """Make the other worker stream to `place` and end; return where it ended.
 
         Raises Transient when that takes too long: then nothing has changed.
         """
-        deadline = host.monotonic() + _WITHIN_S
+        deadline = runtime.monotonic() + _WITHIN_S
         positions.write(JOINS.of(self.sink).entry(HandoverPoint(self.place)))
-        while self._decided is None and host.monotonic() < deadline:
+        while self._decided is None and runtime.monotonic() < deadline:
             if (place := self._take(home, positions)) is not None:
                 return place
-            host.sleep(_LOCK_EVERY_S)
+            runtime.sleep(_LOCK_EVERY_S)
         self.decide(comes=False)
         positions.write(JOINS.of(self.sink).entry(None))
         raise Transient("its own worker did not come near in time")
 
-    def _take(self, home: Home, positions: LmdbPositions) -> Lsn | None:
+    def _take(self, home: Home, positions: LmdbStore) -> Lsn | None:
         """Take the sink over from a worker that ended where it should; None: not yet.
 
         Under the lock of its state: nobody else sends to it then, now or later.
@@ -84,7 +84,7 @@ class Return:
         except ConfigError:
             return None
         try:
-            with LmdbPositions.beside(folder) as theirs:
+            with LmdbStore.open_read_only(folder) as theirs:
                 ended = ENDED.read(theirs) if theirs else None
             if ended is None or ended.at < self.place:
                 return None  # it died on its way: it is started again

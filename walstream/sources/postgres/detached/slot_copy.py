@@ -9,15 +9,15 @@ from pathlib import Path
 from walstream.config import Config
 from walstream.config.source import slot_copy
 from walstream.errors import Transient
-from walstream.kafka import topic_record
+from walstream.kafka import stored_topic
 from walstream.postgres import slot as slots
 from walstream.postgres.connection import session
 from walstream.postgres.publication_memory import PUBLICATIONS
 from walstream.sources.epoch import EPOCH
-from walstream.sources.postgres.detached.record import DetachedSink, folder_of
-from walstream.state.environment import discard
+from walstream.sources.postgres.detached.detached_sink import DetachedSink, folder_of
+from walstream.state.lmdb_environment import discard
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def check_free(home: Home, slot: str) -> None:
             )
 
 
-def make(home: Home, positions: LmdbPositions, sink: str, note: DetachedSink) -> None:
+def make(home: Home, positions: LmdbStore, sink: str, note: DetachedSink) -> None:
     """Copy the slot; keep for the sink what the source knows, and its own resume.
 
     What an attempt before left is dropped. The copy begins where the source's slot is
@@ -66,13 +66,13 @@ def make(home: Home, positions: LmdbPositions, sink: str, note: DetachedSink) ->
     position = positions.position()
     if position is None:
         raise Transient(f"source {home.source!r} has no position yet")
-    topics = positions.names(topic_record.document_of(sink, "").name)
+    topics = positions.names(stored_topic.document_of(sink, "").name)
     names = [PUBLICATIONS.name, EPOCH.name, *topics]
     documents = {name: positions.read(name) for name in names}
     own = replace(position, resume=note.resume, slot=note.slot)
     folder = folder_of(home.folder, sink)
     discard(folder)
-    with LmdbPositions(folder) as theirs:
+    with LmdbStore(folder) as theirs:
         theirs.store(own, documents)
 
 

@@ -28,7 +28,7 @@ from walstream.sources.postgres.incremental.chunk import (
     KeyChunk,
     Visibility,
 )
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 _MOST_BYTES: Final = 16 << 20  # of COPY text held at a time, and one row more
 _SEEN: Final = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text"
@@ -76,7 +76,7 @@ class KeysetReader:
 
     def seen(self, later_s: float) -> Visibility:
         """Return what a snapshot sees, after so long."""
-        host.sleep(later_s)
+        runtime.sleep(later_s)
         with self._session("asking for a snapshot") as connection:
             return _look_around(connection)[0]
 
@@ -160,7 +160,7 @@ class KeysetReader:
         connection.execute("ROLLBACK")
         order = tuple(table.columns.index(column) for column in keyed.key if parts)
         last = last and len(read) < most
-        now = postgres_time(host.time())
+        now = postgres_time(runtime.time())
         ordered = keyed.order if parts else ()
         return KeyChunk(table, read, order, seen, high, last, size, now, ordered), files
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
     StateDocument,
     StateDocuments,
@@ -68,10 +68,10 @@ REQUESTS: Final = StateDocuments("beside/", TableRequest)
 def read(stored: StoredDocuments) -> TableRequests | None:
     """Return what is stored; None: nothing was ever asked for."""
     documents = stored.tree(HEAD.name)
-    head = HEAD.of(stored, documents.get(HEAD.name))
+    head = HEAD.decode(stored, documents.get(HEAD.name))
     if head is None:
         return None
-    wishes = REQUESTS.among(stored, documents)
+    wishes = REQUESTS.decode_all(stored, documents)
     tables = dict(sorted(wishes.items(), key=lambda item: item[1].place))
     return TableRequests(tables, head.next_chunk, head.next_serial)
 
@@ -89,7 +89,7 @@ class Told(Protocol):
 class IncrementalProgress:
     """The wishes of one source; from any thread."""
 
-    def __init__(self, positions: Positions) -> None:
+    def __init__(self, positions: StateStore) -> None:
         self._positions = positions
         self._guard = threading.Lock()
         found = read(positions) or TableRequests({})

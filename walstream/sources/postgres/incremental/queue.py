@@ -28,7 +28,7 @@ from walstream.sources.postgres.incremental.table_run import (
     Run,
 )
 from walstream.sources.postgres.incremental.threads import Submit
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 from walstream.telemetry.fields import ERROR, HINT, REPAIR, TABLE
 
 _PATIENCE_S: Final = 10.0  # then it is said what is waited for
@@ -80,7 +80,7 @@ class IncrementalBackfill:
         progress: IncrementalProgress,
         threads: BackgroundThreads,
         ask: Callable[[], None],
-        clock: Callable[[], float] = host.monotonic,
+        clock: Callable[[], float] = runtime.monotonic,
         *,
         limits: ChunkLimits = LIMITS,
     ) -> None:

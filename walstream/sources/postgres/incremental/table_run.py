@@ -45,7 +45,7 @@ from walstream.sources.postgres.incremental.window import (
     MOST_SIZE,
     Window,
 )
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 MOST_ROWS: Final = 5000  # of a chunk
 _FIRST_ROWS: Final = 500  # while a row's size is not known
@@ -232,7 +232,7 @@ class Run:
         self.wish = replace(self.wish, truncated=True, floor=place, after=None)
         self._high = 0
         self._past.begin()
-        now = postgres_time(host.time())
+        now = postgres_time(runtime.time())
         return [snapshot_truncate(table, place - 1, taken, now)]
 
     def _overflow(self) -> None:

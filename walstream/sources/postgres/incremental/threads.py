@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 Submit = Callable[..., Future[Any]]
 """Run this function with these arguments in a thread."""
@@ -15,8 +15,8 @@ class Threads:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._readers = host.pool(2, thread_name_prefix="backfill")
-        self._writer = host.pool(1, thread_name_prefix="backfill-progress")
+        self._readers = runtime.thread_pool(2, thread_name_prefix="backfill")
+        self._writer = runtime.thread_pool(1, thread_name_prefix="backfill-progress")
 
     def read(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:
         return self._submit(self._readers, task, arguments)

@@ -19,7 +19,7 @@ from walstream.sources.sql.database.open_transactions import (
     open_transactions,
 )
 from walstream.sources.sql.database.shape import SqlTableShape
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Marks:
             self.lacking, self.repair = found.words, found.repair
             return None
         self.lacking, self.repair = "", NO_REPAIR
-        self._last = max(self._last + 1, host.time_ns() // 1000)
+        self._last = max(self._last + 1, runtime.time_ns() // 1000)
         low = self._low(found) if found.fresh else 0
         return Mark(next=self._last + 1, low=max(low, 0))
 

@@ -22,7 +22,7 @@ from walstream.sources.sql.database.errors import translate
 from walstream.sources.sql.database.grant import account
 from walstream.sources.sql.database.sequence import DRAWN, asked
 from walstream.sources.sql.database.shape import SqlTableShape
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 # InnoDB draws a number just before its transaction can be seen
 _INNODB_SLACK_US: Final = 2_000_000
@@ -154,7 +154,7 @@ class _Looks:
 
     def take(self, connection: Connection) -> Open:
         """Look, or take what another saw who began after this was asked for."""
-        asked = host.monotonic()
+        asked = runtime.monotonic()
         with self._lock:
             return self._since(asked) or self._look(connection)
 
@@ -162,7 +162,7 @@ class _Looks:
         if self._last is None:
             return None
         began, found = self._last
-        age_s = host.monotonic() - began
+        age_s = runtime.monotonic() - began
         if began <= asked or age_s > _INNODB_IDLE_S:
             return None
         # the caller counts its look as of now
@@ -170,12 +170,12 @@ class _Looks:
 
     def _look(self, connection: Connection) -> Open:
         for _ in range(_INNODB_TRIES):
-            began = host.monotonic()
+            began = runtime.monotonic()
             found = _innodb_transactions(connection)
             if found.fresh:
                 self._last = began, found
                 break
-            host.sleep(_INNODB_IDLE_S * host.uniform(1, 2))
+            runtime.sleep(_INNODB_IDLE_S * runtime.uniform(1, 2))
         return found
 
 
@@ -193,7 +193,7 @@ def _looks(connection: Connection) -> _Looks:
 
 
 def _innodb_transactions(connection: Connection) -> Open:
-    mine = host.token_hex(8)
+    mine = runtime.token_hex(8)
     connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     try:
         rows = connection.execute(_MYSQL_OPEN, {"mine": mine}).all()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from walstream.sources.postgres.backfill.record import BackfillRecord
+from walstream.sources.postgres.backfill.progress import BackfillProgress
 from walstream.sources.postgres.backfill.status import backfill_status, problems
 from walstream.sources.report import BackfillReport
 
@@ -27,14 +27,14 @@ def test_a_source_that_never_had_one_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("record", "told", "state"),
     [
-        (BackfillRecord(9, ("public.a",)), PROGRESS, "running"),
-        (BackfillRecord(9, ("public.a",)), None, "waiting"),
-        (BackfillRecord(9, (), rows=70), None, "done"),
-        (BackfillRecord(9, (), failed={"public.a": "broken"}), None, "incomplete"),
+        (BackfillProgress(9, ("public.a",)), PROGRESS, "running"),
+        (BackfillProgress(9, ("public.a",)), None, "waiting"),
+        (BackfillProgress(9, (), rows=70), None, "done"),
+        (BackfillProgress(9, (), failed={"public.a": "broken"}), None, "incomplete"),
     ],
 )
 def test_its_state_is_told(
-    record: BackfillRecord, told: BackfillReport | None, state: str
+    record: BackfillProgress, told: BackfillReport | None, state: str
 ) -> None:
     found = backfill_status(record, told)
     assert found is not None
@@ -44,7 +44,7 @@ def test_its_state_is_told(
 
 
 def test_a_table_that_was_given_up_comes_with_the_command() -> None:
-    record = BackfillRecord(9, (), failed={"public.a": "chunk 2: broken"})
+    record = BackfillProgress(9, (), failed={"public.a": "chunk 2: broken"})
     (said,) = problems("app", record)
     assert "chunk 2: broken" in said
     assert said.endswith("walstream backfill --source app public.a")

@@ -12,16 +12,16 @@ from walstream.sources.postgres.incremental.progress import (
     stored,
 )
 from walstream.sources.report import IncrementalReport
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 
 @pytest.fixture
-def positions() -> MemoryPositions:
-    return MemoryPositions()
+def positions() -> MemoryStore:
+    return MemoryStore()
 
 
 def test_a_restart_finds_what_was_asked_and_how_far_it_is(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a", "s.b"], replace=True)
@@ -35,14 +35,14 @@ def test_a_restart_finds_what_was_asked_and_how_far_it_is(
     assert list(IncrementalProgress(positions).wishes()) == ["s.b"]
 
 
-def test_no_chunks_number_comes_twice(positions: MemoryPositions) -> None:
+def test_no_chunks_number_comes_twice(positions: MemoryStore) -> None:
     first = IncrementalProgress(positions).numbers()
     assert first[0] == FIRST_CHUNK
     assert IncrementalProgress(positions).numbers()[0] == first[-1] + 1
 
 
 def test_a_table_that_is_being_read_goes_on_when_asked_again(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
@@ -54,7 +54,7 @@ def test_a_table_that_is_being_read_goes_on_when_asked_again(
 
 @pytest.mark.parametrize("error", ["", "it failed"])
 def test_what_was_done_for_a_former_wish_counts_no_more(
-    positions: MemoryPositions, error: str
+    positions: MemoryStore, error: str
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
@@ -71,7 +71,7 @@ def test_what_was_done_for_a_former_wish_counts_no_more(
 
 
 def test_an_error_is_forgotten_when_the_table_goes_on(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a"])
@@ -84,7 +84,7 @@ def test_an_error_is_forgotten_when_the_table_goes_on(
     assert progress.wishes()["s.a"] == replace(wish, rows=2)
 
 
-def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
+def test_it_tells_how_each_table_is(positions: MemoryStore) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.a", "s.b", "s.c", "s.d"])
     wishes = progress.wishes()
@@ -105,7 +105,7 @@ def test_it_tells_how_each_table_is(positions: MemoryPositions) -> None:
 
 
 def test_the_first_that_is_meant_is_found_in_the_order_asked(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
     progress = IncrementalProgress(positions)
     progress.ask(["s.c", "s.b", "s.a"])

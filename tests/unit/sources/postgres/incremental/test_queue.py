@@ -20,7 +20,7 @@ from walstream.sources.postgres.incremental.chunk import KeyChunk
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
 from walstream.sources.postgres.incremental.queue import IncrementalBackfill
 from walstream.sources.report import IncrementalReport
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 
 class AtOnce:
@@ -34,7 +34,7 @@ class Beside:
         self.reader = Rows()
         self.failing: Exception | None = None
         self.unusable: Exception | None = None  # the topic
-        self.progress = IncrementalProgress(MemoryPositions())
+        self.progress = IncrementalProgress(MemoryStore())
         self.now = 0.0
         self.asked = 0
         self.sent: list[Transaction] = []

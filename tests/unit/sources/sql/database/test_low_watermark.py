@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.host import altered
+from tests.support.runtime import altered
 from tests.support.servers.sqlite import Lite
 from walstream.errors import NO_REPAIR, Repair
 from walstream.sources.sql.database.low_watermark import Mark, Marks

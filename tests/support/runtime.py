@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 
 class _Altered:
     def __init__(self, own: dict[str, Callable[..., Any]]) -> None:
-        self._before = host.current()
+        self._before = runtime.current()
         self.__dict__.update(own)
 
     def __getattr__(self, name: str) -> Any:
@@ -19,5 +19,5 @@ class _Altered:
 @contextmanager
 def altered(**own: Callable[..., Any]) -> Iterator[None]:
     """Replace some functions of the host, as `monotonic=lambda: 5.0`."""
-    with host.use(cast("host.Host", _Altered(own))):
+    with runtime.use(cast("runtime.Runtime", _Altered(own))):
         yield

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from walstream.sources.postgres.detached.record import (
+from walstream.sources.postgres.detached.detached_sink import (
     AWAY,
     DETACHED,
     ENDED,
@@ -11,13 +11,13 @@ from walstream.sources.postgres.detached.record import (
     HandoverPoint,
     folder_of,
 )
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
 NOTE = DetachedSink(AWAY, "s_one", 12.5, "it failed", 100)
 
 
 def test_a_note_is_read_as_it_was_written_until_it_is_forgotten() -> None:
-    positions = MemoryPositions(
+    positions = MemoryStore(
         {**DETACHED.of("one").entry(NOTE), **DETACHED.of("two-2").entry(NOTE)}
     )
     assert DETACHED.read_all(positions) == {"one": NOTE, "two-2": NOTE}
@@ -27,7 +27,7 @@ def test_a_note_is_read_as_it_was_written_until_it_is_forgotten() -> None:
 
 
 def test_where_a_sink_is_taken_back_is_kept_apart() -> None:
-    positions, join = MemoryPositions(), JOINS.of("one")
+    positions, join = MemoryStore(), JOINS.of("one")
     assert join.read(positions) is None
     positions.write(join.entry(HandoverPoint(700)))
     assert join.read(positions) == HandoverPoint(700)

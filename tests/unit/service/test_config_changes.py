@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from walstream.config import Config
-from walstream.service.reload import Effective, Reloaded, own_changes
+from walstream.service.config_changes import Effective, Reloaded, own_changes
 from walstream.state.control_message import ErrorAnswer, ReloadAnswer
 
 

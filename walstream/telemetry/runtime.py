@@ -1,8 +1,8 @@
-"""Clock, randomness and threads: asked of the machine, or of who stands in for it.
+"""Time, random numbers and threads, for the whole program.
 
-Whoever reads a clock, sleeps, draws a number or starts a thread does it by these
-functions, so that one seed can drive the whole program. What runs for each row takes
-its function from `current` when it is made, and pays for no look-up.
+Nothing else reads a clock, sleeps, draws a number or starts a thread, so that a test
+can replace all of them by one seeded implementation (`use`). Code that runs for each
+transaction takes its function from `current` once, and pays for no look-up.
 """
 
 import random as _random
@@ -25,10 +25,10 @@ class StartedThread(Protocol):
     def is_alive(self) -> bool: ...
 
 
-class Host(Protocol):
-    """What a program runs on."""
+class Runtime(Protocol):
+    """Time, random numbers and threads, as an implementation has them."""
 
-    def __hash__(self) -> int: ...
+    def __hash__(self) -> int: ...  # a cache may have one for each
 
     def monotonic(self) -> float: ...
 
@@ -48,18 +48,18 @@ class Host(Protocol):
 
     def token_hex(self, nbytes: int, /) -> str: ...
 
-    def start(
+    def start_thread(
         self,
         target: Callable[[*Arguments], object],
         name: str,
         *arguments: *Arguments,
     ) -> StartedThread: ...
 
-    def pool(self, max_workers: int, thread_name_prefix: str) -> Executor: ...
+    def thread_pool(self, max_workers: int, thread_name_prefix: str) -> Executor: ...
 
 
-class Machine:
-    """The real one: the very functions of the standard library."""
+class SystemRuntime:
+    """The machine's: the functions of the standard library themselves."""
 
     monotonic = staticmethod(_time.monotonic)
     perf_counter = staticmethod(_time.perf_counter)
@@ -69,12 +69,12 @@ class Machine:
     uniform = staticmethod(_random.uniform)
     randrange = staticmethod(_random.randrange)
     token_hex = staticmethod(secrets.token_hex)
-    pool = staticmethod(ThreadPoolExecutor)
+    thread_pool = staticmethod(ThreadPoolExecutor)
 
     def since_boot(self) -> float:
         return _time.clock_gettime(_time.CLOCK_BOOTTIME)
 
-    def start(
+    def start_thread(
         self,
         target: Callable[[*Arguments], object],
         name: str,
@@ -85,18 +85,18 @@ class Machine:
         return thread
 
 
-_current: Host = Machine()
+_current: Runtime = SystemRuntime()
 
 
-def current() -> Host:
-    """Return the one that is asked now."""
+def current() -> Runtime:
+    """Return the implementation that counts now."""
     return _current
 
 
 @contextmanager
-def use(other: Host) -> Iterator[None]:
-    """Let another be asked, by all threads, until the end of the block."""
-    global _current  # noqa: PLW0603 - a process runs on one host
+def use(other: Runtime) -> Iterator[None]:
+    """Replace the implementation, for all threads, until the end of the block."""
+    global _current  # noqa: PLW0603 - a process has one
     before, _current = _current, other
     try:
         yield
@@ -149,15 +149,15 @@ def token_hex(length: int) -> str:
     return _current.token_hex(length)
 
 
-def start(
+def start_thread(
     target: Callable[[*Arguments], object],
     name: str,
     *arguments: *Arguments,
 ) -> StartedThread:
     """Run it in a thread of its own, which the end of the process does not await."""
-    return _current.start(target, name, *arguments)
+    return _current.start_thread(target, name, *arguments)
 
 
-def pool(max_workers: int, thread_name_prefix: str) -> Executor:
+def thread_pool(max_workers: int, thread_name_prefix: str) -> Executor:
     """Return threads that take tasks."""
-    return _current.pool(max_workers, thread_name_prefix)
+    return _current.thread_pool(max_workers, thread_name_prefix)

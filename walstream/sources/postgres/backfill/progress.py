@@ -20,7 +20,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillRecord:
+class BackfillProgress:
     """The tables that are not finished, and how far the others are."""
 
     lsn: Lsn  # of the rows under the last snapshot

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from walstream.sources.report import ErrorReport, StreamReport, WorkerReport
-from walstream.status.report import (
+from walstream.status.worker_state import (
     WorkerState,
     problems_of,
     state_of,
     worker_document,
     worker_of,
 )
-from walstream.telemetry.json_record import dumps, loads
+from walstream.telemetry.json_codec import dumps, loads
 
 POLLING, WAITING = WorkerReport(state="polling"), WorkerReport(state="waiting")
 ALIVE = WorkerState(report=POLLING, pid=7)

@@ -9,7 +9,7 @@ from tests.support.programs.plugin_package import install
 from walstream import plugins
 from walstream.config import Config, load
 from walstream.errors import ConfigError
-from walstream.service.features import refuse_unsupported, risks, unsupported
+from walstream.service.feature_support import refuse_unsupported, risks, unsupported
 
 TEXT = """
 [sources.app]

@@ -10,7 +10,7 @@ from walstream.sources.report import (
     as_document,
     of_document,
 )
-from walstream.telemetry.json_record import Document, read, shallow
+from walstream.telemetry.json_codec import Document, read, shallow
 
 WAITS: Final = 5
 _DEFECT: Final = 1

@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 
-from walstream.sources.postgres.backfill import stored_record
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
-from walstream.sources.postgres.backfill.stored_record import Book
+from walstream.sources.postgres.backfill import stored_progress
+from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
+from walstream.sources.postgres.backfill.stored_progress import StoredProgress
 from walstream.state.migration import tables_apart
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
-THREE = BackfillRecord(99, ("public.a", "public.b", "public.c"))
+THREE = BackfillProgress(99, ("public.a", "public.b", "public.c"))
 KEYS = dict.fromkeys(THREE.tables, ("id",))
 
 
 def test_a_table_that_is_wanted_and_one_that_is_given_up_are_known() -> None:
     record = THREE.wanting(["public.d"], anew=True).without("public.a", failed="it is")
-    assert reread(record) == BackfillRecord(
+    assert reread(record) == BackfillProgress(
         99,
         ("public.b", "public.c", "public.d"),
         ("public.d",),
@@ -31,7 +31,7 @@ def test_a_finished_table_is_not_read_again() -> None:
 
 def test_a_table_that_is_captured_no_more_is_left_out() -> None:
     there = {"public.c": ("id",), "public.z": ("id",)}
-    assert THREE.under(120, there) == BackfillRecord(120, ("public.c",))
+    assert THREE.under(120, there) == BackfillProgress(120, ("public.c",))
 
 
 def test_a_table_that_is_wanted_again_has_not_failed() -> None:
@@ -56,11 +56,11 @@ def test_what_ran_elsewhere_is_known_until_it_is_fenced() -> None:
     assert reread(record).elsewhere == Elsewhere("7 2026-01-01", 12)
 
 
-def reread(record: BackfillRecord) -> BackfillRecord:
+def reread(record: BackfillProgress) -> BackfillProgress:
     """Write it and read it, as a start does that follows a crash."""
-    positions = MemoryPositions()
-    Book(positions).store(record)
-    assert stored_record.read(positions) == record
+    positions = MemoryStore()
+    StoredProgress(positions).store(record)
+    assert stored_progress.read(positions) == record
     return record
 
 
@@ -97,8 +97,8 @@ def test_a_table_that_was_given_up_amid_its_rows_is_emptied_when_it_is_asked_for
 
 def test_of_what_an_older_walstream_kept_all_may_have_begun() -> None:
     old = {"lsn": 99, "rows": 0, "tables": [*THREE.tables], "failed": {}}
-    first = MemoryPositions({"backfill": {**old, "replace": [], "others": []}})
-    record = stored_record.read(MemoryPositions(tables_apart(first)))
+    first = MemoryStore({"backfill": {**old, "replace": [], "others": []}})
+    record = stored_progress.read(MemoryStore(tables_apart(first)))
     assert record is not None
     assert record.tables == THREE.tables
     # it kept nothing of what it had sent
@@ -109,6 +109,8 @@ def test_what_was_streamed_before_a_later_snapshot_is_emptied_where_it_has_no_ke
     None
 ):
     keys = {**KEYS, "public.b": ()}
-    record = reread(BackfillRecord(99, THREE.tables, begun=dict.fromkeys(THREE.tables)))
+    record = reread(
+        BackfillProgress(99, THREE.tables, begun=dict.fromkeys(THREE.tables))
+    )
     assert record.under(99, keys).replace == ()  # the slot's own: nothing was streamed
     assert record.under(120, keys).replace == ("public.b",)

@@ -5,15 +5,15 @@ import os
 from tests.unit.service.http.conftest import config
 from walstream.config import Config
 from walstream.config.run_options import Options
-from walstream.service.standing_order import StandingOrder
+from walstream.service.worker_config import WorkerConfig
 
 
 def changed() -> Config:
     return config().model_copy(update={"shutdown_timeout": 1.0})
 
 
-def order(options: Options | None = None) -> StandingOrder:
-    return StandingOrder(config(), "app", options or Options(), "log")
+def order(options: Options | None = None) -> WorkerConfig:
+    return WorkerConfig(config(), "app", options or Options(), "log")
 
 
 def test_a_process_is_told_whose_it_is_and_what_it_goes_by() -> None:

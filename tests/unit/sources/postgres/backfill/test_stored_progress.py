@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere
-from walstream.sources.postgres.backfill.stored_record import Book, read
+from walstream.sources.postgres.backfill.progress import BackfillProgress, Elsewhere
+from walstream.sources.postgres.backfill.stored_progress import StoredProgress, read
 from walstream.sources.postgres.incremental.progress import IncrementalProgress
-from walstream.testing import MemoryPositions
+from walstream.testing import MemoryStore
 
-RECORD = BackfillRecord(
+RECORD = BackfillProgress(
     99,
     ("public.c", "public.a", "public.b"),
     replace=("public.a",),
@@ -24,7 +24,7 @@ RECORD = BackfillRecord(
 )
 
 
-class Counted(MemoryPositions):
+class Counted(MemoryStore):
     """Counts what is written."""
 
     def __init__(self) -> None:
@@ -39,24 +39,24 @@ class Counted(MemoryPositions):
 
 
 @pytest.fixture
-def positions() -> MemoryPositions:
-    return MemoryPositions()
+def positions() -> MemoryStore:
+    return MemoryStore()
 
 
-def test_a_start_reads_what_was_stored(positions: MemoryPositions) -> None:
-    assert Book(positions).record is None
-    Book(positions).store(RECORD)
+def test_a_start_reads_what_was_stored(positions: MemoryStore) -> None:
+    assert StoredProgress(positions).record is None
+    StoredProgress(positions).store(RECORD)
     assert read(positions) == RECORD
-    Book(positions).store(replace(RECORD, tables=("public.b",), begun={}))
+    StoredProgress(positions).store(replace(RECORD, tables=("public.b",), begun={}))
     assert read(positions) == replace(
         RECORD, tables=("public.b",), begun={}, replace=()
     )
 
 
 def test_tables_that_are_taken_out_are_out_for_who_reads_it_now_or_later(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
-    book = Book(positions)
+    book = StoredProgress(positions)
     book.store(RECORD)
     book.done("public.c", 4)
     book.given_up("public.b", "no right")
@@ -71,23 +71,23 @@ def test_tables_that_are_taken_out_are_out_for_who_reads_it_now_or_later(
 
 
 def test_a_backfill_that_begins_leaves_nothing_of_the_former_one(
-    positions: MemoryPositions,
+    positions: MemoryStore,
 ) -> None:
-    book = Book(positions)
+    book = StoredProgress(positions)
     book.store(RECORD)
-    positions.write(book.begin(BackfillRecord(120, ("public.a",))))
+    positions.write(book.begin(BackfillProgress(120, ("public.a",))))
     book.done("public.a", 2)
-    assert read(positions) == book.record == BackfillRecord(120, (), rows=2)
+    assert read(positions) == book.record == BackfillProgress(120, (), rows=2)
 
 
 def test_what_is_written_grows_with_the_tables_alone() -> None:
     def backfilled(count: int) -> Counted:
         positions = Counted()
-        book = Book(positions)
+        book = StoredProgress(positions)
         names = tuple(f"public.t{number:05}" for number in range(count))
-        book.store(BackfillRecord(99, names))
+        book.store(BackfillProgress(99, names))
         keys = dict.fromkeys(names, ("id",))
-        book.store(BackfillRecord(99, names).under(120, keys).beginning(keys))
+        book.store(BackfillProgress(99, names).under(120, keys).beginning(keys))
         for name in names:
             book.done(name, 10)
         return positions

@@ -9,7 +9,7 @@ _WORKER = """
 import sys
 import threading
 from walstream.pipeline.shutdown import Stop, Waker
-from walstream.service import worker_link
+from walstream.service import worker_threads
 from walstream.telemetry import logs
 logs.configure("info", str)
 class Worker:
@@ -23,15 +23,15 @@ class Worker:
         print("backfill", *request.tables, flush=True)
     def poll(self, request):
         print("poll", request.number, flush=True)
-worker_link._REPORT_EVERY_S = 0.1
-worker_link._LATE_S = 0.1
+worker_threads._REPORT_EVERY_S = 0.1
+worker_threads._LATE_S = 0.1
 over, told = threading.Event(), threading.Event()
 """
-_PUSH = "worker_link.push(Worker(), over, told)"
+_PUSH = "worker_threads.push(Worker(), over, told)"
 _LAST = """
 threading.Timer(0.3, over.set).start()
-worker_link._REPORT_EVERY_S = 3600.0
-worker_link.push(Worker(), over, told)
+worker_threads._REPORT_EVERY_S = 3600.0
+worker_threads.push(Worker(), over, told)
 print(told.is_set())
 """
 _OBEY = """
@@ -40,12 +40,12 @@ def tell():
     stop.event.wait()
     print("stops", flush=True)
 threading.Thread(target=tell).start()
-worker_link.obey(Worker(), stop)
+worker_threads.obey(Worker(), stop)
 """
 _END = """
 stop = Stop(Waker(), 0.1)
 stop.request()
-worker_link.end_in_time(stop)
+worker_threads.end_in_time(stop)
 """
 
 

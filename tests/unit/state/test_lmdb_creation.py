@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.small_disk import Disk, small_disk
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 WRITES = """
 import pathlib, sys
 from walstream.errors import Transient
 from walstream.state.lock import FolderLock
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
 folder = pathlib.Path(sys.argv[1])
 try:
     lock = FolderLock(folder)
     lock.acquire()
-    with LmdbPositions(folder / "app") as positions:
+    with LmdbStore(folder / "app") as positions:
         positions.write({"a": list(range(2000))})
 except Transient as error:
     assert "no space left" in str(error), error
@@ -28,9 +28,9 @@ except Transient as error:
 """
 LOOKS = """
 import pathlib, sys
-from walstream.state.store import LmdbPositions
+from walstream.state.store import LmdbStore
 
-with LmdbPositions.beside(pathlib.Path(sys.argv[1]) / "app") as positions:
+with LmdbStore.open_read_only(pathlib.Path(sys.argv[1]) / "app") as positions:
     print(positions and positions.read("a"))
 """
 
@@ -63,7 +63,7 @@ def test_a_first_start_with_little_room_waits_for_more(disk: Disk, left: int) ->
     disk.free()
     again = done(WRITES, folder)
     assert again.returncode == 0, again.stderr
-    with LmdbPositions(folder / "app") as positions:
+    with LmdbStore(folder / "app") as positions:
         assert positions.read("a") == list(range(2000))
     assert {path.name for path in (folder / "app").iterdir()} == {
         "data.mdb",

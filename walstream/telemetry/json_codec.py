@@ -37,6 +37,7 @@ def absent_as(value: object) -> Mapping[str, object]:
     return {"absent": value}
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _Read = Callable[[Any], Any]
 T = TypeVar("T")
 
@@ -54,13 +55,15 @@ def document(record: object) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """Return any value likewise."""
+    """Return any value as JSON has it."""
+    if type(value) in _SCALARS:  # most are: a state document may have 100,000
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
     if is_dataclass(value):
         return document(value)
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
     if isinstance(value, frozenset):
         return sorted(value)
     return value

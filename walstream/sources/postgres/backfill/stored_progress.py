@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from walstream.lsn import Lsn
-from walstream.pipeline.ports import Positions
+from walstream.pipeline.ports import StateStore
 from walstream.pipeline.state_document import (
     StateDocument,
     StateDocuments,
     StoredDocuments,
 )
-from walstream.sources.postgres.backfill.record import BackfillRecord, Elsewhere, Key
+from walstream.sources.postgres.backfill.progress import (
+    BackfillProgress,
+    Elsewhere,
+    Key,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class BackfillHead:
 
 @dataclass(frozen=True, slots=True)
 class BackfillTable:
-    """One table of a backfill, as `BackfillRecord` has it."""
+    """One table of a backfill, as `BackfillProgress` has it."""
 
     place: int  # in the order of the tables
     left: bool
@@ -52,7 +56,7 @@ class _Parts:
     tables: Mapping[str, BackfillTable]
 
 
-def read(stored: StoredDocuments) -> BackfillRecord | None:
+def read(stored: StoredDocuments) -> BackfillProgress | None:
     """Return what is stored; None: there never was a backfill."""
     parts = _read_parts(stored)
     return _record_of(parts) if parts else None
@@ -60,13 +64,13 @@ def read(stored: StoredDocuments) -> BackfillRecord | None:
 
 def _read_parts(stored: StoredDocuments) -> _Parts | None:
     documents = stored.tree(HEAD.name)
-    head = HEAD.of(stored, documents.get(HEAD.name))
-    return _Parts(head, TABLES.among(stored, documents)) if head else None
+    head = HEAD.decode(stored, documents.get(HEAD.name))
+    return _Parts(head, TABLES.decode_all(stored, documents)) if head else None
 
 
-def _record_of(parts: _Parts) -> BackfillRecord:
+def _record_of(parts: _Parts) -> BackfillProgress:
     tables = dict(sorted(parts.tables.items(), key=lambda item: item[1].place))
-    return BackfillRecord(
+    return BackfillProgress(
         lsn=parts.head.lsn,
         tables=tuple(name for name, one in tables.items() if one.left),
         replace=tuple(name for name, one in tables.items() if one.replace),
@@ -78,7 +82,7 @@ def _record_of(parts: _Parts) -> BackfillRecord:
     )
 
 
-def _parts_of(record: BackfillRecord) -> _Parts:
+def _parts_of(record: BackfillProgress) -> _Parts:
     left, replaced, others = map(set, (record.tables, record.replace, record.others))
     names = dict.fromkeys([*record.tables, *record.failed, *record.begun])
     return _Parts(
@@ -98,10 +102,10 @@ def _parts_of(record: BackfillRecord) -> _Parts:
     )
 
 
-class Book:
+class StoredProgress:
     """The record of one source, and its documents; of one thread."""
 
-    def __init__(self, positions: Positions) -> None:
+    def __init__(self, positions: StateStore) -> None:
         self._positions = positions
         parts = _read_parts(positions)
         self._record = _record_of(parts) if parts else None
@@ -114,7 +118,7 @@ class Book:
         self._failed: dict[str, str] = {}
 
     @property
-    def record(self) -> BackfillRecord | None:
+    def record(self) -> BackfillProgress | None:
         """Return it as it is now; None: there never was a backfill."""
         if self._record is not None and (self._done or self._failed):
             self._record = self._record.without_all(
@@ -123,14 +127,14 @@ class Book:
             self._rows, self._done, self._failed = 0, set(), {}
         return self._record
 
-    def begin(self, record: BackfillRecord) -> dict[str, object]:
+    def begin(self, record: BackfillProgress) -> dict[str, object]:
         """Set another record; return what the caller has to write."""
         self._set(record)
         parts = _parts_of(record)
         gone = dict.fromkeys(self._tables.keys() - parts.tables.keys())
         return HEAD.entry(parts.head) | _entries({**gone, **parts.tables})
 
-    def store(self, record: BackfillRecord) -> None:
+    def store(self, record: BackfillProgress) -> None:
         """Set another record, and write what changed in it."""
         self._set(record)
         parts = _parts_of(record)
@@ -143,7 +147,7 @@ class Book:
         self._write(parts.head, changed | gone)
         self._stored = True
 
-    def _set(self, record: BackfillRecord) -> None:
+    def _set(self, record: BackfillProgress) -> None:
         self._rows, self._done, self._failed = 0, set(), {}
         self._record, self._stored = record, False
 

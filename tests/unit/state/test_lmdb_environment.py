@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from walstream.errors import StateDamaged, Transient, WalstreamError
-from walstream.state.environment import LmdbEnvironment, discard
+from walstream.state.lmdb_environment import LmdbEnvironment, discard
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def test_entries_are_written_together_and_none_deletes(tmp_path: Path) -> None:
 def test_what_is_too_large_is_refused_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walstream.state.environment._MAP_SIZE", 1 << 20)
+    monkeypatch.setattr("walstream.state.lmdb_environment._MAP_SIZE", 1 << 20)
     with opened(tmp_path) as environment:
         environment.write({"a": b"1"})
         with pytest.raises(Transient, match="larger than the file may be"):
@@ -112,7 +112,7 @@ def test_pages_are_used_again_when_a_reader_was_killed(
         store_some(environment)  # within the minute
         grown = environment.last_page
         assert grown > before + 200  # the reader does hold its pages
-        monkeypatch.setattr("walstream.state.environment._READERS_EVERY_S", 0.0)
+        monkeypatch.setattr("walstream.state.lmdb_environment._READERS_EVERY_S", 0.0)
         vars(environment)["_readers_at"] = 0.0  # a minute has passed
         store_some(environment)
         assert environment.last_page == grown
@@ -121,7 +121,7 @@ def test_pages_are_used_again_when_a_reader_was_killed(
 def test_a_file_that_a_killed_reader_let_grow_full_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walstream.state.environment._MAP_SIZE", 1 << 20)
+    monkeypatch.setattr("walstream.state.lmdb_environment._MAP_SIZE", 1 << 20)
     with opened(tmp_path) as environment:
         store_some(environment)
         kill_reader(tmp_path)

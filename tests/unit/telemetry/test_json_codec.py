@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from walstream.telemetry.json_record import (
+from walstream.telemetry.json_codec import (
     LEFT_OUT,
     absent_as,
     document,

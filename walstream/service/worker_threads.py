@@ -15,7 +15,7 @@ import structlog
 from walstream.pipeline.shutdown import Stop
 from walstream.service.worker_order import WorkerRequest, request_of
 from walstream.sources.report import WorkerAnswer
-from walstream.telemetry import host, logs
+from walstream.telemetry import logs, runtime
 
 _REPORT_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 0.05
@@ -70,14 +70,17 @@ def push(worker: LinkedWorker, over: threading.Event, told: threading.Event) -> 
     """
     while not told.is_set():
         last = over.is_set()
-        said, due = (worker.phase, worker.answers), host.monotonic() + _REPORT_EVERY_S
+        said, due = (
+            (worker.phase, worker.answers),
+            runtime.monotonic() + _REPORT_EVERY_S,
+        )
         left = worker.line()
         with contextlib.suppress(OSError):  # closed: the control pipe tells
             while left:
                 left = left[os.write(sys.stdout.fileno(), left) :]
         if last:
             told.set()
-        while (worker.phase, worker.answers) == said and host.monotonic() < due:
+        while (worker.phase, worker.answers) == said and runtime.monotonic() < due:
             if over.wait(_LOOK_EVERY_S):
                 break
 
@@ -86,8 +89,8 @@ def end_in_time(stop: Stop) -> None:
     """End after the drain's deadline, whatever server is still waited for."""
     stop.event.wait()
     while not stop.expired:
-        host.sleep(_LOOK_EVERY_S)
-    host.sleep(_LATE_S)
+        runtime.sleep(_LOOK_EVERY_S)
+    runtime.sleep(_LATE_S)
     _log.warning("stopped before all was delivered: it will come again")
     logs.STDERR.flush()
     os._exit(0)

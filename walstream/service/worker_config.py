@@ -6,13 +6,13 @@ from typing import Final
 
 from walstream.config import Config
 from walstream.config.run_options import Options
-from walstream.service.reload import Effective
+from walstream.service.config_changes import Effective
 from walstream.service.worker_order import StartOrder
 
 _GRACE_S: Final = 10.0  # beyond the drain's own deadline, before a worker is killed
 
 
-class StandingOrder:
+class WorkerConfig:
     """Of one source, or of one of its sinks that is detached."""
 
     def __init__(

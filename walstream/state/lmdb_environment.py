@@ -20,9 +20,9 @@ from walstream.errors import (
     Transient,
     WalstreamError,
 )
-from walstream.state import creation, folder_errors, lmdb_check
+from walstream.state import folder_errors, lmdb_check, lmdb_creation
 from walstream.state.lock import FolderLock, holder
-from walstream.telemetry import host
+from walstream.telemetry import runtime
 
 # address space, not disk: the data are a few kilobytes, unless a million gaps are kept
 _MAP_SIZE: Final = 256 << 20
@@ -52,8 +52,8 @@ class LmdbEnvironment:
         try:
             self._lock.acquire(wait_s)
             lmdb_check.check(self._folder / _FILE)
-            creation.make(self._folder, _MAP_SIZE)
-            creation.reserve(self._folder)
+            lmdb_creation.make(self._folder, _MAP_SIZE)
+            lmdb_creation.reserve(self._folder)
             self._environment = lmdb.open(
                 str(self._folder),
                 map_size=_MAP_SIZE,
@@ -102,7 +102,7 @@ class LmdbEnvironment:
     def _reserved(self) -> bool:
         """Reserve room for a reader's mark; without any, nobody writes either."""
         try:
-            creation.reserve(self._folder)
+            lmdb_creation.reserve(self._folder)
         except OSError as error:
             return not folder_errors.is_full(self._folder, error)
         return True
@@ -153,7 +153,7 @@ class LmdbEnvironment:
         """Write all or none, None deletes. Raises Transient when the disk is full."""
         try:
             with self._guard:
-                if host.monotonic() >= self._readers_at:
+                if runtime.monotonic() >= self._readers_at:
                     self._clear_readers()
                 try:
                     self._put(entries)
@@ -188,7 +188,7 @@ class LmdbEnvironment:
 
     def _clear_readers(self) -> None:
         """Forget readers that were killed: no page that they read is used again."""
-        self._readers_at = host.monotonic() + _READERS_EVERY_S
+        self._readers_at = runtime.monotonic() + _READERS_EVERY_S
         self._opened().reader_check()
 
     @property
