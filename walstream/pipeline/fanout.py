@@ -1,6 +1,6 @@
-"""The lanes of one stream: a sink each, with a ledger of its own.
+"""The sinks of one stream, each with a ledger of its own.
 
-Every op goes into every lane, and the slowest lane decides the position. A lane whose
+Every op goes into every sink, and the slowest sink decides the position. A sink whose
 sink fails for good, or lags too long, leaves where others stay: until somebody else
 goes on from where it was, it holds the position. One may come where a transaction
 ended.
@@ -55,7 +55,7 @@ class AttachedSink:
 
 
 class Fanout:
-    """All lanes of one stream; called by its loop alone, but for what is marked."""
+    """All sinks of one stream; called by its loop alone, but for what is marked."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Fanout:
         ]
         self._leaving: dict[Sink, Lsn] = {}  # from where somebody else is to go on
         self._membership: Membership | None = None
-        self._laggards = LagPolicy[AttachedSink](0.0)
+        self._lag = LagPolicy[AttachedSink](0.0)
         self._clock = clock
         self._perf_counter = runtime.current().perf_counter
         self._next_look = 0.0
@@ -83,7 +83,7 @@ class Fanout:
     def share(self, membership: Membership, detach_after_s: float) -> None:
         """Let sinks leave and come, as `membership` sees to."""
         self._membership = membership
-        self._laggards = LagPolicy[AttachedSink](detach_after_s)
+        self._lag = LagPolicy[AttachedSink](detach_after_s)
 
     @property
     def sinks(self) -> list[Sink]:
@@ -104,7 +104,7 @@ class Fanout:
 
     @property
     def delivered_ops(self) -> int:
-        """Numbers of transactions that every lane delivered; from any thread."""
+        """Numbers of transactions that every sink delivered; from any thread."""
         return min(lane.ledger.delivered_ops for lane in self._lanes)
 
     @property
@@ -123,7 +123,7 @@ class Fanout:
         return sum(lane.sink.in_flight for lane in self._lanes)
 
     def begin(self, lsn: Lsn, commit_time: int = 0) -> Shares:
-        """Open the next transaction in every lane."""
+        """Open the next transaction in every sink."""
         began = self._perf_counter()
         for lane in self._lanes:
             lane.transaction = transaction = lane.ledger.begin(lsn, commit_time)
@@ -237,7 +237,7 @@ class Fanout:
             return
         self._next_look = now + _LOOK_EVERY_S
         settled = _settled(self._lanes)
-        late = self._laggards.look(now, {lane: lane.sight() for lane in settled})
+        late = self._lag.look(now, {lane: lane.sight() for lane in settled})
         for lane, late_s in late.items():
             if len(_settled(self._lanes)) > 1:
                 self._leave(lane, f"it is {late_s:.0f} s behind the others")
@@ -250,7 +250,7 @@ class Fanout:
             self._lanes = [*self._lanes, lane]
 
     def _fail(self, lane: AttachedSink, error: WalstreamError) -> None:
-        """Go on without it, where that can be; the list of lanes is another then."""
+        """Go on without it, where that can be; the list of sinks is another then."""
         lane.meter.errors += 1
         others = [one for one in self._lanes if one is not lane]
         if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):

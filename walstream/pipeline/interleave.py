@@ -21,12 +21,12 @@ class Interleave:
 
     def __init__(
         self,
-        lanes: Fanout,
+        fanout: Fanout,
         beside: OldRows | None,
         admits: Callable[[Lsn], bool] = lambda _lsn: True,
     ) -> None:
         """`admits` tells whether sinks may be given what was committed by then."""
-        self._lanes = lanes
+        self._fanout = fanout
         self._beside = beside
         self._admits = admits
         self._ops: deque[ReplicationOp] = deque()
@@ -61,12 +61,12 @@ class Interleave:
             return True
         self._due = False
         if self._transaction is None:
-            self._ops.extend(beside.rows(place, self._lanes.knows))
+            self._ops.extend(beside.rows(place, self._fanout.knows))
             self.note = beside.note
             if not self._ops:
                 return True
             now = postgres_time(runtime.time())
-            self._transaction = self._lanes.begin(place - 1, now)
+            self._transaction = self._fanout.begin(place - 1, now)
             self._place = place
         if not self._admits(self._place - 1):
             return False
@@ -77,7 +77,7 @@ class Interleave:
         room = True
         try:
             while self._ops and room:
-                room = self._lanes.put(self._ops.popleft())
+                room = self._fanout.put(self._ops.popleft())
         except HistoryError as error:
             self.abandon()
             beside.refused(error)
@@ -94,5 +94,5 @@ class Interleave:
             self._close()
 
     def _close(self) -> None:
-        self._lanes.commit(self._place)  # no ops of the stream
+        self._fanout.commit(self._place)  # no ops of the stream
         self._transaction = None

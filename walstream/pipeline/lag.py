@@ -1,8 +1,9 @@
 """Which sink of a stream lags too long: pure, no clock.
 
-Sinks of a source share its slot, so that the slowest decides what PostgreSQL keeps. One
-is late when for so long others were ahead of where it is, or waited for its room. While
-nobody else gets on either, as when all write to one Kafka that is down, nobody is late.
+Sinks of a source share its slot, so that the slowest decides what PostgreSQL keeps. A
+sink is late when others were ahead of it, or had to wait for its room, for longer than
+the limit. While no other sink makes progress either, as when all write to one Kafka
+that is down, none is late.
 """
 
 from collections import deque
@@ -13,11 +14,11 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from walstream.lsn import Lsn
 
 Key = TypeVar("Key", bound=Hashable)
-_STILL_S: Final = 5.0  # without progress this long, a lane with work is stuck
+_STILL_S: Final = 5.0  # without progress this long, a sink with work is stuck
 
 
 class SinkLag(NamedTuple):
-    """One lane, as it was seen since the last look."""
+    """One sink, as it was seen since the last look."""
 
     resume: Lsn
     idle: bool  # nothing is under way
@@ -34,7 +35,7 @@ class _Known:
 
 
 class LagPolicy(Generic[Key]):
-    """Looks at the lanes of one stream, now and then."""
+    """Looks at the sinks of one stream, now and then."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s

@@ -65,8 +65,9 @@ def obey(worker: LinkedWorker, stop: Stop) -> None:
 def push(worker: LinkedWorker, over: threading.Event, told: threading.Event) -> None:
     """Write the state each second, and at once when it becomes another, or answers.
 
-    A supervisor that does not read keeps this thread waiting, and nothing else. When it
-    is `over` the last word is `told`: the error that ended it.
+    A supervisor that does not read keeps this thread waiting, and nothing else. When
+    `over` is set it writes a last report, with the error that ended the worker, and
+    then sets `told`.
     """
     while not told.is_set():
         last = over.is_set()
