@@ -7,12 +7,25 @@ import signal
 from typing import Final
 
 from walstream.config.run_options import ALL_DONE
+from walstream.errors import (
+    ConfigError,
+    HistoryError,
+    PermissionLacking,
+    Transient,
+    WalstreamError,
+)
 from walstream.pipeline.backoff import Backoff
 from walstream.service.reload_grace import ReloadGrace
 
-_NEEDS_OPERATOR: Final = frozenset({2, 3, 4, 5})
+_NEEDS_OPERATOR: Final = frozenset(
+    {
+        ConfigError.exit_code,
+        HistoryError.exit_code,
+        PermissionLacking.exit_code,
+        Transient.exit_code,  # a worker that can wait does not end
+    }
+)
 _MEMORY_FAULTS: Final = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
-_HISTORY: Final = 3
 _HEALTHY_S: Final = 30.0
 _FIRST_S: Final = 0.2
 _LONGEST_S: Final = 30.0
@@ -54,7 +67,7 @@ class RestartSchedule:
     ) -> float | None:
         """Take in that a process ended; return the wait. None: it is for good."""
         if self.damages(code, lived_s):
-            self.exit_code = _HISTORY
+            self.exit_code = HistoryError.exit_code
         elif code == ALL_DONE:
             self.exit_code = 0
         elif (code in _NEEDS_OPERATOR and not self._of_sink) or (
@@ -62,7 +75,7 @@ class RestartSchedule:
         ):
             self.exit_code = code
         elif stopping:
-            self.exit_code = 1
+            self.exit_code = WalstreamError.exit_code
         else:
             if lived_s > _HEALTHY_S:
                 self._backoff.reset()

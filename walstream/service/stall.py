@@ -8,7 +8,7 @@ the server is asked how far it is every 10 s.
 from collections.abc import Iterator
 from typing import Final
 
-from walstream.lsn import parse
+from walstream.lsn import WAL_PAGE_HEADER, parse
 from walstream.pipeline.outage import Outage
 from walstream.sources.report import StreamReport, WorkerReport
 
@@ -16,7 +16,6 @@ STUCK_S: Final = 15.0  # without progress
 AWAY_S: Final = 5.0  # a broker that starts anew is back sooner
 STARTING_S: Final = 20.0
 HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
-_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 _OF_SINKS: Final = frozenset({"waiting", "records"})
 _WAITS: Final = {
     False: "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s",
@@ -102,7 +101,7 @@ class StallWatch:
         if not health or not resume:
             self._target = None
             return 0.0
-        reached = parse(resume) + _PAGE_HEADER
+        reached = parse(resume) + WAL_PAGE_HEADER
         records = [one.records for one in told.sinks.values()]
         seen = (told.ops, told.received, resume, records)
         still_s = self._for_s(now, "stream", "", (seen, self._target is None))

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from walstream.config import PostgresSource
-from walstream.errors import WalstreamError
-from walstream.lsn import parse
+from walstream.errors import HistoryError, WalstreamError
+from walstream.lsn import WAL_PAGE_HEADER, parse
 from walstream.postgres.slot_health import (
     SlotHealth,
     alarm_text,
@@ -18,9 +17,6 @@ from walstream.sources.postgres.detached.detached_sink import DetachedSink
 from walstream.sources.postgres.incremental.progress import TableRequests, stored
 from walstream.sources.report import ErrorReport, IncrementalReport, StreamReport
 from walstream.status.worker_state import WorkerState, problems_of, state_of
-
-_HISTORY: Final = 3
-_PAGE_HEADER: Final = 40  # of a WAL page: no record begins in it
 
 
 @dataclass(slots=True)
@@ -78,7 +74,7 @@ class PostgresState:
         if self.stale or self.health is None or self.resume is None:
             return None
         behind = self.health.flush_lsn - self.resume
-        return behind if behind > _PAGE_HEADER else 0
+        return behind if behind > WAL_PAGE_HEADER else 0
 
     def lag_s(self, now: float) -> float | None:
         told = self.report.lag_s if self.report else None
@@ -103,7 +99,7 @@ class PostgresState:
             return "stopped", self.unreachable.exit_code
         if self.kept.resume is None:
             return "new", 0
-        return "stopped", _HISTORY if self.slot_problem else 0
+        return "stopped", HistoryError.exit_code if self.slot_problem else 0
 
     @property
     def slot_problem(self) -> str:

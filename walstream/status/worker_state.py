@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from walstream.errors import Transient, WalstreamError
 from walstream.sources.report import (
     ErrorReport,
     WorkerReport,
@@ -12,8 +13,8 @@ from walstream.sources.report import (
 )
 from walstream.telemetry.json_codec import Document, read, shallow
 
-WAITS: Final = 5
-_DEFECT: Final = 1
+WAITS: Final = Transient.exit_code
+_DEFECT: Final = WalstreamError.exit_code
 _UNSENT: Final = ("report", "heard_at", "mute")
 
 
