@@ -45,7 +45,8 @@ def test_an_installation_has_its_files_owners_and_modes(system: System) -> None:
     version = system.run("walstream", "--version")
     assert re.fullmatch(r"walstream [\d.]+ \(compiled\)\n", version.stdout)
     for unit in ("walstream.service", "walstream@app.service"):
-        verified = system.run("systemd-analyze", "verify", "--man=no", unit)
+        verify = ("systemd-analyze", "verify", "--man=no", unit)
+        verified = system.run(*verify, environment={"SYSTEMD_LOG_TARGET": "console"})
         assert verified.returncode == 0, verified.stderr
     doc = system.path("/usr/share/doc/walstream")
     bill = json.loads((doc / "sbom.cdx.json").read_text("utf-8"))

@@ -120,6 +120,8 @@ def test_a_stream_runs_in_its_unit_and_is_upgraded(
         assert status["Seccomp"] == "2"
         assert {int(status[name], 16) for name in ("CapEff", "CapBnd")} == {0}
         assert "0" not in status["Uid"].split()
+    assert machine.systemctl("reload", UNIT).returncode == 0, machine.log(UNIT)
+    assert machine.process(UNIT).pid == main.pid
     machine.install(packages["newer"])
     assert machine.process(UNIT).pid != main.pid
     stream.comes()
