@@ -233,13 +233,10 @@ def test_a_running_instance_stops_at_a_change_that_was_undone(
 DIE = """
 import os, signal
 from pathlib import Path
-try:
-    from walstream.postgres.publication_watch import Watch
-except ImportError:
-    Watch = None
-if Watch is not None and os.environ.get("DIE_AT"):
+if os.environ.get("DIE_AT"):
+    from walstream.postgres.publication_watch import PublicationWatch
     def die(name):
-        real = getattr(Watch, name)
+        real = getattr(PublicationWatch, name)
         def dying(self, *given, **named):
             if name == "note":
                 real(self, *given, **named)
@@ -247,7 +244,7 @@ if Watch is not None and os.environ.get("DIE_AT"):
                 Path(os.environ["DIED"]).touch()
                 os.killpg(0, signal.SIGKILL)
             return real(self, *given, **named)
-        setattr(Watch, name, dying)
+        setattr(PublicationWatch, name, dying)
     die(os.environ["DIE_AT"])
 """
 
