@@ -62,7 +62,7 @@ class StoredOffset(NamedTuple):
 
 
 class GroupListener(Protocol):
-    """Who reads the partitions. Called from within `Upstream.poll` and `close`."""
+    """Who reads the partitions. Called from within `GroupConsumer.poll` and `close`."""
 
     def begins(self, topic: str) -> str:
         """Note that the group knows no partition of a topic; may raise.

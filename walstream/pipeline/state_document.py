@@ -13,7 +13,7 @@ from walstream.telemetry.json_codec import plain, read
 T = TypeVar("T")
 
 Entries = Mapping[str, object]
-"""What `Positions.write` takes: JSON values by the documents' names; None deletes."""
+"""What `StateStore.write` takes: JSON values by the documents' names; None deletes."""
 
 
 class StoredDocuments(Protocol):

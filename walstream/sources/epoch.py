@@ -1,6 +1,6 @@
 """Epoch of a source: how often its server's history changed.
 
-Each record's origin has it: LSNs of two epochs cannot be compared.
+It is part of each record's origin, since LSNs of two epochs cannot be compared.
 """
 
 from dataclasses import dataclass
