@@ -35,27 +35,27 @@ class StatusObserver(Protocol):
 
     config: Config
 
-    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
+    def kept(self, name: str, told: WorkerState | None, /) -> StoredStream:
         """Return what is kept of a postgres source."""
 
-    def polls(self, name: str, source: SqlSource) -> KeptPolls:
+    def polls(self, name: str, source: SqlSource, /) -> KeptPolls:
         """Return what is kept of a sql source."""
 
     def chained(
-        self, name: str, source: KafkaSource, told: WorkerState | None
+        self, name: str, source: KafkaSource, told: WorkerState | None, /
     ) -> tuple[KeptRecords, GroupSight]:
         """Return what is kept of a kafka source, and how far its group is."""
 
     def health(
-        self, source: PostgresSource, told: WorkerState | None
+        self, source: PostgresSource, told: WorkerState | None, /
     ) -> tuple[SlotHealth | None, WalstreamError | None]:
         """Return how the slot is, or why that cannot be known."""
 
-    def stale(self, told: WorkerState | None) -> bool:
+    def stale(self, told: WorkerState | None, /) -> bool:
         """Return whether `health` is of some time ago."""
 
     def away(
-        self, source: PostgresSource, name: str, kept: StoredStream
+        self, source: PostgresSource, name: str, kept: StoredStream, /
     ) -> dict[str, DetachedStatus]:
         """Return how each sink is that is not in the stream."""
 
@@ -74,8 +74,7 @@ class ReportObserver:
         self.config = config
         self._detached = detached
 
-    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
-        del name
+    def kept(self, _name: str, told: WorkerState | None) -> StoredStream:
         report = (told and told.report.stream) or StreamReport()
         left = report.backfill_record
         return StoredStream(
@@ -91,14 +90,12 @@ class ReportObserver:
             },
         )
 
-    def polls(self, name: str, source: SqlSource) -> KeptPolls:
-        del name, source
+    def polls(self, _name: str, _source: SqlSource) -> KeptPolls:
         return KeptPolls()
 
     def chained(
-        self, name: str, source: KafkaSource, told: WorkerState | None
+        self, _name: str, _source: KafkaSource, told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
-        del name, source
         figures = None
         if report := told and told.report.relay:
             figures = RelayFigures(
@@ -107,9 +104,8 @@ class ReportObserver:
         return KeptRecords(figures), GroupSight(asked=False)
 
     def health(
-        self, source: PostgresSource, told: WorkerState | None
+        self, _source: PostgresSource, told: WorkerState | None
     ) -> tuple[SlotHealth | None, WalstreamError | None]:
-        del source
         report = (told and told.report.stream) or StreamReport()
         if (found := report.health) is None:
             return None, None
@@ -121,9 +117,8 @@ class ReportObserver:
         return told is None or told.pid is None or told.silent
 
     def away(
-        self, source: PostgresSource, name: str, kept: StoredStream
+        self, _source: PostgresSource, name: str, kept: StoredStream
     ) -> dict[str, DetachedStatus]:
-        del source
         found = {}
         for sink, note in kept.away.items():
             if note.phase != BACK:

@@ -55,28 +55,24 @@ class _LookupObserver:
         self.config = config
         self._detached = detached
 
-    def kept(self, name: str, told: WorkerState | None) -> StoredStream:
-        del told
+    def kept(self, name: str, _told: WorkerState | None) -> StoredStream:
         return kept_of(Path(self.config.state) / name)
 
     def polls(self, name: str, source: SqlSource) -> KeptPolls:
         return kept_of_polled(source, Path(self.config.state) / name)
 
     def chained(
-        self, name: str, source: KafkaSource, told: WorkerState | None
+        self, name: str, source: KafkaSource, _told: WorkerState | None
     ) -> tuple[KeptRecords, GroupSight]:
-        del told
         folder = Path(self.config.state) / name
         return kept_of_chained(folder), group_of(name, source)
 
     def health(
-        self, source: PostgresSource, told: WorkerState | None
+        self, source: PostgresSource, _told: WorkerState | None
     ) -> tuple[SlotHealth | None, WalstreamError | None]:
-        del told
         return health_of(source)
 
-    def stale(self, told: WorkerState | None) -> bool:
-        del told
+    def stale(self, _told: WorkerState | None) -> bool:
         return False
 
     def away(
