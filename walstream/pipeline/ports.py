@@ -164,13 +164,13 @@ class Membership(Protocol):
 class Companion(Protocol):
     """What is asked of the database beside the stream; nothing blocks."""
 
-    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory | None:
+    def keys(self, relation: Relation, xid: int, place: Place, /) -> KeyHistory | None:
         """Find a relation's keys as of a transaction; None: ask again.
 
         All from `place` on is still to come: from there a change counts.
         """
 
-    def complete(self, op: ReplicationOp) -> bool:
+    def complete(self, op: ReplicationOp, /) -> bool:
         """Fill what a key change would lose for ever; False: ask again."""
 
     def tick(self, *, paused: bool) -> None:

@@ -29,19 +29,19 @@ class KeyRules(Protocol):
     def history(self, full_name: str) -> KeyHistory | None:
         """Return a table's; None: it was not learned yet."""
 
-    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
+    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn, /) -> None:
         """Take what was found of these tables; `end` was read behind that."""
 
     def knows(self, relation: Relation, place: Place) -> bool:
         """Return whether nothing is to be learned from this description."""
 
-    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
+    def meet(self, relation: Relation, looked: Looked, place: Place, /) -> None:
         """Take what was found of a relation that the stream described.
 
         Nothing from `place` on was sent.
         """
 
-    def watch(self, connection: Connection) -> None:
+    def watch(self, connection: Connection, /) -> None:
         """Raise Restart where keys are others, of which the stream does not tell."""
 
     def regained(self) -> Sequence[int]:

@@ -124,8 +124,7 @@ class PlainCompanion:
     def __init__(self, sinks: SinkSet) -> None:
         self._sinks = sinks
 
-    def keys(self, relation: Relation, xid: int, place: Place) -> KeyHistory:
-        del xid, place
+    def keys(self, relation: Relation, _xid: int, _place: Place) -> KeyHistory:
         keys = KeySet(
             0,
             tuple(column.name for column in relation.columns if column.is_key),
@@ -133,9 +132,8 @@ class PlainCompanion:
         )
         return KeyHistory([keys])
 
-    def complete(self, op: ReplicationOp) -> bool:
+    def complete(self, _op: ReplicationOp) -> bool:
         """Leave what was not sent: its record names it."""
-        del op
         return True
 
     def tick(self, *, paused: bool) -> None:

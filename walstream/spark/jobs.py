@@ -70,8 +70,7 @@ class Runnable(Protocol):
 class _Outcomes(AccumulatorParam[list[Any]]):
     """Collects outcomes from the tasks."""
 
-    def zero(self, value: list[Any]) -> list[Any]:
-        del value
+    def zero(self, _value: list[Any]) -> list[Any]:
         return []
 
     def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802 - pyspark's name

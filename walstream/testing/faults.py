@@ -25,8 +25,7 @@ class Reject:
 
     error: Exception
 
-    def __call__(self, call: Callable[[], Any]) -> Any:
-        del call
+    def __call__(self, _call: Callable[[], Any]) -> Any:
         raise self.error
 
 

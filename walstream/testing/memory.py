@@ -167,9 +167,8 @@ class MemoryCompanion:
         return True
 
     def keys(
-        self, relation: Relation, xid: int = 0, place: Place = (0, 0)
+        self, relation: Relation, _xid: int = 0, _place: Place = (0, 0)
     ) -> KeyHistory | None:
-        del xid, place
         if self._not_yet():
             return None
         name = f"{relation.namespace}.{relation.name}"

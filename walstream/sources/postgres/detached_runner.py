@@ -88,9 +88,8 @@ class BorrowedKeys:
     def history(self, full_name: str) -> KeyHistory | None:
         return self._histories.get(full_name)
 
-    def learn(self, facts: Mapping[str, TableFacts], end: Lsn, oldest: Lsn) -> None:
+    def learn(self, facts: Mapping[str, TableFacts], _end: Lsn, _oldest: Lsn) -> None:
         """Read what the source knows of these tables."""
-        del end, oldest
         for full_name, table in facts.items():
             self._borrow(full_name, table.oid)
 
@@ -100,14 +99,12 @@ class BorrowedKeys:
         known = f"{relation.namespace}.{relation.name}" in self._histories
         return known and (root is None or root.agrees(relation, place))
 
-    def meet(self, relation: Relation, looked: Looked, place: Place) -> None:
+    def meet(self, relation: Relation, _looked: Looked, _place: Place) -> None:
         """Read what the source knows of a relation."""
-        del looked, place
         self._borrow(f"{relation.namespace}.{relation.name}", relation.oid)
 
-    def watch(self, connection: Connection) -> None:
+    def watch(self, _connection: Connection) -> None:
         """Raise Restart where the source found another key or name of a root."""
-        del connection
         for oid, root in list(self._roots.items()):
             if self._root(oid).stored != root.stored:
                 raise Restart("the source found a root's new identity or name")
