@@ -14,7 +14,7 @@ from tests.support.programs.sqlite_source import execute, file_of
 from tests.support.programs.verb import as_json, verb
 from tests.support.programs.walstream import toml
 from walstream.config import load
-from walstream.status.lookup import look
+from walstream.status.lookup.sources import look
 from walstream.status.model import SourceStatus
 from walstream.testing.servers.port import free_port
 

@@ -21,7 +21,7 @@ from tests.support.programs.polled_source import SOURCE, Polled
 from tests.support.programs.sqlite_source import execute, file_of
 from tests.support.programs.table_read import postgres_url
 from walstream.config import load
-from walstream.status.lookup import look
+from walstream.status.lookup.sources import look
 from walstream.status.model import SourceStatus
 from walstream.status.sql import TableStatus
 

@@ -330,6 +330,10 @@ DRIVEN_BY = {
     "walstream/status/lookup/kafka.py": (
         "integration/test_chaining.py: test_status_check_and_positions_know_the_group"
     ),
+    "walstream/status/lookup/sources.py": (
+        "integration/test_polled_run.py: "
+        "test_what_runs_is_told_and_goes_back_when_it_is_asked"
+    ),
     "walstream/status/lookup/postgres.py": (
         "integration/test_status.py: test_before_while_and_after_a_run"
     ),

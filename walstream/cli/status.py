@@ -24,7 +24,7 @@ from walstream.cli.output import (
 )
 from walstream.config import Config
 from walstream.sources.postgres.backfill.status import BackfillStatus
-from walstream.status.lookup import look
+from walstream.status.lookup.sources import look
 from walstream.status.model import SlotStatus, SourceStatus, Status, adapter
 from walstream.telemetry.terminal import escape
 

@@ -57,12 +57,12 @@ def of_run(config: Config, snapshot: InstanceSnapshot) -> Status:
 
 
 def status_of(
-    eyes: StatusObserver, running: Instance | None, workers: Workers, at: float
+    observer: StatusObserver, running: Instance | None, workers: Workers, at: float
 ) -> Status:
-    """Return how all sources are, by the running instance, if one is, and `eyes`."""
+    """Return how all sources are, by a running instance and by `observer`."""
     sources = [
-        _look_at(eyes, name, source, workers.get(name), at)
-        for name, source in sorted(eyes.config.sources.items())
+        _look_at(observer, name, source, workers.get(name), at)
+        for name, source in sorted(observer.config.sources.items())
     ]
     return Status(
         at=_time(at),
@@ -74,24 +74,24 @@ def status_of(
 
 
 def _look_at(
-    eyes: StatusObserver,
+    observer: StatusObserver,
     name: str,
     source: Source,
     told: WorkerState | None,
     now: float,
 ) -> SourceStatus:
     if isinstance(source, SqlSource):
-        return _look_at_polled(eyes, name, source, told)
+        return _look_at_polled(observer, name, source, told)
     if isinstance(source, PackageSource):
-        return _look_at_added(eyes, name, source, told)
+        return _look_at_added(observer, name, source, told)
     if isinstance(source, KafkaSource):
-        return _look_at_chained(eyes, name, source, told)
-    config = eyes.config
-    kept = eyes.kept(name, told)
-    health, unreachable = eyes.health(source, told)
-    seen = PostgresState(source, kept, told, health, unreachable, eyes.stale(told))
+        return _look_at_chained(observer, name, source, told)
+    config = observer.config
+    kept = observer.kept(name, told)
+    health, unreachable = observer.health(source, told)
+    seen = PostgresState(source, kept, told, health, unreachable, observer.stale(told))
     state, exit_code = seen.state()
-    away = eyes.away(source, name, kept)
+    away = observer.away(source, name, kept)
     if seen.alarm or seen.spill_alarm or seen.synchronous or away:
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
@@ -136,10 +136,10 @@ def _look_at(
 
 
 def _look_at_polled(
-    eyes: StatusObserver, name: str, source: SqlSource, told: WorkerState | None
+    observer: StatusObserver, name: str, source: SqlSource, told: WorkerState | None
 ) -> SourceStatus:
-    config = eyes.config
-    seen = PolledState(source, eyes.polls(name, source), told)
+    config = observer.config
+    seen = PolledState(source, observer.polls(name, source), told)
     state, exit_code = seen.state()
     tables = seen.tables()
     rows = sum(table.rows for table in tables.values())
@@ -170,11 +170,11 @@ def _look_at_polled(
 
 
 def _look_at_added(
-    eyes: StatusObserver, name: str, source: PackageSource, told: WorkerState | None
+    observer: StatusObserver, name: str, source: PackageSource, told: WorkerState | None
 ) -> SourceStatus:
     """Look at a source that a package adds: no server of it can be asked."""
-    config = eyes.config
-    kept = eyes.kept(name, told)
+    config = observer.config
+    kept = observer.kept(name, told)
     report = (told and told.report.stream) or StreamReport()
     error = (told and told.report.error) or kept.error
     final = error is not None and error.final
@@ -209,10 +209,10 @@ def _look_at_added(
 
 
 def _look_at_chained(
-    eyes: StatusObserver, name: str, source: KafkaSource, told: WorkerState | None
+    observer: StatusObserver, name: str, source: KafkaSource, told: WorkerState | None
 ) -> SourceStatus:
-    config = eyes.config
-    kept, group = eyes.chained(name, source, told)
+    config = observer.config
+    kept, group = observer.chained(name, source, told)
     seen = ChainedState(kept, told, group)
     report = seen.report or RelayReport()
     state, exit_code = seen.state()

@@ -16,7 +16,7 @@ Target = TypeVar("Target")
 class Behaviour(Protocol):
     """What one call does instead."""
 
-    def __call__(self, call: Callable[[], Any]) -> Any: ...
+    def __call__(self, call: Callable[[], Any], /) -> Any: ...
 
 
 @dataclass(frozen=True)
