@@ -15,8 +15,9 @@ POSTGRES_15 := $(or $(WALSTREAM_TEST_PG15_BIN),/usr/lib/postgresql/15/bin)
 # each has servers of its own, 1.6 GB with them, and takes 3/4 of a processor: the tests
 # wait for servers the rest of the time
 JOBS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -ge 2 ] && echo 3 || echo 2)
-# those without servers wait for nothing
-UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),auto)
+# those without servers wait for processes that they start: one more than processors
+UNIT_JOBS := $(if $(filter command line environment,$(origin JOBS)),$(JOBS),$(shell \
+	echo $$(($$(nproc 2>/dev/null || echo 1) + 1))))
 # a package is for one Python: its system's own
 PYTHON_OF_PACKAGE ?= /usr/bin/python3
 PACKAGES = PYTHON=$(PYTHON_OF_PACKAGE) RELEASE=$(RELEASE) packaging/build.sh
