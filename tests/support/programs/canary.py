@@ -11,6 +11,7 @@ import base64
 import binascii
 import bz2
 import lzma
+import os
 import re
 import stat
 import zlib
@@ -143,7 +144,7 @@ class Watch(Threads):
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 self._look_at(process)
-        for path in self.temporary.rglob("*"):
+        for path in _files_below(self.temporary):
             with suppress(OSError):
                 if _is_open(path, self.temporary):
                     self.seen["temporary", str(path)] = path.read_bytes()[:_LARGEST]
@@ -166,6 +167,12 @@ class Watch(Threads):
     def _keep(self, kind: str, process: str, text: bytes) -> None:
         # it changes when a process becomes another program
         self.seen[kind, f"{process}/{hash(text)}"] = text
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files, passing over folders that are removed meanwhile."""
+    for top, _, names in os.walk(folder):
+        yield from (Path(top, name) for name in names)
 
 
 def _is_open(path: Path, top: Path) -> bool:
