@@ -136,10 +136,6 @@ DRIVEN_BY = {
         "unit/config/test_document.py: test_yaml_words_mean_what_they_look_like"
     ),
     "walstream/formats/context.py": "unit/formats/test_op.py",
-    "walstream/kafka/bulk_producer.py": (
-        "integration/test_spark_chunks.py: "
-        "test_a_record_that_its_topic_does_not_take_is_refused_at_once"
-    ),
     "walstream/kafka/cluster.py": (
         "integration/test_check_kafka_rights.py: "
         "test_rights_are_granted_as_printed_until_it_streams"

@@ -6,6 +6,7 @@ in order behind a failure: the first one fails the task.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -172,6 +173,11 @@ class BulkProducer:
                 raise failure(error.args[0], "committing a chunk") from None
 
     def abandon(self) -> None:
-        """Give up what is in flight."""
-        self._producer.purge()
-        self._producer.poll(0)
+        """Give up what is in flight, and raise nothing: there is an error already.
+
+        Records given up in flight may end an idempotent producer, and the next poll
+        raises that as an error of its own, which no retry can cure.
+        """
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.poll(0)
