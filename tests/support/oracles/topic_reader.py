@@ -31,6 +31,7 @@ from walstream.op import Kind, ReplicationOp
 
 _LARGEST: Final = 100 << 20
 _DEADLINE_S: Final = 60.0
+_DISCOVERED_SHARE: Final = 20.0  # of the time, one part is spent on looking for topics
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Reader:
         self._decode = decode
         self._prefix = prefix
         self._assigned: list[TopicPartition] = []
+        self._discover_at = 0.0  # monotonic
         self._next: dict[tuple[str, int], int] = {}  # offsets
         self.records: list[Record] = []  # in each partition by offset
         self._consumer = Consumer(
@@ -120,7 +122,9 @@ class Reader:
                     f"not within {timeout_s} s: {what}; {len(self.records)} records in"
                     f" {self.topics()}, the last: {self.records[-3:]}"
                 )
-            self._discover()
+            # on a broker of many topics a list of them costs more than their records
+            if time.monotonic() >= self._discover_at:
+                self._discover()
             self._take(0.05)
         return self.records
 
@@ -154,6 +158,7 @@ class Reader:
         return in_order(r for r in self.records if r.op.table.name == table)
 
     def _discover(self) -> None:
+        began = time.monotonic()
         known = {(part.topic, part.partition) for part in self._assigned}
         metadata = self._consumer.list_topics(timeout=30).topics
         fresh = [
@@ -166,6 +171,8 @@ class Reader:
         if fresh:
             self._consumer.incremental_assign(fresh)
             self._assigned += fresh
+        ended = time.monotonic()
+        self._discover_at = ended + _DISCOVERED_SHARE * (ended - began)
 
     def _take(self, timeout_s: float) -> None:
         messages: list[Any] = self._consumer.consume(1000, timeout=timeout_s)

@@ -1,17 +1,25 @@
 """A Kafka that lives for minutes at most: it compiles little, and is formatted once.
 
-Half of what it would take of a processor is its start; three of them idle all along.
+Half of what it would take of a processor is its start; three of them idle all along. Of
+that start, half is the reading of classes: they are kept read, in an archive that one
+of the first brokers writes (JEP 350). Java passes over one that does not fit.
 """
 
+import fcntl
 import re
 import uuid
 from base64 import urlsafe_b64encode
+from contextlib import suppress
+from pathlib import Path
 from typing import ClassVar, Final
 
 from walstream.testing.servers import LocalKafka
+from walstream.testing.servers.jars import kafka_class_path
 from walstream.testing.servers.process import Child
 
 _COMPILES_LITTLE: Final = "-XX:TieredStopAtLevel=1"
+_CACHE: Final = Path(__file__).parents[3] / ".pytest_cache" / "java"
+_NAMES: Final = uuid.NAMESPACE_URL
 _IDENTITY: Final = re.compile(rb"^((?:cluster|directory)\.id=).*$", re.MULTILINE)
 
 
@@ -20,8 +28,15 @@ class BriefKafka(LocalKafka):
 
     _formatted: ClassVar[dict[str, bytes]] = {}  # by the file's name
 
+    def start(self) -> None:
+        """Back when it takes connections."""
+        _write_archive()
+        super().start()
+
     def _java_child(self, *arguments: str) -> Child:
-        return super()._java_child(_COMPILES_LITTLE, *arguments)
+        archive = _archive()
+        kept = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+        return super()._java_child(_COMPILES_LITTLE, *kept, *arguments)
 
     def _format(self) -> None:
         if not self._formatted:
@@ -32,6 +47,39 @@ class BriefKafka(LocalKafka):
         self.data.mkdir()
         for name, content in self._formatted.items():
             (self.data / name).write_bytes(_IDENTITY.sub(_renewed, content))
+
+
+class _ArchivedKafka(LocalKafka):
+    """One that writes the classes that it read when it is stopped."""
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__()
+        self._archive = archive
+
+    def _java_child(self, *arguments: str) -> Child:
+        written = f"-XX:ArchiveClassesAtExit={self._archive}"
+        return super()._java_child(_COMPILES_LITTLE, written, *arguments)
+
+
+def _archive() -> Path:
+    """Name the archive of these classes, by the files that hold them."""
+    classes = uuid.uuid5(_NAMES, ":".join(map(str, kafka_class_path())))
+    return _CACHE / f"kafka-{classes}.jsa"
+
+
+def _write_archive() -> None:
+    """Have it written, unless it is there, or another process writes it now."""
+    archive = _archive()
+    if archive.exists():
+        return
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as lock, suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fresh = archive.with_suffix(".new")
+        with _ArchivedKafka(fresh) as kafka:
+            kafka.stop()
+        if fresh.exists():
+            fresh.rename(archive)
 
 
 def _renewed(found: re.Match[bytes]) -> bytes:
