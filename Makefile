@@ -46,7 +46,7 @@ test: java check ## check, and all tests but the long; PYTEST_ARGS="-k name" JOB
 	  echo "tests on MariaDB are skipped: apt-get install mariadb-server"
 	@command -v promtool >/dev/null || \
 	  echo "tests of the alert rules are skipped: apt-get install prometheus"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not fault_long' $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --one-kafka -m 'not fault_long' $(PYTEST_ARGS)
 fault: java $(READY) ## the long tests; SHARD=2/4, RESUME=1, SAMPLE=480 SEED=7 (seconds)
 	$(BIN)/pytest -m fault_long $(if $(SAMPLE),--sample $(SAMPLE) \
 	  $(addprefix --randomly-seed=,$(SEED)),--record .fault-passed \

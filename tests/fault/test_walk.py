@@ -29,12 +29,12 @@ from tests.support.walk.walk import Budget, walk
 
 pytestmark = pytest.mark.fault
 
-_SHORT_S: Final = 30.0  # on each server
+_SHORT_S: Final = 15.0  # on each server
 _LONG_S: Final = 1800.0
 _SHRINK_S: Final = 300.0
 
 
-@pytest.mark.takes(40)
+@pytest.mark.takes(25)
 def test_no_row_is_lost_or_doubled_in_silence(
     postgres: PostgresServer, kafka: KafkaServer, tmp_path: Path
 ) -> None:

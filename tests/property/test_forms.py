@@ -124,6 +124,7 @@ def test_streams_out_of_order_end_alike(
     same(forms, frames=[frame.hex() for frame in frames], start=stream.start)
 
 
+@pytest.mark.fault_long
 def test_the_compiled_form_passes_the_tests_of_its_sources(folder: Path) -> None:
     done = subprocess.run(
         [
