@@ -255,6 +255,7 @@ def test_a_slot_that_is_dropped_while_streaming_is_a_gap(
     walstream.ends_with(3, "slot", "walstream positions reset")
 
 
+@pytest.mark.same_on_15
 @pytest.mark.parametrize("version", [15, 18], ids=["pg15", "pg18"])
 def test_a_slot_that_lost_its_wal_is_a_gap(
     own_postgres: OwnPostgres, runs: Runs, version: int

@@ -68,7 +68,11 @@ def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
             id="sigterm-on-workers",
             marks=pytest.mark.fault_long,
         ),
-        pytest.param(signal.SIGTERM, False, [], id="sigterm-on-one-process"),
+        pytest.param(
+            *(signal.SIGTERM, False, []),
+            id="sigterm-on-one-process",
+            marks=pytest.mark.fault_long,
+        ),
     ],
 )
 def test_a_signal_ends_the_run_quietly_with_all_its_servers(
