@@ -17,6 +17,11 @@ from walstream.postgres import (
     quoting,
     replica_identity,
 )
+from walstream.postgres.capture_report import (
+    CaptureLimit,
+    CaptureReport,
+    capture_report,
+)
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, publication_lost
 from walstream.postgres.missing_rows import Mending
@@ -44,6 +49,8 @@ class Capture:
     mending: Mending = field(default_factory=Mending)
     _teller: WarningOnce = field(default_factory=WarningOnce)
     watch: PublicationWatch = field(init=False)
+    # replaced whole at each look, since another thread reports them
+    _limits: Mapping[str, CaptureLimit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watch = PublicationWatch(
@@ -69,6 +76,10 @@ class Capture:
     def read(self) -> list[str]:
         """Names of those that are read, in order."""
         return sorted(self.watch.names)
+
+    def report(self) -> CaptureReport:
+        """Return which publications are read, and what they lack."""
+        return capture_report(self.read, self._limits)
 
     def obstacles(
         self,
@@ -214,6 +225,7 @@ class Capture:
             return
         inserts = found.get(publication.insert_only(self.name))
         plan = publication.plan(self.patterns, facts)
+        self._limits = self._limits_of(plan, facts, inserts_read=inserts is not None)
         for pattern, what in unmatched(self.patterns, facts).items():
             self._teller.warn(pattern, f"pattern {what}", hint=WHY, kind="pattern")
         for name, reason in plan.refused.items():
@@ -229,6 +241,32 @@ class Capture:
         for table in plan.insert_only:
             culprits = replica_identity.culprits(table, facts).values()
             self._tell_of_no_identity(table, culprits, read=inserts is not None)
+
+    def _limits_of(
+        self,
+        plan: publication.PublicationPlan,
+        facts: Mapping[str, TableFacts],
+        *,
+        inserts_read: bool,
+    ) -> dict[str, CaptureLimit]:
+        """Return the limits, by table or pattern."""
+        found = {
+            pattern: CaptureLimit(f"pattern {what}")
+            for pattern, what in unmatched(self.patterns, facts).items()
+        }
+        for name, reason in plan.refused.items():
+            found[name] = CaptureLimit(
+                f"not captured: {reason}", set_logged(facts[name])
+            )
+        what = "only its inserts are captured" if inserts_read else "not captured"
+        for table in plan.insert_only:
+            culprits = replica_identity.culprits(table, facts).values()
+            reasons = dict.fromkeys(map(replica_identity.reason, culprits))
+            found[table.full_name] = CaptureLimit(
+                f"{what}: {', '.join(reasons) or 'it has no replica identity'}",
+                "\n".join(map(replica_identity.cure, culprits)),
+            )
+        return found
 
     def _tell_of_nothing(
         self, made: Publication, facts: Mapping[str, TableFacts]

@@ -8,8 +8,9 @@ none of them is dropped and counted.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from walstream.config.sink import RoutedSink
 from walstream.errors import ConfigError, HistoryError
 from walstream.formats.context import SourceOrigin
 from walstream.op import Table
@@ -56,6 +57,18 @@ class RoutingRules:
     fallback: str  # "" = drop and count
     key: str = "json"  # of KEY_FORMS
     strict: bool = False  # every table must be mapped
+
+    @classmethod
+    def of(cls, sink: RoutedSink) -> Self:
+        """Return the rules of a configured sink."""
+        mappings = {
+            table: TopicMapping(
+                mapped.name,
+                None if mapped.partition_key is None else tuple(mapped.partition_key),
+            )
+            for table, mapped in sink.topics.items()
+        }
+        return cls(mappings, sink.topic, sink.fallback_topic, sink.key, sink.strict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,14 +129,17 @@ class Worker:
     def _note(self, error: WalstreamError, *, final: bool) -> None:
         """Keep an error for those who ask, also when nothing runs any more."""
         scrub = self._config.secrets.scrub
+        repair = error.repair.of_source(self._name)
         self._error = ErrorReport(
             at=runtime.time(),
             error=scrub(str(error.args[0])),
             hint=scrub(error.hint),
-            repair=error.repair.of_source(self._name).command,
+            repair=repair.command,
             exit_code=error.exit_code,
             final=final,
             renewable=error.renewable,
+            sql=scrub(repair.sql),
+            then=scrub(repair.then),
         )
         with contextlib.suppress(WalstreamError):  # the state itself may be at fault
             if self._positions is not None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from walstream.pipeline.outage import Outage
 from walstream.pipeline.state_document import StateDocument
+from walstream.postgres.capture_report import CaptureReport
 from walstream.postgres.slot_health import SlotHealth
 from walstream.telemetry.counts import ProcessCounts, SourceCounts
 from walstream.telemetry.json_codec import (
@@ -35,6 +36,8 @@ class ErrorReport:
     exit_code: int = 1
     final: bool = False  # it ended the source until an operator acts
     renewable: bool = False  # another password or certificate may cure it
+    sql: str = ""  # statements that repair it
+    then: str = ""  # what an operator does after them
 
 
 LAST_ERROR: Final = StateDocument("error", ErrorReport)
@@ -138,6 +141,7 @@ class StreamReport:
     away: Mapping[str, DetachedReport] = field(default_factory=dict)  # by sink
     backfill_record: BackfillLeft | None = None
     slot: str = ""  # of a detached sink
+    capture: CaptureReport | None = None
 
     @property
     def lasting(self) -> "StreamReport":
@@ -152,6 +156,7 @@ class StreamReport:
             beside=self.beside,
             away=self.away,
             backfill_record=self.backfill_record,
+            capture=self.capture,
         )
 
 

@@ -8,7 +8,7 @@ from walstream.errors import ConfigError, Repair
 from walstream.formats.context import Context, SourceOrigin
 from walstream.kafka import stored_topic
 from walstream.postgres.catalog import TableFacts
-from walstream.records.router import Router, RoutingRules, TopicMapping
+from walstream.records.router import Router, RoutingRules
 
 
 class NotFull(ConfigError):
@@ -37,7 +37,8 @@ class Routers:
             if isinstance(found := config.sinks[name], PackageSink)
         }
         self._routers = {
-            name: Router(source, _rules(found)) for name, found in self.routed.items()
+            name: Router(source, RoutingRules.of(found))
+            for name, found in self.routed.items()
         }
 
     def __getitem__(self, sink: str) -> Router:
@@ -95,22 +96,6 @@ class Routers:
                     yield table, problem
             if strict and not (table.full and table.old_rows_whole):
                 yield table, _not_full(table, strict[0])
-
-
-def _rules(config: RoutedSink) -> RoutingRules:
-    return RoutingRules(
-        mappings={
-            table: TopicMapping(
-                mapped.name,
-                None if mapped.partition_key is None else tuple(mapped.partition_key),
-            )
-            for table, mapped in config.topics.items()
-        },
-        template=config.topic,
-        fallback=config.fallback_topic,
-        key=config.key,
-        strict=config.strict,
-    )
 
 
 def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigError]:

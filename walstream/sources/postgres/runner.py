@@ -95,13 +95,15 @@ class PostgresRunner:
             )
 
     def report(self) -> StreamReport:
-        members = self._session.members if self._session else None
+        session = self._session
+        members = session.members if session else None
         record = stored_progress.read(self._positions)
         return replace(
             self._gauge.report(),
             beside=self._progress.report(),
             away=members.report() if members else {},
             backfill_record=None if record is None else _left(record),
+            capture=session.capture if session else None,
         )
 
     def counts(self) -> SourceCounts:

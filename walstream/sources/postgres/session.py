@@ -21,6 +21,7 @@ from walstream.pipeline.loop import Pipeline
 from walstream.pipeline.ports import NamedSink
 from walstream.postgres import catalog
 from walstream.postgres import server as servers
+from walstream.postgres.capture_report import CaptureReport
 from walstream.postgres.catalog import TableFacts
 from walstream.postgres.connection import Connection, session
 from walstream.postgres.server import Server
@@ -94,6 +95,10 @@ class SourceSession:
             accepts=options.accept_timeline,
         )
         self.ended = False  # there is nothing left to do, now or later
+
+    @property
+    def capture(self) -> CaptureReport:
+        return self._capture.report()
 
     @property
     def pipeline(self) -> Pipeline | None:
