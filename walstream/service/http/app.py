@@ -16,6 +16,7 @@ from walstream.service.http import metrics as exposition
 from walstream.service.http import page
 from walstream.service.http.board import Board, Truth
 from walstream.service.http.guard import Guard, GuardRules, is_cross_site
+from walstream.service.http.series import ChartSpan
 from walstream.service.http.text import stats_lines, status_lines
 from walstream.status.model import adapter
 from walstream.telemetry import runtime
@@ -33,8 +34,10 @@ class Answers:
     set_debug: Callable[[bool], str]
     written: exposition.CachedMetrics
 
-    async def page(self, _request: Request) -> Response:
-        html = page.render(self._truth(), self.board.samples)
+    async def page(self, request: Request) -> Response:
+        span = ChartSpan.of(request.query_params.get("span", ""))
+        history = page.History(self.board.series, self.board.log.events, span)
+        html = page.render(self._truth(), self.board.config, history)
         return HTMLResponse(html, headers={"content-security-policy": page.POLICY})
 
     async def health(self, _request: Request) -> Response:
