@@ -235,7 +235,7 @@ def test_nothing_is_cut_at_any_width(
     state = request.node.callspec.params["face"]
     for width in WIDTHS:
         for span in ("5m", "1h") if state == "streaming" else ("5m",):
-            resize(chrome, width)
+            resize(chrome, width, dark=width == 770)
             chrome.get(f"http://{face.address}/?span={span}")
             assert chrome.execute_script(_OVERFLOWS) == [], f"{state} at {width}"
             keep_picture(chrome, f"{state}-{width}-{span}")

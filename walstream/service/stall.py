@@ -52,7 +52,14 @@ class StallWatch:
 
     def look(self, now: float, told: WorkerReport) -> list[str]:
         """Return what stalls; `now` never goes back."""
-        return [*self._sinks(now, told), *self._stream(now, told)]
+        of_sinks, of_stream = [*self._sinks(now, told)], [*self._stream(now, told)]
+        starting_s = self._for_s(now, "state", "", told.state)
+        # a sink that waits is why: nothing more is said then
+        if told.state == "starting" and starting_s >= STARTING_S and not of_sinks:
+            of_stream.insert(
+                0, f"it has been starting for {starting_s:.0f} s: the log says why"
+            )
+        return of_sinks + of_stream
 
     def _for_s(self, now: float, what: str, name: str, how: object) -> float:
         still = self._still.setdefault((what, name), _Still(now, how))
@@ -82,9 +89,6 @@ class StallWatch:
 
     def _stream(self, now: float, told: WorkerReport) -> Iterator[str]:
         state, stream = told.state, told.stream or StreamReport()
-        starting_s = self._for_s(now, "state", "", state)
-        if state == "starting" and starting_s >= STARTING_S:
-            yield f"it has been starting for {starting_s:.0f} s: its log says why"
         if (turn_s := stream.turn_s or 0.0) >= HANGS_S:
             yield f"its loop hangs: the last turn began {turn_s:.0f} s ago"
         if state != "streaming":

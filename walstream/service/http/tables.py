@@ -195,7 +195,7 @@ def backfill(source: SourceStatus, key: str) -> str:
             name,
             name,
             [
-                Cell(one.state, look="bad" if one.state == "error" else "calm"),
+                _beside(one.state),
                 Cell(number(one.rows), right=True),
                 Cell(one.error or one.remark, whole=True),
             ],
@@ -207,6 +207,11 @@ def backfill(source: SourceStatus, key: str) -> str:
     more = f"and {plural(left, 'table')} more" if left else ""
     beside = table(f"{key}/beside", "Incremental backfill", heads, rows, more)
     return f'<div data-k="{escape(key)}/backfill">{text}</div>{beside}'
+
+
+def _beside(state: str) -> Cell:
+    look = "bad" if state == "error" else "calm"
+    return Cell(f"{_SIGNS[look]} {state}", look=look)
 
 
 def _progress(name: str, found: BackfillStatus) -> str:
