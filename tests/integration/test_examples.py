@@ -143,7 +143,7 @@ def test_tail_shows_each_op_in_a_line(
     assert re.search(r"\[1\] 0/18/0 Delete public.orders id=2 customer=bob", text)
 
 
-def test_the_readme_names_every_example() -> None:
-    text = (_ROOT / "README.md").read_text("utf-8")
+def test_the_page_of_the_consumer_names_every_example() -> None:
+    text = (_ROOT / "docs" / "consumer.md").read_text("utf-8")
     for path in _EXAMPLES.glob("*.py"):
-        assert f"docs/examples/{path.name}" in text
+        assert f"](examples/{path.name})" in text
