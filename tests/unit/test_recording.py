@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from tests.support.project.recording import (
     RECORDING,
     Output,
+    Row,
     Screen,
     draw,
     frames,
@@ -38,7 +39,7 @@ def test_a_spinner_alone_takes_a_second_however_long_it_turns() -> None:
 
 
 def test_a_line_is_drawn_once_however_many_frames_have_it() -> None:
-    rows = [(("<same>", "g"),)]
+    rows: list[Row] = [(("<same>", "g"),)]
     drawn = ET.fromstring(draw([(1.0, rows), (1.0, [*rows, ()]), (8.0, rows)]))  # noqa: S314 - our own
     assert [element.text for element in drawn.iter(f"{_SVG}tspan")] == ["<same>"]
     assert len(list(drawn.iter(f"{_SVG}use"))) == 3

@@ -1,4 +1,4 @@
-"""Every verb says what it does, with an example, in docs/verbs.md too, within 100 columns."""
+"""Every verb says what it does, with an example; docs/verbs.md names it."""
 
 from collections.abc import Iterator
 from typing import Any
