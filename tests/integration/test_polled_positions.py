@@ -37,7 +37,7 @@ def test_both_sides_are_shown_and_fit_the_schema(polled: Polled) -> None:
     assert source["verdict"]["outcome"] == "poll"
     (table,) = source["tables"]
     assert (table["state"]["position"], table["newest_key"]) == (2**62, 7)
-    shown = verb(None, "positions", "show", "--schema").stdout
+    shown = verb(None, "positions", "show", "--json-schema").stdout
     assert json.loads(shown) == published("positions")
     code, text = Terminal(polled.configuration, "positions", "show").ends()
     assert code == 0

@@ -79,7 +79,7 @@ def test_what_changed_begins_again_and_nothing_comes_twice(
     first = running.worker_pid()
 
     done = reload(running)
-    assert (done.returncode, done.stdout) == (0, "nothing is different\n")
+    assert (done.returncode, done.stdout) == (0, "nothing changed\n")
     assert running.worker_pid() == first
 
     rewrite(running, memory="64MiB")

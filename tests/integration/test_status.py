@@ -171,7 +171,10 @@ def test_what_is_printed_fits_its_published_schema(
 ) -> None:
     published = json.loads((ROOT / "docs/schemas/status.json").read_text())
     shown = subprocess.run(
-        [_COMMAND, "status", "--schema"], capture_output=True, text=True, check=True
+        [_COMMAND, "status", "--json-schema"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(shown.stdout) == published
     database.execute(_TABLE)

@@ -38,38 +38,47 @@ def init(  # noqa: PLR0913 - one for each option
     *,
     dsn: Annotated[
         str,
-        typer.Option(envvar=VARIABLE, help="PostgreSQL: postgresql://USER@HOST/NAME."),
+        typer.Option(
+            envvar=VARIABLE,
+            metavar="DSN",
+            help="PostgreSQL: postgresql://USER@HOST/DATABASE.",
+        ),
     ] = "",
     brokers: Annotated[
         str,
         typer.Option(
-            envvar="WALSTREAM_BROKERS", help=f"Kafka; {DEFAULT_BROKERS} if not said."
+            envvar="WALSTREAM_BROKERS",
+            metavar="HOST:PORT",
+            help=f"Kafka's brokers; default: {DEFAULT_BROKERS}.",
         ),
     ] = "",
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="What to write.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")
     ] = DEFAULT_FILES[0],
-    source: Annotated[str, typer.Option(help="The source's name.")] = "app",
+    source: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the source.")
+    ] = "app",
     tables: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Tables, as schema.table with * and ?."),
+        typer.Option(
+            metavar="PATTERN", help="Tables to stream: schema.table, with * and ?."
+        ),
     ] = None,
     schema: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="All tables of a schema.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Stream all tables of this schema."),
     ] = None,
     insecure: Annotated[
         bool,
-        typer.Option(
-            "--insecure", help="Allow servers elsewhere without verified TLS."
-        ),
+        typer.Option("--insecure", help="Allow remote servers without verified TLS."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there.")
+        bool, typer.Option("--force", help="Overwrite an existing file.")
     ] = False,
 ) -> None:
     """Write a first walstream.toml for a database and a broker, and check it.
 
-    Asks at a terminal for what is not said. A password goes into a file of its own.
+    Asks at a terminal for what is missing. A password goes into a separate file.
 
     Example: walstream init --dsn postgresql://app@localhost/app
     """

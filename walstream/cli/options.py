@@ -1,4 +1,4 @@
-"""Options that several verbs have, said once."""
+"""Options that several verbs have."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +11,18 @@ ConfigFile = Annotated[
         "-c",
         "--config",
         metavar="FILE",
-        help="./walstream.toml, else /etc/walstream/walstream.toml",
+        help="The configuration; default: ./walstream.toml, else"
+        " /etc/walstream/walstream.toml.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PrintSchema = Annotated[
-    bool, typer.Option("--schema", help="Print the JSON schema of --json.")
+    bool, typer.Option("--json-schema", help="Print the JSON schema of --json.")
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "-v", "--verbose", count=True, show_default=False, help="Log more (debug)."
+    ),
 ]

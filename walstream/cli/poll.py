@@ -8,7 +8,7 @@ import typer
 
 from walstream.cli.config_file import load
 from walstream.cli.launch import run
-from walstream.cli.options import ConfigFile
+from walstream.cli.options import ConfigFile, Verbose
 from walstream.cli.output import echo_error
 from walstream.config import Config, SqlSource
 from walstream.config.run_options import Options
@@ -24,16 +24,14 @@ _LONGEST_S = 24 * 3600.0  # a poll without a limit may have all to read
 def poll(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE...", help="Without one, all sql sources."),
+        typer.Argument(metavar="SOURCE", help="Default: all sql sources."),
     ] = None,
     file: ConfigFile = None,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Poll each table once, and end.")
     ] = False,
-    verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
-    ] = 0,
+    verbose: Verbose = 0,
 ) -> None:
     """Poll the tables of sql sources once, and end when all is delivered.
 

@@ -1,4 +1,4 @@
-"""`walstream positions`: what is kept of each source's progress."""
+"""`walstream positions`: shows, rewinds and resets the sources' positions."""
 
 import contextlib
 import sys
@@ -18,7 +18,7 @@ from walstream.admin.rewind_sql import TableRewind
 from walstream.admin.rewind_sql import rewind as rewind_table
 from walstream.cli import positions_kafka, positions_sql
 from walstream.cli.config_file import load
-from walstream.cli.options import AsJson, ConfigFile, PrintSchema
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
 from walstream.cli.output import (
     console,
     echo,
@@ -29,6 +29,7 @@ from walstream.cli.output import (
     size,
     table,
 )
+from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, SqlSource
 from walstream.errors import ConfigError
 from walstream.finding import Finding
@@ -41,36 +42,40 @@ from walstream.status.positions.model import ChainedStanding, PolledStanding, St
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape
 
-app = typer.Typer(help="What is kept of each source's progress.", no_args_is_help=True)
+app = typer.Typer(
+    cls=VerbGroup,
+    help="Show, rewind or reset the sources' positions.",
+    no_args_is_help=True,
+)
 
 _STYLES = {StartOutcome.STOP: ("✗", "bold red"), StartOutcome.WAIT: ("!", "yellow")}
 _FINE = ("✓", "green")
 
 Shown = Standing | PolledStanding | ChainedStanding
-SourceName = Annotated[str, typer.Argument(help="The source's name.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="The source's name.")]
 
 
 @app.callback()
 def _positions() -> None:
-    """Look at, set back, or forget what is kept of each source's progress."""
+    """Show, rewind or reset the sources' positions."""
 
 
-@app.command("show")
+@app.command("show", cls=VerbCommand)
 def show_positions(
     source: Annotated[
-        str, typer.Argument(help="Only this source.", show_default=False)
+        str,
+        typer.Argument(metavar="SOURCE", help="Only this source.", show_default=False),
     ] = "",
     file: ConfigFile = None,
     *,
     as_json: AsJson = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Show what the state folder, the slot, the server and the topics say.
+    """Compare the positions in the state, the slot, the server and the topics.
 
-    Side by side, with what walstream run would do, and how far back a rewind can reach.
-    Of a sql source: the positions of its tables, and the keys that are there. Of a
-    kafka source: its group's offsets.
+    Also shows what walstream run would do, and how far back a rewind can go. A sql
+    source shows the positions of its tables and their keys; a kafka source shows the
+    offsets of its group.
 
     Example: walstream positions show app
     """
@@ -220,7 +225,7 @@ def _slot(slot: SlotFacts | None) -> str:
     return f"{state}\n{size(slot.held_bytes)} held\n{reader}"
 
 
-@app.command()
+@app.command(cls=VerbCommand)
 def rewind(
     source: SourceName,
     to: Annotated[
@@ -233,18 +238,18 @@ def rewind(
     ],
     table: Annotated[
         str,
-        typer.Option("--table", metavar="TABLE", help="Which one of a sql source."),
+        typer.Option("--table", metavar="TABLE", help="The table of a sql source."),
     ] = "",
     file: ConfigFile = None,
     *,
     yes: Yes = False,
 ) -> None:
-    """Set a source's position back: what came after LSN is sent to Kafka again.
+    """Send changes again: set a source's position back to an LSN, a time or a key.
 
-    As far as its slot still has it: walstream positions show says how far. TIME (UTC
-    without an offset) is that of commits: the first that is not before it begins.
-    Readers get the same changes under the same (lsn, seq_id). Of a sql source, rows of
-    a table above KEY are sent again, each with the same hash while it is the same.
+    A rewind can go back as far as the slot keeps WAL: see walstream positions show. A
+    time is the commit time of the first transaction that is sent again. Consumers get
+    the same changes under the same (lsn, seq_id). In a table of a sql source, all rows
+    above KEY are sent again.
 
     Example: walstream positions rewind app --to 0/16B3748
 
@@ -313,16 +318,16 @@ def _rewind_table(
     return rewind_table(config, source, table, key, consent)
 
 
-@app.command()
+@app.command(cls=VerbCommand)
 def reset(
     source: SourceName,
     file: ConfigFile = None,
     *,
     yes: Yes = False,
 ) -> None:
-    """Forget a source's position and drop its slot: the next run begins anew.
+    """Forget a source's position and drop its slot: the next run starts from scratch.
 
-    A sql source has no slot: its tables begin where their `start` says.
+    A sql source has no slot: its tables begin again where their `start` says.
 
     Example: walstream positions reset app
     """

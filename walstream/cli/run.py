@@ -7,7 +7,7 @@ import typer
 from walstream import config as configuration
 from walstream.cli.config_file import Again, give_root_up
 from walstream.cli.launch import run as run_all
-from walstream.cli.options import ConfigFile
+from walstream.cli.options import ConfigFile, Verbose
 from walstream.config.run_options import Options
 from walstream.telemetry import logs
 
@@ -15,41 +15,43 @@ from walstream.telemetry import logs
 def run(  # noqa: PLR0913 - an option each
     file: ConfigFile = None,
     *,
-    verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log more.")
-    ] = 0,
+    verbose: Verbose = 0,
     adopt_slot: Annotated[
         bool,
         typer.Option(
-            "--adopt-slot", help="Stream from a slot of which the state knows nothing."
+            "--adopt-slot",
+            help="Stream from an existing slot that the state does not know.",
         ),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="End the session that holds the slot. An instance that is frozen, not"
-            " dead, may still send what it had under way when it thaws.",
+            help="End the session that holds the slot. If that instance is frozen, not"
+            " dead, it may still send what it had in flight.",
         ),
     ] = False,
     accept_partitions: Annotated[
         bool,
         typer.Option(
-            "--accept-partitions", help="Go on with topics that have other partitions."
+            "--accept-partitions",
+            help="Continue although the number of partitions of a topic changed.",
         ),
     ] = False,
     accept_timeline: Annotated[
         bool,
         typer.Option(
             "--accept-timeline",
-            help="After a failover: Kafka has no change that the new primary lacks.",
+            help="Continue after a failover: confirms that Kafka has no change that the"
+            " new primary lacks.",
         ),
     ] = False,
 ) -> None:
-    """Stream PostgreSQL into Kafka until SIGTERM, which drains; twice ends at once.
+    """Stream all sources into Kafka until Ctrl-C or SIGTERM.
 
-    SIGHUP reads the configuration again, as walstream reload does.
-    Sources of kind = "sql" are polled: tables of other databases that only grow.
+    The first signal drains: what was read is delivered and confirmed. A second one ends
+    at once. SIGHUP reloads the configuration, as walstream reload does. Sources of
+    kind = "sql" are polled.
 
     Example: walstream run -c walstream.toml
     """

@@ -43,21 +43,21 @@ def status(
     file: ConfigFile = None,
     *,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.2, help="Seconds between two looks of --watch.")
+        float,
+        typer.Option(min=0.2, metavar="SECONDS", help="How often --watch refreshes."),
     ] = 2.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; with --watch a line a look.")
+        bool,
+        typer.Option("--json", help="Print JSON; with --watch one line per refresh."),
     ] = False,
     schema: PrintSchema = False,
 ) -> None:
     """Show state, lag, rates, held WAL and the last error of every source and sink.
 
-    Of polled tables: their position, and what is missing below it. Ends with 0 when
-    all is well, else with the code that `run` ended with, or with 5 for what waits, is
-    held up, or holds too much WAL or disk.
+    Polled tables show their position and the keys that are missing below it.
 
     Example: walstream status --watch
     """

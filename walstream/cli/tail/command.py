@@ -41,7 +41,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         list[str] | None,
         typer.Argument(
             metavar="TOPIC",
-            help="Names, or patterns with * and ?; none: all that the sink can reach.",
+            help="Names, or patterns with * and ?. Default: all topics of the sink.",
             show_default=False,
         ),
     ] = None,
@@ -49,40 +49,42 @@ def tail(  # noqa: PLR0913 - each is an option of the command
     *,
     sink: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The Kafka sink, where there are several."),
+        typer.Option(metavar="NAME", help="The Kafka sink, if there are several."),
     ] = None,
     brokers: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Brokers: no configuration is read."),
+        typer.Option(metavar="HOST:PORT", help="The brokers; needs no configuration."),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="All that is there, not from now.")
+        bool, typer.Option("--from-beginning", help="Begin with the oldest record.")
     ] = False,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="End at what is there at the start.")
+        bool, typer.Option("--until-end", help="End with what is there at the start.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")
+        int | None,
+        typer.Option(
+            "--limit", "-n", min=1, metavar="NUMBER", help="End after so many."
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help='Only this key: ["1"], or its one part: 1'),
+        typer.Option(metavar="TEXT", help='Only records with this key: ["1"], or 1.'),
     ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only this schema.table, or table; * and ? match."
+            metavar="NAME",
+            help="Only this table, with or without its schema; * and ? match.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line.")
+        bool, typer.Option("--json", help="Print one JSON object per line.")
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Shorten nothing, leave nothing out.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print values in full.")] = False,
     schema: PrintSchema = False,
 ) -> None:
-    """Show the changes in topics as they come, or those that are there.
+    """Show the changes in topics, as they arrive or from the beginning.
 
     Example: walstream tail 'shop.*' --from-beginning --table orders -n 20
     """

@@ -30,7 +30,7 @@ def test_without_a_configuration_brokers_are_asked_for(
 
 def test_schema_needs_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(app, ["tail", "--schema"])
+    shown = CliRunner().invoke(app, ["tail", "--json-schema"])
     assert json.loads(shown.stdout)["properties"]["lsn"]
 
 
