@@ -16,7 +16,7 @@ from walstream.admin.rewind import Rewind, To
 from walstream.admin.rewind import rewind as rewind_source
 from walstream.admin.rewind_sql import TableRewind
 from walstream.admin.rewind_sql import rewind as rewind_table
-from walstream.cli import positions_kafka, positions_sql
+from walstream.cli import moment, positions_kafka, positions_sql
 from walstream.cli.config_file import load
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
 from walstream.cli.output import (
@@ -233,7 +233,8 @@ def rewind(
         typer.Option(
             "--to",
             metavar="LSN|TIME|KEY",
-            help="Where to begin again: 0/16B3748, 2026-11-21T12:00:00+01, or 1000.",
+            help="Where to begin again: 0/16B3748, 2026-11-21T12:00:00+01,"
+            ' "2 hours ago", -2h, or 1000.',
         ),
     ],
     table: Annotated[
@@ -253,7 +254,7 @@ def rewind(
 
     Example: walstream positions rewind app --to 0/16B3748
 
-    Example: walstream positions rewind app --to "2026-11-21 12:00:00+01"
+    Example: walstream positions rewind app --to "2 hours ago"
 
     Example: walstream positions rewind legacy --table processes --to 1000
     """
@@ -286,11 +287,11 @@ def _place(to: str) -> To:
     with contextlib.suppress(ValueError):
         return parse(to)
     try:
-        return timestamp.parse(to)
+        return moment.parse(to)
     except ValueError:
         raise ConfigError(
             f"--to: {to!r} is neither an LSN, as 0/16B3748, nor a time, as"
-            " 2026-11-21T12:00:00Z",
+            f" {moment.FORMS}",
             hint="walstream positions show says which can be reached",
         ) from None
 
