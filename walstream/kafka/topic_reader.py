@@ -135,10 +135,17 @@ class TopicReader:
         ends = self._offsets(partitions, OFFSET_END)
         return {one: OffsetBounds(firsts[one], ends[one]) for one in partitions}
 
+    def since(
+        self, partitions: Iterable[Partition], timestamp_ms: int
+    ) -> dict[Partition, int | None]:
+        """Return where the first record of this time or later is; None: nowhere."""
+        found = self._offsets(list(partitions), max(0, timestamp_ms))
+        return {one: at if at >= 0 else None for one, at in found.items()}
+
     def _offsets(
         self, partitions: Sequence[Partition], which: int
     ) -> dict[Partition, int]:
-        """Find the first, or the end, of each."""
+        """Find the first, the end, or a time in each."""
         deadline = runtime.monotonic() + self._timeout_s
         found: dict[Partition, int] = {}
         while missing := [one for one in partitions if one not in found]:
