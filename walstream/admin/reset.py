@@ -34,7 +34,7 @@ _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state'
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownState:
     """What can still be believed of a source's state."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
@@ -95,7 +95,7 @@ def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
     """Return where a source is, before anything is stopped, and name another slot."""
     try:
         with LmdbStore.open_read_only(folder) as positions:
-            known = _known(positions, source) if positions else _Known()
+            known = _known(positions, source) if positions else KnownState()
     except StateDamaged:
         return "its state is damaged", None
     position = known.stored.position
@@ -121,7 +121,7 @@ def _reset(folder: Path, name: str, source: PostgresSource, other: str | None) -
     lock = FolderLock(folder)
     lock.acquire()
     try:
-        known = _believed(folder, source)
+        known = believed(folder, source)
         if known.other_slot(source) != other:
             raise Transient(
                 f"the state of source {name!r} changed meanwhile: nothing was done",
@@ -137,7 +137,7 @@ def _replace(
     folder: Path,
     name: str,
     source: PostgresSource,
-    known: _Known,
+    known: KnownState,
     connection: Connection,
 ) -> None:
     server = servers.look(connection)
@@ -186,24 +186,24 @@ def _history_changed(
     return False
 
 
-def _believed(folder: Path, source: PostgresSource) -> _Known:
+def believed(folder: Path, source: PostgresSource) -> KnownState:
     """Read under the lock; a damaged state says nothing."""
     try:
         lmdb_check.check(folder / "data.mdb")
         with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
-                return _Known(epoch=0)
+                return KnownState(epoch=0)
             positions.check_format()
             return _known(positions, source)
     except (StateDamaged, lmdb_check.Broken):
-        return _Known()
+        return KnownState()
 
 
-def _known(positions: LmdbStore, source: PostgresSource) -> _Known:
+def _known(positions: LmdbStore, source: PostgresSource) -> KnownState:
     stored = stored_of(positions, source.slot)
     position = stored.position
     about = position or INTENT.read(positions)
-    return _Known(
+    return KnownState(
         stored,
         slot=about.slot if about else None,
         epoch=epoch_of(positions),

@@ -49,6 +49,7 @@ VERBS: Final = {
     "backfill": Verb("backfill", _REPAIR),
     "positions": Verb("app", _REPAIR),
     "slots": Verb("app", _REPAIR),
+    "destroy": Verb("destroy", _REPAIR),
 }
 
 
