@@ -18,8 +18,10 @@ from consumer.errors import (
 from consumer.group.assigned_partition import Place
 from consumer.handler import (
     BasicApplication,
+    BasicBatchApplication,
     Fatal,
     IdempotentApplication,
+    IdempotentBatchApplication,
     Retry,
     Transaction,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "BadMessage",
     "BarrierTimeout",
     "BasicApplication",
+    "BasicBatchApplication",
     "BasicConsumer",
     "ConsumerRecord",
     "ConsumerStopped",
@@ -43,6 +46,7 @@ __all__ = [
     "ForeignSource",
     "HandlerFailed",
     "IdempotentApplication",
+    "IdempotentBatchApplication",
     "IdempotentConsumer",
     "Kind",
     "Measure",

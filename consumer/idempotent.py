@@ -19,9 +19,11 @@ from consumer.group.settings import (
 )
 from consumer.handler import (
     IdempotentApplication,
+    IdempotentBatchApplication,
     IdempotentHandler,
     batch_hooks,
     beginning,
+    idempotent_batch_handler,
     idempotent_handler,
 )
 from consumer.metrics import Metrics, unmeasured
@@ -50,7 +52,8 @@ class IdempotentConsumer(GroupMember):
     database each, at most: whichever is free does a partition's next batch. In one
     partition all is in order. Up to `batch` ops of a partition share a transaction, for
     `batch_seconds` at most. A TRUNCATE is handled once, after all that came before it
-    in all partitions of its topic and before all that comes after it.
+    in all partitions of its topic and before all that comes after it. An application
+    with `handle_batch(tx, ops)` gets all ops of a transaction at once.
 
     The state is in tables of the same database, `replication_consumer_*`, made on first
     use in the first schema of the search_path.
@@ -58,7 +61,7 @@ class IdempotentConsumer(GroupMember):
 
     def __init__(  # noqa: PLR0913 - keywords
         self,
-        app: IdempotentApplication | IdempotentHandler,
+        app: IdempotentApplication | IdempotentBatchApplication | IdempotentHandler,
         dsn: str,
         *,
         group: str,
@@ -108,6 +111,7 @@ class IdempotentConsumer(GroupMember):
                 from_earliest=from_earliest(self._settings),
             ),
             hooks=batch_hooks(app),
+            batch_handler=idempotent_batch_handler(app),
         )
 
     def _prepare(self) -> None:
