@@ -246,7 +246,7 @@ def test_the_page_survives_the_worker_and_shows_it(site: Site) -> None:
 
 def test_a_frozen_worker_is_red_and_a_dead_one_never_green(site: Site) -> None:
     worker = site.walstream.worker_pid()
-    with site.red("does not report"):
+    with site.red("sends no report"):
         os.kill(worker, signal.SIGSTOP)
     os.kill(worker, signal.SIGKILL)  # it need not go on for that
     seen: list[int] = []

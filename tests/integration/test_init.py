@@ -110,8 +110,8 @@ def test_what_is_missing_is_asked_for_at_a_terminal(
         tmp_path, "-o", "other.toml", typed=f"no dsn\n{dsn}\n{dsn}\n{kafka.bootstrap}\n"
     )
     assert asked.returncode == 0, asked.stderr
-    assert "is no connection string" in asked.stdout + asked.stderr
-    assert "no list of HOST:PORT" in asked.stdout + asked.stderr
+    assert "is not a connection string" in asked.stdout + asked.stderr
+    assert "list of HOST:PORT" in asked.stdout + asked.stderr
     assert "  $ walstream check -c other.toml\n" in asked.stdout
     config = load(tmp_path / "other.toml", {})
     source = config.sources["app"]

@@ -70,7 +70,7 @@ def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
     assert verb(polled.configuration, "status").returncode == 3
     done = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")
     assert done.returncode == 0, done.stderr
-    assert "the next run begins anew" in done.stdout
+    assert "the next run starts from scratch" in done.stdout
     assert key(polled) is None
     assert verb(polled.configuration, "status").returncode == 0
 
@@ -79,7 +79,7 @@ def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
     ("words", "said"),
     [
         ("slots --source legacy", "is a sql source, and this is for postgres"),
-        ("backfill --source legacy t", "it is polled, and not backfilled"),
+        ("backfill --source legacy t", "it is polled, not backfilled"),
         ("positions show nope", "there is no source 'nope'"),
         ("poll", "say --once"),
     ],

@@ -61,10 +61,10 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         table = found.tables["t"]
         assert (table.position, table.missing_keys, table.gaps) == (5, 2, 1)
         assert table.rows_per_s is not None
-        assert "does not tell" in table.lacks_mark
+        assert "does not show" in table.lacks_mark
         as_json(polled.configuration, "status", "status")
         shown = verb(polled.configuration, "positions", "show", SOURCE).stdout
-        assert "polls it, and goes on from here" in shown
+        assert "polls it, and would continue from here" in shown
 
         rewind = ("positions", "rewind", SOURCE, "--to", "2", "--yes")
         done = verb(polled.configuration, *rewind)
@@ -74,7 +74,7 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         assert keys_of(reader)[3:] == [5]
 
         execute(file_of(tmp_path), TOO_LARGE)
-        polled.until("a row holds up its table")
+        polled.until("a row blocks its table")
         wait_until(lambda: status(polled).exit_code == 5, 10, "it is red")
         (problem,) = status(polled).problems
         assert problem.startswith("held up: the row with key 6 of table 't'")
@@ -82,7 +82,7 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
         reader.count(5)
         wait_until(lambda: status(polled).exit_code == 0, 10, "it is well again")
     reset = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")
-    assert "begins anew" in reset.stdout, reset.stderr
+    assert "starts from scratch" in reset.stdout, reset.stderr
     assert polled.terminate() == 0
 
 

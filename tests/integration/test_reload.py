@@ -99,8 +99,8 @@ def test_a_broken_file_is_refused_and_all_goes_on(
     first = running.worker_pid()
     rewrite(running, memory="many")
     running.signal(signal.SIGHUP)
-    running.until("the configuration is refused: all goes on as before")
-    (said,) = running.said("the configuration is refused")
+    running.until("the new configuration is refused: the old one stays in effect")
+    (said,) = running.said("the new configuration is refused")
     assert "memory" in said["error"]
     assert "walstream reload" in said["hint"]
     done = reload(running)

@@ -169,8 +169,8 @@ def test_prepared_transaction_is_waited_for_over_restarts(
     ("table", "said"),
     [
         ("(id int PRIMARY KEY)", "no sequence of PostgreSQL gives id its values"),
-        ("(id int DEFAULT nextval('ten') PRIMARY KEY)", "many values at a time"),
-        ("(id int DEFAULT nextval('kept') PRIMARY KEY)", "many values at a time"),
+        ("(id int DEFAULT nextval('ten') PRIMARY KEY)", "several values at a time"),
+        ("(id int DEFAULT nextval('kept') PRIMARY KEY)", "several values at a time"),
     ],
 )
 def test_keys_that_others_give_are_never_settled(

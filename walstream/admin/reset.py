@@ -55,8 +55,9 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     """Drop the slot, forget the position; give what was done, in a sentence.
 
     `consent` is asked with what will be lost, before anything is stopped: a running
-    instance lends the source, and begins anew. Where the server's history changed, or
-    that cannot be told, the source's epoch grows: its consumers have to agree.
+    instance lends the source, and starts from scratch. Where the server's history
+    changed, or that cannot be told, the source's epoch grows: its consumers have to
+    agree.
     """
     source = config.postgres_source(name)
     folder = Path(config.state) / name
@@ -67,7 +68,7 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
             _check_ours(connection, source, server)
         stays = _staying(connection, source)
     left = other and _left(config, name, source, other)
-    lost = "changes from there to the next start will not be in Kafka"
+    lost = "changes from there to the next start will be missing in Kafka"
     dropped = f", and slot {source.slot!r} is dropped"
     ending = f". {left}" if left else ""
     if not consent(
@@ -77,7 +78,9 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
         return "nothing was changed"
     with lent(config, name) as running:
         _reset(folder, name, source, other)
-    begins = ", and begins anew" if running else "; the next run begins anew"
+    begins = (
+        ", and starts from scratch" if running else "; the next run starts from scratch"
+    )
     return f"source {name!r} is reset{begins}{ending}{stays}"
 
 
@@ -106,8 +109,8 @@ def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
 def _left(config: Config, name: str, source: PostgresSource, other: str) -> str:
     drop = config.command(f"walstream slots drop {other} --source {name}")
     return (
-        f"It was at slot {other!r}, and now names {source.slot!r}: neither slot is"
-        f" dropped. If nobody needs the old one: {drop}"
+        f"It was at slot {other!r}, and now names {source.slot!r}: neither slot is "
+        f"dropped. If the old one is no longer needed: {drop}"
     )
 
 

@@ -51,7 +51,7 @@ def rewind(
         _plan(name, progress, table, to)
         progress.rewind(to)
     if running:
-        return f"{subject}, and polled again from there"
+        return f"{subject}and polled again from there"
     return f"{subject}: the next run polls from there"
 
 
@@ -61,7 +61,7 @@ def _choose(name: str, source: SqlSource, table: str) -> str:
     known = ", ".join(tables)
     if not table and len(tables) > 1:
         raise ConfigError(
-            f"source {name!r} has {len(tables)} tables: which is meant?",
+            f"source {name!r} has {len(tables)} tables: name one",
             hint=f"add --table, one of: {known}",
         )
     if table and table not in tables:
@@ -79,8 +79,8 @@ def _plan(name: str, progress: TableProgress, table: str, to: int) -> TableRewin
         raise ConfigError(
             f"{to} lies beyond the position {progress.key} of table {table!r}: rows in"
             " between would be skipped",
-            hint=f"it can go to any key below {progress.key}; to begin further on,"
-            ' reset the source, with start = "after:KEY"',
+            hint=f"any key below {progress.key} is possible; to skip rows, reset the "
+            'source with start = "after:KEY"',
         )
     return TableRewind(name, table, progress.key, to, bool(progress.trouble.error))
 

@@ -129,12 +129,12 @@ def _others(ground: Ground, full: str, *, named: bool) -> list[str]:
         close = get_close_matches(full, ground.captured, n=1)
         raise ConfigError(
             f"there is no table {full!r}",
-            hint=f"is {close[0]!r} meant?" if close else those,
+            hint=f"did you mean {close[0]!r}?" if close else those,
         )
     root = ground.facts[full].root if full in ground.facts else None
     if root in ground.captured:
         raise ConfigError(
-            f"table {full!r} is streamed as {root!r}, whose partition it is",
+            f"table {full!r} is streamed as {root!r}: it is a partition of that",
             hint=f"backfill {root!r}",
         )
     raise ConfigError(
@@ -151,5 +151,5 @@ def asking(source: PostgresSource) -> Iterator[Connection]:
             yield connection
     except Transient as error:
         raise Transient(
-            str(error.args[0]), hint="nothing is asked for: run this command again"
+            str(error.args[0]), hint="no backfill was requested: run this command again"
         ) from None

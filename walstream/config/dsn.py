@@ -200,7 +200,7 @@ def _parse_pairs(dsn: str) -> dict[str, str]:
     if dsn[offset:].strip(_SPACE):
         name = _VARIABLE.fullmatch(dsn.strip(_SPACE))
         meant = f"did you mean ${{env:{name[1]}}}?" if name else _WANTED
-        raise ValueError(f"is no connection string: {meant}")
+        raise ValueError(f"is not a connection string: {meant}")
     return parameters
 
 

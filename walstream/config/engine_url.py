@@ -42,7 +42,7 @@ def parse(url: str) -> Engine:
     """Read a URL as SQLAlchemy does; ValueError names no part of it."""
     found = _URL.fullmatch(url)
     if not found:
-        raise ValueError("is no URL: write scheme://user@host/database")
+        raise ValueError("is not a URL: write scheme://user@host/database")
     host = found["bracketed"] or found["host"] or ""
     if "@" in host:
         raise ValueError("has an @ in its host: in a password write @ as %40")

@@ -27,7 +27,7 @@ DEFAULT_FILES: Final = (
     FilePath("/etc/walstream/walstream.toml"),
 )
 _YAML_FILES: Final = ("walstream.yaml", "walstream.yml")
-_NONE_HERE: Final = "name one with -c FILE, or look at walstream demo, which needs none"
+_NONE_HERE: Final = "name one with -c FILE, or try walstream demo, which needs none"
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def _state(config: Config, file: FilePath) -> FilePath:
     before = written.absolute()
     if before != state and before.is_dir() and not state.exists():
         raise ConfigError(
-            f"{file}: state: {str(written)!r} counts from the file's folder, where"
-            f" there is none; the working directory has {before}",
+            f"{file}: state: {str(written)!r} is relative to the file's folder, where "
+            f"it does not exist; the working directory has {before}",
             hint=f'move it to {state}, or write state = "{before}"',
         )
     return state
@@ -124,8 +124,7 @@ def _default_file() -> FilePath:
     here = [name for name in _YAML_FILES if FilePath(name).exists()]
     hint = f"there is {here[0]}: name it, -c {here[0]}" if here else _NONE_HERE
     raise ConfigError(
-        f"there is no configuration: neither ./{DEFAULT_FILES[0]} nor "
-        f"{DEFAULT_FILES[1]}",
+        f"no configuration found: neither ./{DEFAULT_FILES[0]} nor {DEFAULT_FILES[1]}",
         hint=hint,
     )
 

@@ -21,8 +21,7 @@ with what is in effect, docs/configuration.md explains them, `walstream check` s
 is missing before `walstream run`."""
 _BACKFILL: Final = 'It runs on Spark, which needs Java 17; "never" needs neither.'
 _SECRETS: Final = (
-    "What stands in ${…} is read from the environment or from a file: keep secrets out"
-    " of here."
+    "${…} is read from the environment or from a file: keep secrets out of here."
 )
 _SPELLING: Final = "The file holds it as a connection string spells it: @ as %40."
 _TLS: Final = (

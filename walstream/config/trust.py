@@ -24,15 +24,15 @@ def refuse_strangers_file(path: Path) -> None:
     owner = next((s.st_uid for s in (link, found) if not _is_ours(s.st_uid)), None)
     if owner is not None:
         raise ConfigError(
-            f"{path.absolute()} belongs to {user_name(owner)}, and a configuration of"
-            " somebody else is not read unless it is named",
-            hint=f"look at it; if it is what you mean: -c {name}",
+            f"{path.absolute()} belongs to {user_name(owner)}, and a configuration of "
+            "another user is read only if you name it",
+            hint=f"look at it; if it is the one you want: -c {name}",
         )
     if _others_write(found):
         raise ConfigError(
-            f"{path.absolute()} can be written by others (mode {_mode(found)}), and"
-            " such a configuration is not read unless it is named",
-            hint=f"chmod go-w {name}, or, if it is what you mean: -c {name}",
+            f"{path.absolute()} can be written by others (mode {_mode(found)}), and "
+            "such a configuration is read only if you name it",
+            hint=f"chmod go-w {name}, or, if it is the one you want: -c {name}",
         )
 
 
@@ -52,11 +52,11 @@ def refuse_strangers_folder(folder: Path, file: Path | None) -> None:
     if doubtful is None:
         return
     raise ConfigError(
-        f"state folder {folder} belongs to {user_name(owner)}, and others than that"
-        f" user and you may have put it there: {doubtful}",
-        hint="if it is what you mean, run the command as that user:"
-        f" sudo -u {shlex.quote(_sudo_name(owner))} walstream ... -c FILE;"
-        f" else name another one in `state`, or chown it",
+        f"state folder {folder} belongs to {user_name(owner)}, and another user may "
+        f"have put it there: {doubtful}",
+        hint="if it is the one you want, run the command as that user: sudo -u "
+        f"{shlex.quote(_sudo_name(owner))} walstream ... -c FILE; else name "
+        "another one in `state`, or chown it",
     )
 
 

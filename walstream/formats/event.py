@@ -202,7 +202,7 @@ def decode(value: bytes) -> EventRecord:
 
 
 def _refused(what: str) -> WalstreamError:
-    return WalstreamError(f"no event record: {what}")
+    return WalstreamError(f"not an event record: {what}")
 
 
 def _fields(value: bytes) -> dict[str, Any]:

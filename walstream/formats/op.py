@@ -207,7 +207,7 @@ def decode(value: bytes) -> ReplicationOp:
             _decode_rows(op, fields["op"], absent)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # JSON of another shape: a list where an object belongs, a field missing
-        raise WalstreamError(f"no op record: {type(error).__name__}") from None
+        raise WalstreamError(f"not an op record: {type(error).__name__}") from None
     return op
 
 

@@ -73,7 +73,7 @@ def _asked(
             failed = _away(doing, error)
         except Transient as error:
             failed = error
-    raise failed or Transient("there is no bootstrap server")
+    raise failed or Transient("no bootstrap server is named")
 
 
 def _away(doing: str, error: OSError) -> Transient:

@@ -151,7 +151,7 @@ class BulkProducer:
             (self._producer.flush if flush else self._producer.poll)(wait_s)
         except KafkaException as error:
             if self._failed is None:
-                self._failed = failure(error.args[0], "the producer gave up")
+                self._failed = failure(error.args[0], "the producer stopped")
         if self._failed is not None:
             raise self._failed
 

@@ -75,9 +75,9 @@ class CertificateProbe:
             )
         if code in _UNKNOWN:
             return Outage(
-                f"{what} is of an authority that is not known: {error.verify_message}",
+                f"{what} is signed by an unknown authority: {error.verify_message}",
                 "set ssl.ca.location to the certificate of the authority that signed"
                 " it",
                 refused=True,
             )
-        return Outage(f"{what} does not hold: {error.verify_message}", _CLOCK)
+        return Outage(f"{what} is not valid: {error.verify_message}", _CLOCK)

@@ -90,7 +90,7 @@ def _of_brokers(error: WalstreamError, cluster: Cluster, wanted: WantedSink) -> 
         if wanted.polled:
             stays = "new rows wait in their tables"
         elif wanted.chained:
-            stays = "records wait in the topics that they come from"
+            stays = "records wait in their upstream topics"
         why = f"run would wait for them; {stays} meanwhile"
         return Finding.waits(error, "brokers-unreachable", subject, why)
     return Finding.of(error, "producer-properties", subject)
@@ -138,7 +138,7 @@ def _not_there(
                 Severity.STOP,
                 f"{'was deleted' if met else 'does not exist'}, and create_topics is"
                 " false",
-                "run would end here, before anything is delivered",
+                "run would end here and deliver nothing",
                 tools.create(wanted.creation),
                 (TopicLost if met else TopicMissing).exit_code,
             ),
@@ -212,7 +212,7 @@ def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
             "topic-created-again",
             Severity.WARNING,
             kept.CREATED_AGAIN,
-            "run goes on with the new topic; readers miss what the old one held",
+            "run continues with the new topic; readers miss what the old one held",
         )
 
 
@@ -231,7 +231,7 @@ def _rights(topic: FoundTopic, tools: Tools) -> Iterator[Remark]:
 def _replicas(
     topic: FoundTopic, brokers: Brokers, wanted: WantedSink
 ) -> Iterator[Remark]:
-    gone = "PostgreSQL does not have them any more"
+    gone = "PostgreSQL no longer has them"
     if wanted.polled:
         gone = "only rows that are still there can be sent again"
     elif wanted.chained:
@@ -240,9 +240,9 @@ def _replicas(
         yield Remark(
             "topic-replication",
             Severity.WARNING,
-            f"has 1 replica, and there are {brokers.count} brokers",
-            "while its one broker is away nothing is delivered; with its disk the"
-            f" records are lost, and {gone}",
+            f"has 1 replica, and the cluster has {brokers.count} brokers",
+            "while its only broker is down nothing is delivered; if that disk is lost "
+            f"so are the records, and {gone}",
             Repair(then="kafka-reassign-partitions.sh, with a plan of more replicas"),
         )
 
@@ -267,9 +267,9 @@ def _to_create(
         yield warning(
             "topic-replication",
             f"sink {wanted.name}",
-            f"topics will be created with 1 replica, and there are {brokers.count}"
-            " brokers",
-            "while its one broker is away nothing is delivered to a topic",
+            "topics will be created with 1 replica, and the cluster has "
+            f"{brokers.count} brokers",
+            "while its only broker is down nothing is delivered to a topic",
             Repair(
                 then=f"set topic_replication = {min(3, brokers.count)} in"
                 f" [sinks.{wanted.name}]"

@@ -37,22 +37,22 @@ _OPENSSL: Final = "SSL routines"
 _log = structlog.get_logger()
 _SIZE: Final = re.compile(r"^(?:\w+://)?(\S+)/\S+: .*Invalid response size (-?\d+)")
 _LARGEST: Final = 100_000_000  # bytes of an answer of Kafka: librdkafka's own bound
-_LISTENER: Final = "see that security.protocol is that of the broker's listener"
+_LISTENER: Final = "check that security.protocol is that of the broker's listener"
 # what a code's words contain, and what then is to be done; "" fits all that is left
 _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     **dict.fromkeys(
         LOGIN,
         (
-            ("nsupported", "correct sasl.mechanism: the broker takes another"),
+            ("nsupported", "correct sasl.mechanism: the broker wants another"),
             *(
-                (said, "see that `oauth` makes tokens which the broker takes")
+                (said, "check that `oauth` makes tokens that the broker accepts")
                 for said in ("OAUTHBEARER", "invalid_token")
             ),
             (
                 "",
                 (
-                    "correct sasl.username or sasl.password; ${file:...} is read anew"
-                    " by itself"
+                    "correct sasl.username or sasl.password; ${file:...} is read "
+                    "again by itself"
                 ),
             ),
         ),
@@ -61,8 +61,8 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
         (
             _UNVERIFIED,
             (
-                "correct ssl.ca.location, or renew the broker's certificate: it has"
-                " expired, or another name, or is of another authority"
+                "correct ssl.ca.location, or renew the broker's certificate: it has "
+                "expired, names another host, or is signed by another authority"
             ),
         ),
         (
@@ -90,11 +90,11 @@ _CURES: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     _CUT: (
         (
             "Connection refused",
-            "start the broker, or correct bootstrap.servers: nothing listens there",
+            "start the broker, or correct bootstrap.servers: that port is closed",
         ),
         ("PLAINTEXT", _LISTENER),
-        ("timed out", "see whether a firewall stands in between"),
-        ("", "see that the broker runs, and that this machine reaches it"),
+        ("timed out", "check whether a firewall blocks the way"),
+        ("", "check that the broker runs and that this machine can reach it"),
     ),
     _ALL_DOWN: (("", f"start the brokers if they are down, or {_LISTENER}"),),
 }
@@ -130,7 +130,7 @@ def _stranger(error: KafkaError) -> Outage | None:
     if found is None or 0 <= int(found[2]) <= _LARGEST:
         return None
     return Outage(
-        f"what {found[1]} said is no answer of Kafka",
+        f"{found[1]} sent an answer that is not Kafka's",
         f"correct bootstrap.servers: another program listens there; or {_LISTENER}",
     )
 

@@ -23,9 +23,9 @@ from walstream.kafka.connection_errors import LOGIN, outage
 _REFUSED: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes",
     KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's max.message.bytes",
-    KafkaError.INVALID_RECORD: "see what the topic demands of a record",
+    KafkaError.INVALID_RECORD: "check what the topic demands of a record",
     KafkaError.INVALID_TIMESTAMP: "raise message.timestamp.before.max.ms of the topic",
-    KafkaError.POLICY_VIOLATION: "see the broker's policy",
+    KafkaError.POLICY_VIOLATION: "check the broker's policy",
 }
 _GONE: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -41,7 +41,10 @@ _DENIED: Final = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 _UNFIT: Final = (
-    ("ssl.key.", "correct ssl.key.location; of an encrypted key, ssl.key.password"),
+    (
+        "ssl.key.",
+        "correct ssl.key.location, or ssl.key.password if the key is encrypted",
+    ),
     ("ssl.certificate.", "correct ssl.certificate.location"),
     ("ssl.ca.", "correct ssl.ca.location"),
     ("", "correct the property: librdkafka's CONFIGURATION.md lists all"),
@@ -82,8 +85,8 @@ def creation_error(name: str, error: KafkaException) -> WalstreamError:
 def topic_lost(name: str, what: str) -> WalstreamError:
     """Make the error of a topic whose records are gone."""
     return TopicLost(
-        f"topic {name!r} {what}: what was delivered to it before is gone",
-        hint="see that readers know; walstream run goes on with the new topic",
+        f"topic {name!r} {what}: the records delivered to it before are gone",
+        hint="tell its readers; then walstream run continues with the new topic",
     )
 
 

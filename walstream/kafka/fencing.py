@@ -60,7 +60,7 @@ def fence(
     with runtime.thread_pool(_AT_A_TIME, thread_name_prefix="fencing") as threads:
         for some in _batches(ids):
             if stopped():
-                raise Transient("stopped while older tasks were being fenced")
+                raise Transient("stopped while earlier tasks were being fenced")
             for _ in threads.map(take, some):
                 pass
 

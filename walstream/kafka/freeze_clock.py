@@ -80,6 +80,6 @@ def stood_still(still_ms: int) -> Restart:
     and comes again unless it did already.
     """
     return Restart(
-        f"this process stood still for {still_ms / 1000:.0f} s: what was under way to"
-        " Kafka is given up, and sent again from the position"
+        f"this process was frozen for {still_ms / 1000:.0f} s: records in flight to "
+        "Kafka are dropped and sent again from the position"
     )

@@ -166,10 +166,10 @@ def gap(
     """Make the error of a group whose next record is not there."""
     at = f" {offset}" if offset is not None and offset >= 0 else ""
     return HistoryError(
-        f"{spelt(place)}: the group's next offset{at} is not there: records were"
-        " deleted before they were passed on, or the topic was made anew",
-        hint="see that readers know; then let the group go on with the oldest record of"
-        " that partition",
+        f"{spelt(place)}: the group's next offset{at} does not exist: records were "
+        "deleted before they were relayed, or the topic was created again",
+        hint="tell the readers; then let the group continue with the oldest record of "
+        "that partition",
         repair=offset_repair(
             given, group, f"{place.topic}:{place.number}", "--to-earliest"
         ),
@@ -189,8 +189,8 @@ def reading_failure(error: KafkaError, doing: str) -> WalstreamError:
     if error.code() in DENIED:
         return PermissionLacking(
             f"{doing}: {error.str()} ({error.name()})",
-            hint="allow DESCRIBE and READ on the topics, and READ on the group, to the"
-            " consumer's user; then: walstream run",
+            hint="grant the consumer's user DESCRIBE and READ on the topics, and READ "
+            "on the group; then: walstream run",
         )
     found = failure(error, doing)
     if isinstance(found, Transient):

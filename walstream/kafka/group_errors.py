@@ -60,14 +60,14 @@ def reading_trouble(
     text = f"reading {where}: {error.str()} ({error.name()})"
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return HistoryError(
-            f"{text}: the consumer takes no record of that size",
+            f"{text}: the record is larger than the consumer accepts",
             hint='raise "receive.message.max.bytes" and "fetch.message.max.bytes" of'
             " the source's consumer, then: walstream run",
         )
     if code in _BROKEN:
         return Transient(
             text,
-            hint="walstream tries again by itself, and passes nothing over; if it"
-            " stays, the broker's copy is damaged: let another replica lead",
+            hint="walstream tries again by itself and skips nothing; if this persists, "
+            "the broker's copy is damaged: let another replica lead",
         )
     return Transient(text, hint="walstream tries again by itself")

@@ -65,8 +65,8 @@ class GroupStart:
             raise HistoryError(
                 f"group {self._group!r} has no offset of {spelt(place)}, and"
                 ' "auto.offset.reset" is "error"',
-                hint="store one for the group, or leave the property out: it then"
-                " begins with the oldest record",
+                hint="store one for the group, or remove the property: the group then "
+                "starts with the oldest record",
             )
         return OFFSET_BEGINNING
 

@@ -82,7 +82,7 @@ def _problem(
     topic: str, existing: Mapping[str, int], unread: Mapping[Partition, str]
 ) -> str:
     if topic not in existing:
-        return "there is no such topic"
+        return "the topic does not exist"
     problems = [what for partition, what in unread.items() if partition.topic == topic]
     return problems[0] if problems else ""
 

@@ -60,8 +60,8 @@ def log_in(
         )
     raise Transient(
         "Kafka closed the connection at the login",
-        hint="see that security.protocol is that of the broker's listener, and the"
-        " broker's log",
+        hint="check that security.protocol is that of the broker's listener, and read "
+        "the broker's log",
     )
 
 

@@ -76,7 +76,7 @@ class MemberTrouble:
         if error.code() in DENIED:
             self.fail(reading_failure(error, f"reading from {self._servers}"))
         elif error.fatal():
-            self.fail(Transient(f"the consumer gave up: {error.str()}"))
+            self.fail(Transient(f"the consumer stopped: {error.str()}"))
         elif error.code() == _AWAY:
             self._is_away = True
 

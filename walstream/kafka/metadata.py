@@ -32,7 +32,7 @@ def hosts(connection: socket.socket) -> list[str]:
     try:
         return _hosts_in(answer)
     except (struct.error, UnicodeDecodeError):
-        raise NotKafka("the answer is none of Kafka's") from None
+        raise NotKafka("the answer is not Kafka's") from None
 
 
 def _hosts_in(answer: bytes) -> list[str]:
@@ -51,7 +51,7 @@ def _text(answer: bytes, at: int) -> tuple[str, int]:
     at += _SHORT.size
     end = at + max(length, 0)  # -1 is null
     if end > len(answer):
-        raise struct.error("a text reaches beyond the end")
+        raise struct.error("a text extends beyond the end")
     return answer[at:end].decode(), end
 
 
@@ -67,7 +67,7 @@ def read_frame(connection: socket.socket) -> bytes | None:
         return None
     (size,) = _SIZE.unpack(head)
     if not 0 <= size <= _LARGEST:
-        raise NotKafka("the answer is none of Kafka's")
+        raise NotKafka("the answer is not Kafka's")
     return _read(connection, size)
 
 

@@ -60,7 +60,7 @@ def _again(make: Callable[[], Token]) -> Token:
         return _made(make)
     except WalstreamError as error:
         told = {ERROR: str(error.args[0]), HINT: error.hint}
-        _log.warning("there is no new token for Kafka: the last one stays", **told)
+        _log.warning("no new token for Kafka: the last one stays in use", **told)
         raise
 
 
@@ -90,13 +90,13 @@ def _refuse(
 ) -> None:
     problem = ""
     if not isinstance(token, str) or not token:
-        problem = "what was made is no token"
+        problem = "the provider returned something that is not a token"
     elif not until > runtime.time():  # nor is NaN
         problem = "the token has expired already: is this machine's clock right?"
     elif until > _FAR:
-        problem = "when the token expires is to be told in seconds since 1970"
+        problem = "the token's expiry must be given in seconds since 1970"
     elif not all(map(_EXTENSION.fullmatch, extensions or {})):
-        problem = "the name of an extension is not of letters alone"
+        problem = "the name of an extension may have letters only"
     if problem:
         raise Transient(f"oauth: {problem}", hint="walstream tries again by itself")
 

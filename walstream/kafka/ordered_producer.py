@@ -46,7 +46,7 @@ class _Trouble:
         self.hear = self._hearing.hear
 
     def _say(self) -> None:
-        event = "Kafka is in trouble: records wait"
+        event = "Kafka does not take records: they wait"
         self._hearing.log(event, **{SINK: self._sink})
 
     @property
@@ -177,7 +177,7 @@ class OrderedProducer:
         try:
             self._producer.poll(wait_s)
         except KafkaException as error:
-            self.fail(failure(error.args[0], "the producer gave up"))
+            self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
 
     def _flush(self) -> None:
@@ -185,7 +185,7 @@ class OrderedProducer:
         try:
             self._producer.flush(_FLUSH_S)
         except KafkaException as error:
-            self.fail(failure(error.args[0], "the producer gave up"))
+            self.fail(failure(error.args[0], "the producer stopped"))
             self._hear_why()
 
     def _hear_why(self) -> None:

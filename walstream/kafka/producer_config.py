@@ -146,7 +146,7 @@ def _number(properties: ClientProperties, key: str) -> int:
         return whole_number(properties, key)
     except ValueError:
         raise ConfigError(
-            f"producer property {key!r}: {properties[key]!r} is no whole number"
+            f"producer property {key!r}: {properties[key]!r} is not a whole number"
         ) from None
 
 

@@ -24,13 +24,13 @@ _AROUND: Final = 1024  # of a request around its one batch, the topic's name inc
 _EVERY_S: Final = 60.0
 _WAIT_S: Final = 3.0
 _WIDEN: Final = (
-    f"raise {SETTING} of every broker, and restart them, or keep such a value out of"
-    " the row"
+    f"raise {SETTING} on every broker and restart it, or keep such a value out of the "
+    "row"
 )
 _LET_READ: Final = (
-    f"raise {SETTING} of every broker, or, if it is higher, allow DESCRIBE_CONFIGS on"
-    " the cluster to the producer's user: it could not be read, and Kafka's default is"
-    " assumed"
+    f"raise {SETTING} on every broker; or, if it is higher, grant the producer's user "
+    "DESCRIBE_CONFIGS on the cluster: it could not be read, and Kafka's default is "
+    "assumed"
 )
 
 

@@ -30,14 +30,15 @@ TOPICS: Final = StateDocuments("topics/", StoredTopic)
 
 ACCEPT: Final = Repair(command="walstream run --accept-partitions")
 ACCEPT_HINT: Final = (
-    "walstream run --accept-partitions, when readers can bear that a key's older"
-    " records are in another partition"
+    "walstream run --accept-partitions, if readers can cope with a key's older "
+    "records in another partition"
 )
 LAID_OUT: Final = (
-    "keys of this topic go to other partitions from now on: older records of a row may"
-    " be read after newer ones, and each record says so (walstream-layout)"
+    "keys of this topic move to other partitions from now on: older records of a row "
+    "may be read after newer ones; each record carries the new layout "
+    "(walstream-layout)"
 )
-CREATED_AGAIN: Final = "was created again: what was delivered before is gone"
+CREATED_AGAIN: Final = "was created again: the records delivered before are gone"
 
 
 def document_of(sink: str, topic: str) -> StateDocument[StoredTopic]:

@@ -89,8 +89,8 @@ class Describer:
             return found
         if isinstance(found, PermissionLacking):
             found.hint = (
-                "allow DESCRIBE and READ on the topics, and READ on the group, to the"
-                " consumer's user; then: walstream run"
+                "grant the consumer's user DESCRIBE and READ on the topics, and READ "
+                "on the group; then: walstream run"
             )
             return found
         return self._unanswered()
@@ -100,7 +100,7 @@ class Describer:
             return self._away(outage)
         return Transient(
             f"upstream Kafka at {self._servers} does not answer",
-            hint="see that the brokers run, and that this machine reaches them",
+            hint="check that the brokers run and that this machine can reach them",
         )
 
     def _away(self, outage: Outage) -> Transient:

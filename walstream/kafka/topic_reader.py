@@ -58,7 +58,7 @@ _UNKNOWN_USER: Final = {
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - likewise
 }
-_AWAY: Final = "see that the brokers run, and that this machine reaches them"
+_AWAY: Final = "check that the brokers run and that this machine can reach them"
 _GONE: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
 
 
@@ -273,7 +273,7 @@ def _failure(error: KafkaError, doing: str) -> WalstreamError:
     if error.code() == _GONE:
         return TopicLost(
             f"{doing}: records are gone that were not read yet ({error.str()})",
-            hint="the topic's retention took them, or it was created again",
+            hint="the topic's retention deleted them, or it was created again",
         )
     found = failure(error, doing)
     found.hint = ""

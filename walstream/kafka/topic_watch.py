@@ -67,4 +67,4 @@ class TopicWatch:
     def meet(self, name: str) -> None:
         """Begin again where a topic is another one: the producer knows the old one."""
         if name in self._forgotten:
-            raise Restart(f"topic {name!r} is there again")
+            raise Restart(f"topic {name!r} exists again")

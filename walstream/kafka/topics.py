@@ -42,8 +42,8 @@ _DESCRIBED_AT_ONCE: Final = 50  # 40 KB each, while the answers are looked at
 _AGAIN: Final = "walstream tries again by itself; walstream check says more"
 _WAITING: Final = "waiting for Kafka"
 _GROWN: Final = (
-    "topic has other partitions now: keys stay where they are until"
-    " walstream run --accept-partitions"
+    "topic has another number of partitions now: keys stay in theirs until walstream "
+    "run --accept-partitions"
 )
 
 _log = structlog.get_logger()
@@ -131,11 +131,11 @@ class Topics:
         return True
 
     def _listen(self) -> None:
-        """Note at once that no broker is reached: the request would run out first."""
+        """Note at once that no broker can be reached, before the request times out."""
         if self._admin is not None:
             self._admin.poll(0)
             if self._hearing.all_down:
-                self._tell("no broker is reached")
+                self._tell("no broker can be reached")
 
     def _tell(self, what: str, hint: str = "") -> None:
         if "unreachable" not in self._told:
@@ -173,7 +173,8 @@ class Topics:
             deadline = runtime.monotonic() + CREATED_TIMEOUT_S
             while names - found.keys():
                 if runtime.monotonic() > deadline:
-                    raise Transient(f"topics {missing} were created but do not appear")
+                    listed = ", ".join(missing)
+                    raise Transient(f"topics {listed} were created but do not appear")
                 runtime.sleep(0.05)
                 found = self._describe(names)
         self._hearing.end()
@@ -308,7 +309,8 @@ class Topics:
             }
         for name in sorted(names):
             _log.warning(
-                "topic was deleted, and nothing was sent to it lately: it is forgotten",
+                "topic was deleted, and nothing was sent to it lately: walstream "
+                "forgets it",
                 **{TOPIC: name},
             )
 

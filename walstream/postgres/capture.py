@@ -105,8 +105,7 @@ class Capture:
         statement = publication.creation(self.name, every, publication.ALL_OPERATIONS)
         return ConfigError(
             f"publication {self.name!r} does not exist, and `tables` is empty",
-            hint="create it for the tables that you want; or say in `tables` what to"
-            " capture",
+            hint="create it for the tables that you want, or name them in `tables`",
             repair=Repair(sql=statement),
         )
 
@@ -210,8 +209,8 @@ class Capture:
                 self._teller.warn(
                     inserts,
                     "no publication for tables without a replica identity",
-                    hint=f"{error.hint}. It must be older than the slot: then walstream"
-                    " positions reset SOURCE",
+                    hint=f"{error.hint}. It must be older than the slot, so then: "
+                    "walstream positions reset SOURCE",
                     repair=error.repair,
                 )
 
@@ -277,7 +276,7 @@ class Capture:
         self._teller.warn(
             made.name,
             f"publication {publication.EMPTY}",
-            hint="add tables to it; or say in `tables` what to capture",
+            hint="add tables to it, or name them in `tables`",
             repair=Repair(sql=publication.filling(made.name, facts)),
             kind="publication",
         )
@@ -289,7 +288,7 @@ class Capture:
         self._teller.warn(
             table.full_name,
             f"table has no replica identity: {what}",
-            hint="give it one, or a primary key",
+            hint="give it a primary key, or another replica identity",
             repair=Repair(
                 sql="\n".join(replica_identity.cure(one) for one in culprits)
             ),

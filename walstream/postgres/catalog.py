@@ -228,6 +228,6 @@ def wait_until_visible(connection: Connection, xid: int) -> None:
         if runtime.monotonic() > deadline:
             raise Transient(
                 f"transaction {xid} was streamed, but is not visible yet",
-                hint="does it wait for a synchronous standby? walstream tries again",
+                hint="it may wait for a synchronous standby; walstream tries again",
             )
         runtime.sleep(_LOOK_EVERY_S)

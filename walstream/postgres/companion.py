@@ -59,7 +59,7 @@ class SessionCompanion:
         self._threads = runtime.thread_pool(4, thread_name_prefix="companion")
         self._looking = Question[None](self._start, "the keys of a table")
         self._reading = Question[Values | None](
-            self._start, "what an update that changed its key left out"
+            self._start, "the values that an update of a key left out"
         )
         self._watching: Future[None] | None = None
         self._next_watch = runtime.monotonic() + _FIRST_WATCH_S

@@ -69,7 +69,8 @@ def _lost(then: Sightings, now: Sightings) -> Iterator[str]:
         elif made.via_root != was.via_root:
             yield f"publication {name!r} has another publish_via_partition_root"
         elif missing := was.operations - made.operations:
-            yield f"publication {name!r} no longer publishes {sorted(missing)}"
+            what = ", ".join(sorted(missing))
+            yield f"publication {name!r} no longer publishes {what}"
 
 
 def _named(sightings: Sightings) -> set[int]:
@@ -200,7 +201,7 @@ class _Comparison:
 
     def _why(self, operation: str, after: set[tuple[str, str]]) -> str:
         if not after:
-            return f"is not published for {operation} any more"
+            return f"is no longer published for {operation}"
         if names := {name for name, _ in after} & self._shaken:
             return f"was published by {min(names)!r}, which was altered meanwhile"
         if all(way.endswith(PART) for _, way in after):

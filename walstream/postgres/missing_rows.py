@@ -32,16 +32,17 @@ class Mending:
             return None
         names: Collection[str] = missed
         hint = (
-            "this command reads them anew, deletes too; or on_publication_change ="
-            ' "reread" has run do it; or walstream positions reset begins anew'
+            "this command reads them again, deletes included; or set "
+            'on_publication_change = "reread" and run does it; or start from scratch: '
+            "walstream positions reset"
         )
         if self.reread:
             names = self.keyless(missed, facts)
             if not names:
                 return None
             hint = (
-                "without a row key they cannot be read beside the stream: this command"
-                " reads them; or walstream positions reset begins anew"
+                "without a row key they cannot be read while the source streams: this "
+                "command reads them; or start from scratch: walstream positions reset"
             )
         said = {name: missed[name] for name in names}
         return PublicationLost(

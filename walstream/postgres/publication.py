@@ -67,7 +67,7 @@ class Publication:
         )
 
 
-EMPTY: Final = "publishes no table: nothing comes to Kafka"
+EMPTY: Final = "publishes no table: nothing reaches Kafka"
 _EVERY_TABLE: Final = ("*.*",)
 # Not from pg_publication_tables, which opens each table and waits for its lock.
 _PUBLICATIONS: Final = """
@@ -234,6 +234,6 @@ def execute(connection: Connection, statement: str) -> None:
             raise
         raise PermissionLacking(
             f"publication: {error.diag.message_primary}",
-            hint="the tables' owner, or a superuser, has to do it",
+            hint="the tables' owner or a superuser has to do it",
             repair=Repair(sql=statement),
         ) from error

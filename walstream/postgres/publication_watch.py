@@ -31,9 +31,9 @@ from walstream.records.router import matches
 from walstream.telemetry.fields import TABLE
 from walstream.telemetry.human import few
 
-DOUBTFUL: Final = "was rewritten, or UNLOGGED for a while: which cannot be told"
-DOUBT: Final = "if it was UNLOGGED, rows are missing: have it read anew"
-_TAKEN_OUT: Final = "was taken out of the publication"
+DOUBTFUL: Final = "was either rewritten or UNLOGGED for a while"
+DOUBT: Final = "if it was UNLOGGED, rows are missing: read it again"
+_TAKEN_OUT: Final = "was removed from the publication"
 _log = structlog.get_logger()
 
 
@@ -74,7 +74,7 @@ class PublicationWatch:
         if stored is None:
             raise PublicationLost(
                 "the state folder does not say which publications are read",
-                hint="whether one was lost meanwhile cannot be told",
+                hint="a publication may have been lost meanwhile without a trace",
                 repair=RESET,
             )
         self.memory = Memory.of(stored)
@@ -116,7 +116,7 @@ class PublicationWatch:
         for table in publication.names_of(connection, found.gone):
             # `tables` would have it in again: then it was not meant
             if any(matches(pattern, table) for pattern in self.patterns):
-                look.missed[table] = f"was taken out of publication {self.name!r}"
+                look.missed[table] = f"was removed from publication {self.name!r}"
             else:
                 look.taken_out.append(table)
         for why in sorted(set(found.missed.values())):
@@ -152,7 +152,8 @@ class PublicationWatch:
             for why in sorted(set(missed.values())):
                 names = [name for name in missed if missed[name] == why]
                 _log.warning(
-                    "rows may be missing from the stream: read anew beside it",
+                    "rows may be missing from the stream: walstream reads them again "
+                    "while it streams",
                     **{TABLE: few(names)},
                     tables=len(names),
                     reason=why,
@@ -232,7 +233,7 @@ class PublicationWatch:
             for table in tables:
                 self.teller.warn(
                     f"{table}'s rows",
-                    "rows that were in a table without a row key are not sent",
+                    "existing rows of a table without a row key are not sent",
                     hint="stop walstream, then: walstream backfill",
                 )
         return came
@@ -251,7 +252,7 @@ class PublicationWatch:
             return False
         for name in names:
             self.teller.forget(name)
-        what = "the table has a key, and rows that were sent before have none"
+        what = "the table has a key now, but rows sent before have none"
         self._again(connection, names, what=what)
         return True
 
@@ -261,8 +262,7 @@ class PublicationWatch:
         names: Sequence[str],
         *,
         wanted: bool = False,
-        what: str = "all changes of the table come from now on; Kafka lacks those"
-        " before",
+        what: str = "all later changes of the table are sent; Kafka lacks those before",
     ) -> None:
         """Request that tables are read anew whose changes were not published.
 
@@ -279,7 +279,7 @@ class PublicationWatch:
             self.teller.warn(
                 table,
                 what,
-                hint="have it read anew",
+                hint="read it again",
                 repair=Repair(command=mending.command([table])),
             )
 

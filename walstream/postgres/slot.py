@@ -192,7 +192,7 @@ def no_room(name: str, error: psycopg.Error) -> Transient:
     """Make the error of a server that has no slot left."""
     return Transient(
         f"creating slot {name!r}: {error.diag.message_primary}",
-        hint="drop a slot that nobody needs, or raise max_replication_slots",
+        hint="drop a slot that is no longer needed, or raise max_replication_slots",
     )
 
 

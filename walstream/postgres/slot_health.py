@@ -108,9 +108,7 @@ class Alarm:
         self._spill = _Bell(
             clock, _OLDEST, "large transactions on disk are below the alarm again"
         )
-        self._waiting = _Bell(
-            clock, _TAKE_OUT, "commits do not wait for Kafka any more"
-        )
+        self._waiting = _Bell(clock, _TAKE_OUT, "commits no longer wait for Kafka")
 
     def see(self, health: SlotHealth | None) -> None:
         """Compare; log once, and again every ten minutes while it lasts."""

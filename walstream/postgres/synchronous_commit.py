@@ -43,9 +43,9 @@ def refusal(setting: str, application: str) -> ConfigError:
     """Make the error of a start that would hold up commits."""
     return ConfigError(
         text(setting, application),
-        hint="while Kafka or walstream is away no COMMIT would return, and a standby"
-        " that is behind would be passed over; allow_synchronous = true in the source"
-        " says that this is meant",
+        hint="while Kafka or walstream is down no COMMIT would return, and a standby "
+        "that is behind would be passed over; if you want that, set "
+        "allow_synchronous = true in the source",
         repair=Repair(
             sql="ALTER SYSTEM SET synchronous_standby_names = 'the standbys by name';\n"
             "SELECT pg_reload_conf();",

@@ -257,7 +257,7 @@ def _let_go(
         return
     if unknown and not history.primary_key(*wanted):
         _log.warning(
-            "rows of a dropped table go out without a key: nobody knows it by now",
+            "rows of a dropped table are sent without a key: it is no longer known",
             **{TABLE: f"{relation.namespace}.{relation.name}", LSN: show(place[0])},
         )
 

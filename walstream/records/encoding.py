@@ -88,7 +88,9 @@ class EncodingPlan:
                 hint="set on_truncate to send or skip, then: walstream run",
             )
         if rule == "send" and not aim.truncates:
-            what = f"a TRUNCATE has no form in {self._rules.format}: it is"
+            what = (
+                f"the format {self._rules.format} has no record for a TRUNCATE: it is"
+            )
             self.drop(op.table, what)
             return False
         return rule == "send"

@@ -135,8 +135,8 @@ class Router:
             raise Unmapped(
                 f"table {full_name!r} is published and has no mapping, and strict is"
                 " true",
-                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or take it"
-                " out of the publication",
+                hint=f"name its topic in [sinks.NAME.topics.{full_name!r}], or remove "
+                "it from the publication",
             )
         if not self._rules.template:
             return self._rules.fallback or None
@@ -160,7 +160,7 @@ class Router:
         other, owner = self._owners.setdefault(topic, (plain, full_name))
         if other != plain:
             raise ConfigError(
-                f"tables {owner!r} and {full_name!r} would meet in the topic {topic!r}",
+                f"tables {owner!r} and {full_name!r} would share the topic {topic!r}",
                 hint="name a topic for one of them in"
                 f" [sinks.NAME.topics.{full_name!r}]",
             )
@@ -185,7 +185,8 @@ def _indexes(table: Table, names: Iterable[str]) -> tuple[int, ...]:
     missing = [name for name in names if name not in columns]
     if missing:
         raise HistoryError(
-            f"partition_key of table {table.full_name!r}: it has no column {missing}",
+            f"partition_key of table {table.full_name!r}: it has no column "
+            f"{', '.join(missing)}",
             hint="correct partition_key in the sink's topics, then: walstream run",
         )
     return tuple(sorted({columns.index(name) for name in names}))

@@ -51,7 +51,7 @@ class Reloader:
     def reload(self) -> Reloaded:
         """Go by the whole file as it is now: somebody asked."""
         if self._reader is None:
-            return Reloaded("it ends by itself, and reads nothing again", 2)
+            return Reloaded("it ends by itself and reads no configuration again", 2)
         return self._follow(self._reader, asked=True)
 
     def heed_refusals(self) -> None:
@@ -84,14 +84,14 @@ class Reloader:
         except WalstreamError as error:
             problem = before.secrets.scrub(str(error))
             _log.error(
-                "the configuration is refused: all goes on as before",
+                "the new configuration is refused: the old one stays in effect",
                 **{ERROR: problem},
                 hint=f"correct it, then: {before.command('walstream reload')}",
             )
             return Reloaded(problem, error.exit_code)
         if config.state != before.state:
             config = config.model_copy(update={"state": before.state})
-            _log.warning("another state folder is for the next start: it stays")
+            _log.warning("another state folder takes effect at the next start")
         self.config = config
         self._follower.take(config)
         steps = list(self._fleet.take(config, asked=asked))

@@ -19,8 +19,8 @@ HANGS_S: Final = 10.0  # a turn of the loop takes milliseconds
 _OF_SINKS: Final = frozenset({"waiting", "records"})
 _WAITS: Final = {
     False: "sink {!r} waits for Kafka: its brokers have not answered for {:.0f} s",
-    True: "sink {!r} waits for a handler, which cannot go on for {:.0f} s: the log says"
-    " why",
+    True: "sink {!r} waits for a handler, which has failed for {:.0f} s: the log says "
+    "why",
 }
 
 
@@ -83,8 +83,8 @@ class StallWatch:
                 continue
             if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
                 yield (
-                    f"sink {name!r} is stuck: {in_flight:,} records are under way, and"
-                    f" for {stuck_s:.0f} s Kafka took none"
+                    f"sink {name!r} is stuck: {in_flight:,} records are in flight, "
+                    f"and for {stuck_s:.0f} s Kafka took none"
                 )
 
     def _stream(self, now: float, told: WorkerReport) -> Iterator[str]:

@@ -36,7 +36,7 @@ from walstream.telemetry import logs, runtime
 
 _TICK_S: Final = 0.5
 _AT_ONCE_S: Final = 1.0
-_NO_SOURCE: Final = "it has no such source: was it added to the configuration since?"
+_NO_SOURCE: Final = "it has no such source: the configuration may have gained it since"
 
 Watch = Callable[[Mapping[str, WorkerReport]], None]
 """Sees every source's last report, by its name."""

@@ -62,7 +62,9 @@ class Notifier:
         if (status := _status(workers, stuck)) != self._status:
             lines.append(f"STATUS={status}")
         if stuck and stuck != self._hanging and self._watched:
-            _log.error("systemd's watchdog is not fed: a worker hangs", workers=stuck)
+            _log.error(
+                "systemd's watchdog gets no signal: a worker hangs", workers=stuck
+            )
         self._hanging = stuck
         if self._send(lines):  # else once more, next time
             self._ready, self._status = True, status

@@ -45,7 +45,7 @@ from walstream.telemetry.fields import ERROR, HINT, REPAIR, SOURCE, THEN
 _LAST_WORD_S: Final = 1.0
 _WAITS: Final = Transient.exit_code
 _ANSWERS: Final = 16  # that are still told
-_STARTING: Final = "it is only starting: ask again"
+_STARTING: Final = "it is still starting: try again"
 _SAY_AGAIN_S: Final = 60.0
 _HEALTHY_S: Final = 10.0  # a session that lasted so long begins backoff anew
 _COLLECT_AFTER: Final = (

@@ -116,7 +116,7 @@ def _partition_key_problems(table: TableFacts, column: str) -> Iterator[ConfigEr
     whole = table.full and table.old_rows_whole
     if not whole and column not in table.identity:
         yield _curable(
-            f"{subject} is not in the replica identity: deletes would not carry it",
+            f"{subject} is not in the replica identity, so deletes would lack it",
             make_full(table),
         )
 
@@ -125,7 +125,7 @@ def _not_full(table: TableFacts, sink: str) -> ConfigError:
     return NotFull(
         f"table {table.full_name!r} is not under REPLICA IDENTITY FULL, and"
         f" sinks.{sink}.strict is true",
-        hint="its readers know no old row that is not whole",
+        hint="its readers need complete old rows",
         repair=Repair(sql=make_full(table), then="walstream run"),
     )
 

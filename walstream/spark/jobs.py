@@ -146,7 +146,8 @@ class _Run:
             _accumulatorRegistry.pop(self._outcomes.aid, None)
         if missing := self._numbers - seen:
             raise Transient(
-                f"Spark did not say what became of chunks {sorted(missing)}"
+                "Spark did not report the outcome of chunks "
+                f"{', '.join(map(str, sorted(missing)))}"
             )
 
     def _take(self, seen: set[int]) -> Iterator[Outcome]:
@@ -237,7 +238,7 @@ def _refused(outcome: ChunkRefused) -> WalstreamError:
 def _gone() -> Transient:
     return Transient(
         "Spark is gone: its Java process ended",
-        hint="was it killed, or out of memory? Chunks that were done stay done",
+        hint="it may have been killed, or out of memory; finished chunks stay finished",
     )
 
 

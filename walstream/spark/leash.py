@@ -52,9 +52,9 @@ class Leash:
     def check(self) -> None:
         """Raise when the driver is gone, or the order ended."""
         if _started(self.pid) != self.started:
-            raise Transient("the driver is gone: its tasks end")
+            raise Transient("the driver is gone: its tasks stop")
         if self.order and not Path(self.order).exists():
-            raise Transient("the order ended: its tasks end")
+            raise Transient("the job ended: its tasks stop")
 
     @contextmanager
     def worn(self) -> Iterator[None]:
@@ -83,7 +83,7 @@ def await_orphans(lock: Path, stop: Stop) -> bool:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if not said:
-                    _log.info("waiting for tasks of an earlier order to end")
+                    _log.info("waiting for tasks of an earlier job to end")
                     said = True
                 stop.event.wait(_LOOK_EVERY_S)
             else:

@@ -51,8 +51,8 @@ def no_room(folder: Path) -> Transient:
     return Transient(
         f"state folder {folder}: no space left on device ({left} MiB free), and"
         " nothing is lost",
-        hint=f"free some there, {NEEDED >> 20} MiB at the least: walstream confirms"
-        " nothing meanwhile, and goes on by itself",
+        hint=f"free at least {NEEDED >> 20} MiB there: walstream confirms nothing "
+        "meanwhile and goes on by itself",
     )
 
 

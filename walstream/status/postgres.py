@@ -148,7 +148,7 @@ def parked_problems(told: WorkerState | None) -> Iterator[str]:
             of = ", ".join(sorted(t for t in tables if "parked" in tables[t]))
             plural = "" if count == 1 else "s"
             yield (
-                f"sink {name!r} parked {count} record{plural} too large for"
-                f" {'its' if count == 1 else 'their'} topic, of {of}: readers lack"
-                " what the topic of on_too_large names"
+                f"sink {name!r} parked {count} record{plural} too large for "
+                f"{'its' if count == 1 else 'their'} topic, of {of}: readers lack the "
+                "records that the topic of on_too_large lists"
             )

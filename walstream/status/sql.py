@@ -125,9 +125,9 @@ class PolledState:
                 yield f"held up: {table.error}{cure}"
             if table.held:
                 yield (
-                    f"table {name!r}: no new rows are read: {table.gaps:,} gaps of"
-                    " missing keys are looked into, which is max_gaps: raise it, or"
-                    ' lower gap_timeout; sparse keys need gap_timeout = "0"'
+                    f"table {name!r}: no new rows are read: {table.gaps:,} gaps of "
+                    "missing keys are open, which is max_gaps: raise it, or lower "
+                    'gap_timeout; sparse keys need gap_timeout = "0"'
                 )
 
 
@@ -140,6 +140,6 @@ def beyond_table(name: str, position: int | None, newest: int | None) -> Finding
         f"table {name}",
         f"its greatest key is {newest}, and its position {position}: unless the"
         " engine's next key is above that, run has the table wait (on_restart)",
-        "rows were deleted, or the table was made anew, or restored to an earlier"
-        " state",
+        "rows were deleted, or the table was created again or restored to an earlier "
+        "state",
     )

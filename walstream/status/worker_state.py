@@ -69,9 +69,9 @@ def problems_of(
     if worker is None:
         return
     if worker.mute:
-        yield f"process {worker.mute} holds the state folder, but does not answer"
+        yield f"process {worker.mute} holds the state folder but does not answer"
     elif state == "silent":
-        yield "its worker runs but does not report"
+        yield "its worker runs but sends no report"
     if (code := worker.died_with) is not None:
         yield (
             f"its worker died with exit code {code} and will be started again: the"

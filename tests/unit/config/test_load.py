@@ -185,7 +185,10 @@ MISTAKES = [
         '[sources.app]\nbackfill = "maybe"',
         "sources.app.backfill: is \"maybe\": write 'initial', 'never' or 'only'",
     ),
-    ('[sources.app]\nretain = "64MB"', 'sources.app.retain: "64MB" is no size: write'),
+    (
+        '[sources.app]\nretain = "64MB"',
+        'sources.app.retain: "64MB" is not a size: write',
+    ),
     ('[sources.app]\ndetach_after = "0"', "sources.app.detach_after"),
     ('[sources.app]\nkind = "postgers"', "sources.app.kind: write 'postgres', 'sql'"),
     ("[sources]\napp = 5", "sources.app: is 5: write a table"),
@@ -202,7 +205,7 @@ MISTAKES = [
     ),
     ('log_level = "loud"', "log_level: is"),
     ('state = ""', "state: "),
-    ('[http]\nlisten = "8321"', 'http.listen: "8321" is no address'),
+    ('[http]\nlisten = "8321"', 'http.listen: "8321" is not a valid address'),
     ("[sources.app]\nsinks = []", "sources.app.sinks: is empty"),
 ]
 
@@ -247,7 +250,7 @@ producer = { "bootstrap.servers" = "localhost:1", acks = 1 }
         "sources.app.slot",
         'there is no sink "other"',
         "sources.bad.dsn: leads to db.example.org",
-        "sinks.kafka.producer.acks: breaks a promise",
+        "sinks.kafka.producer.acks: breaks a guarantee",
         "WALSTREAM__: has an empty name",
     ):
         assert part in shown
@@ -298,7 +301,10 @@ def test_the_map_of_the_rust_library_is_read_as_it_stands(
         ('{"a": {"name": "x"}, "a": {"name": "y"}}', 'names "a" twice'),
         ('{"a": {"name": "x", "name": "y"}}', 'names "name" twice'),
         ("[" * 100_000, "write a JSON object"),
-        ('{"a": {"name": "a b"}}', 'sinks.kafka.topics.a.name: "a b" is no topic name'),
+        (
+            '{"a": {"name": "a b"}}',
+            'sinks.kafka.topics.a.name: "a b" is not a valid topic name',
+        ),
         ('{"a": 5}', "sinks.kafka.topics.a: is 5: write a table"),
     ],
 )

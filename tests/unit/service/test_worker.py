@@ -42,7 +42,7 @@ def test_the_last_answers_are_told() -> None:
         found.backfill(WorkerRequest(number))
     assert list(found.answers) == [str(number) for number in range(4, 20)]
     assert {one.problem for one in found.answers.values()} == {
-        "it is only starting: ask again"
+        "it is still starting: try again"
     }
 
 

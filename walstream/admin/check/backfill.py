@@ -10,7 +10,7 @@ from walstream.postgres.connection import session
 from walstream.sources.postgres.backfill import prerequisites as obstacles
 from walstream.spark import prerequisites
 
-_WHY = "the rows that were there before are read by Spark before the stream begins"
+_WHY = "Spark reads the existing rows before the stream begins"
 
 
 def inspect(

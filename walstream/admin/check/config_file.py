@@ -23,8 +23,9 @@ def look_at_file(file: Path | None) -> Iterator[Finding]:
     yield warning(
         "configuration-open",
         f"configuration {file}",
-        "other users may read it, and secrets stand in it",
-        "whoever knows them may do what walstream may; ${file:...} keeps them apart",
+        "other users may read it, and it holds secrets",
+        "with them others can do what walstream may do; ${file:...} keeps them out of "
+        "the file",
         Repair(command=_closing(file.absolute(), found)),
     )
 

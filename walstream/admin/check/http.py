@@ -36,7 +36,7 @@ def _taken(key: str, address: str, *, written: bool) -> Iterator[Finding]:
             _CODE,
             _SUBJECT,
             str(error.args[0]),
-            "run goes on without page, health and metrics",
+            "run continues without page, health checks and metrics",
             Repair(then=error.hint),
         )
 

@@ -61,8 +61,8 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
             "state-in-use",
             subject,
             f"walstream is running here, process {pid}",
-            "what is said below is beside it; another run in this folder would be"
-            " refused",
+            "the findings below are for a second instance; another run in this folder "
+            "would be refused",
         )
     if problem := _unwritable(folder):
         yield Finding.of(problem, "state-unwritable", subject)
@@ -73,7 +73,8 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
             "state-open",
             subject,
             "other users may read it",
-            "it tells tables, topics and keys, and who may write there can damage it",
+            "it holds names of tables, topics and keys, and anyone who may write "
+            "there can damage it",
             Repair(command=f"chmod o= {shlex.quote(str(folder))}"),
         )
 
@@ -107,9 +108,9 @@ def _room(folder: Path, subject: str) -> Iterator[Finding]:
             "state-disk",
             subject,
             f"its disk has {free >> 20} MiB free",
-            "without room no position is stored and nothing is confirmed:"
-            " PostgreSQL keeps all WAL meanwhile",
-            Repair(then=f"make room: {_LITTLE_SPACE >> 20} MiB and more"),
+            "without free space no position is stored and nothing is confirmed: "
+            "PostgreSQL keeps all WAL meanwhile",
+            Repair(then=f"free {_LITTLE_SPACE >> 20} MiB or more"),
         )
 
 

@@ -68,8 +68,8 @@ def _publications(seen: ServerContext) -> Iterator[Finding]:
                 yield note(
                     "taken-out",
                     f"table {name}",
-                    "was taken out of the publication",
-                    "its changes do not come any more",
+                    "was removed from the publication",
+                    "its changes are no longer sent",
                 )
         elif seen.step is Step.ADOPT:
             seen.capture.present(seen.connection)
@@ -93,7 +93,8 @@ def _missed(seen: ServerContext, missed: Mapping[str, str]) -> Iterator[Finding]
             "publication-change",
             f"table {name}",
             why,
-            "rows may be missing from the stream: run reads the table anew beside it",
+            "rows may be missing from the stream: run reads the table again while it "
+            "streams",
         )
 
 

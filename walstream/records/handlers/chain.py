@@ -118,7 +118,7 @@ class Chain:
                 problems.append(
                     ConfigError(
                         f"handler {step.spec.kind!r} names columns that none of its"
-                        f" tables has: {missing}",
+                        f" tables has: {', '.join(missing)}",
                         hint="correct its columns, or its tables",
                     )
                 )

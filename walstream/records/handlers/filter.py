@@ -79,9 +79,9 @@ class Filter:
     def _told(self, op: ReplicationOp, matches: bool | None) -> bool:  # noqa: FBT001 - what was found
         if matches is None:
             raise WalstreamError(
-                f"filter: a row of table {op.table.full_name!r} at ({show(op.lsn)},"
-                f" {op.seq_id}) does not tell whether it matches",
-                hint="put the table under REPLICA IDENTITY FULL",
+                f"filter: a row of table {op.table.full_name!r} at ({show(op.lsn)}, "
+                f"{op.seq_id}) does not show whether it matches",
+                hint="set REPLICA IDENTITY FULL on the table",
             )
         return matches
 

@@ -35,10 +35,10 @@ class Assignment:
             identity = topics[place.topic].identity
             if note.topic and note.topic != identity and known.offset is not None:
                 raise HistoryError(
-                    f"topic {place.topic!r} was deleted and created again: the group's"
-                    " offsets are of the old one",
-                    hint="see that readers know; then let the group begin with the"
-                    " oldest record that is there",
+                    f"topic {place.topic!r} was deleted and created again: the "
+                    "group's offsets are those of the old one",
+                    hint="tell the readers; then let the group start with the oldest "
+                    "existing record",
                     repair=self._repair(place.topic),
                 )
             offsets = Offsets(note._replace(topic=identity))

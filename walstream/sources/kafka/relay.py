@@ -208,7 +208,7 @@ class Relay:
         if not done:
             # else it would come amid what the next member sends of the same
             self._give_up()
-            raise Restart("partitions were let go before all of them was delivered")
+            raise Restart("partitions were revoked before everything was delivered")
 
     def lost(self, places: Collection[Partition]) -> None:
         """Send nothing more: somebody else may send the same already."""
@@ -216,7 +216,7 @@ class Relay:
             return
         self._holdings.leave(places)
         self._give_up()
-        raise Restart("the group may have given partitions to somebody else")
+        raise Restart("the group may have assigned partitions to another member")
 
     def _give_up(self) -> None:
         for outlet in self._outlets:
@@ -261,5 +261,7 @@ class Relay:
         try:
             self._upstream.store(due, wait=wait)
         except WalstreamError as error:
-            _log.warning("offsets are not stored: records come again", error=str(error))
+            _log.warning(
+                "offsets are not stored: records will come again", error=str(error)
+            )
         self._topics.note_begun(self._upstream.storing.take_begun())

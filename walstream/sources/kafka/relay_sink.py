@@ -183,7 +183,7 @@ class RelaySink:
         if smallest < self._built_for[0] or not fits_queue(
             self._config.producer, largest, self._built_for[1]
         ):
-            raise Restart("a topic takes other sizes than those before")
+            raise Restart("the largest record that a topic takes has changed")
         return topic
 
     def keep_from(self, identities: Iterable[str]) -> None:
@@ -268,8 +268,8 @@ class RelaySink:
         if topic not in self._redated:
             self._redated.add(topic)
             _log.warning(
-                "records are older than the topic keeps, or far ahead of the clock:"
-                " they get a time that it takes",
+                "records are older than the topic keeps them, or far ahead of the "
+                "clock: they get a timestamp that the topic accepts",
                 **{TOPIC: topic, SINK: self.name},
             )
 

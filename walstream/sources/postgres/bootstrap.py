@@ -89,8 +89,8 @@ class Beginning:
         if self._positions.position() is not None:
             raise ConfigError(
                 f"source {self._site.name!r} streams, and backfill is 'only'",
-                hint='write backfill = "initial"; or, for its tables once more:'
-                " walstream backfill TABLE",
+                hint='write backfill = "initial"; or, to send its tables again: '
+                "walstream backfill TABLE",
             )
         record = self._backfill.record
         if record is None:

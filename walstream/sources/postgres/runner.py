@@ -30,7 +30,7 @@ class PostgresRunner:
     def __init__(self, context: SourceContext) -> None:
         source = context.config.sources[context.name]
         if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {context.name!r} is no postgres source")
+            raise ConfigError(f"source {context.name!r} is not a postgres source")
         self._context = context
         self._positions = context.positions
         alarm = Alarm(
@@ -89,7 +89,7 @@ class PostgresRunner:
             _log.info("drained", lsn=show(pipeline.confirmed))
         else:
             _log.warning(
-                "stopped before all was delivered: it will come again",
+                "stopped before everything was delivered: the rest is sent again",
                 records=pipeline.undelivered,
                 lsn=show(pipeline.confirmed),
             )

@@ -61,7 +61,7 @@ class SourceSession:
         options, stop = context.options, context.stop
         source = config.sources[name]
         if not isinstance(source, PostgresSource):
-            raise ConfigError(f"source {name!r} is no postgres source")
+            raise ConfigError(f"source {name!r} is not a postgres source")
         self._name = name
         self._source = source
         self._positions = positions
@@ -198,9 +198,9 @@ class SourceSession:
         gone = members.settle(self._source.sinks)
         if members.away and self._backfill.pending and self._only:
             raise ConfigError(
-                f"sink {min(members.away)!r} is detached, and would get none of the"
-                " rows of the backfill that is wanted",
-                hint="walstream run brings them when it is back",
+                f"sink {min(members.away)!r} is detached, and would miss the rows of "
+                "the requested backfill",
+                hint="walstream run sends them when the sink is back",
             )
         self.members = members
         return gone
@@ -249,7 +249,7 @@ class SourceSession:
         with closing(held) as holder:
             self._wait_for(stage.sinks)
             if self._came_late(stage):
-                raise Restart("tables came into the publication while it began")
+                raise Restart("tables joined the publication during the start")
             if begun.holder is None and not self._stream.run_up_to(holder.point, stage):
                 return False
             around = Surroundings(

@@ -142,7 +142,7 @@ class SessionStream:
     ) -> BesideBackfill:
         """Return what reads tables beside the stream, now that all sinks are in it."""
         if backfill.pending:
-            raise Restart("all sinks are back: the backfill that waits begins")
+            raise Restart("all sinks are back: the waiting backfill begins")
         reader = KeysetReader(
             SnapshotDatabase(self._site.source.dsn),
             lambda: self._capture.read,

@@ -136,7 +136,7 @@ class GapLedger:
         return Forgotten(keys - self._keys, gaps - len(self._gaps))
 
     def seen(self, keys: Iterable[int]) -> None:
-        """Take out what is delivered now; a key that is in no gap is passed over."""
+        """Take out what is delivered now; a key that is in no gap is skipped."""
         inside: dict[int, list[int]] = {}
         for key in sorted(set(keys)):
             index = self._index(key)
@@ -214,7 +214,7 @@ class GapLedger:
         All of it is due at once: nobody looked while this was down.
         """
         if not isinstance(document, list):
-            raise ValueError("no ledger of gaps")  # noqa: TRY004 - whatever is wrong
+            raise ValueError("not a ledger of gaps")  # noqa: TRY004 - whatever is wrong
         ledger = cls(timeout_s, most)
         gaps: list[_Gap] = []
         for written in document:
@@ -222,7 +222,7 @@ class GapLedger:
         gaps.sort(key=itemgetter(0))
         for (_, high, _), (low, _, _) in pairwise(gaps):
             if low <= high:
-                raise ValueError("a ledger of gaps that lie over each other")
+                raise ValueError("a ledger of gaps that overlap")
         if timeout_s:
             ledger._keep(gaps)
         return ledger

@@ -42,9 +42,11 @@ class Behind:
         """Raise Transient, as long as it may only be late."""
         if self._since is not None and self._now() - self._since < _LATE_S:
             raise Transient(
-                f"table {table!r}: this replica is behind the position, or the table's"
-                " keys start anew",
-                hint="it is waited for; after ten minutes its keys are taken for new",
+                f"table {table!r}: this replica is behind the position, or the "
+                "table's keys start again",
+                hint=(
+                    "walstream waits for it; after ten minutes it takes the keys as new"
+                ),
             )
 
 
@@ -102,15 +104,15 @@ def error(table: str, position: int, keys: KeyExtent) -> KeysRestarted:
     elif keys.newest is None or (keys.next or position + 1) <= position:
         seen = f"the next key is {keys.next}"
     else:
-        seen = "the table, or the sequence of its key, was made anew"
+        seen = "the table, or the sequence of its key, was created again"
     to = beginning(keys)
     stays = keys.newest if keys.newest is not None else (keys.next or 1) - 1
     return KeysRestarted(
-        f"table {table!r}: its keys start anew: {seen}, and its position {position}:"
-        " what lies below that would not be read, so the table waits",
-        hint=f"rewind it to {to} to have all that is there sent, or to"
-        f" {min(stays, position)} to have only what comes from now on; or set"
-        ' on_restart = "reread"',
+        f"table {table!r}: its keys start again: {seen}, and its position {position}: "
+        "rows below that would not be read, so the table waits",
+        hint=f"rewind it to {to} to send every existing row, or to "
+        f"{min(stays, position)} to send only rows that come from now on; or set "
+        'on_restart = "reread"',
         repair=Repair(
             command="walstream positions rewind {source}"
             f" --table {quote(table)} --to {to}"
@@ -177,7 +179,7 @@ class KeyWatch:
         self._progress.begin_anew(beginning(keys))
         self._progress.origin = origin
         _log.warning(
-            "its keys start anew: the table is read from its first key",
+            "its keys start again: the table is read from its first key",
             **{TABLE: self._table},
             position=position,
             from_key=keys.oldest,

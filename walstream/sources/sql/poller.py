@@ -196,7 +196,7 @@ class Poller:
             self._progress.given_up += forgotten.keys
             self._store()
             _log.info(
-                "keys that were missing are not waited for any more",
+                "walstream no longer waits for missing keys",
                 **{TABLE: self._rules.table},
                 keys=forgotten.keys,
             )

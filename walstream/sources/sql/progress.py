@@ -100,7 +100,7 @@ class TableProgress:
         except ValueError as error:
             raise StateDamaged(
                 f"the missing keys of table {table!r} cannot be read: {error}",
-                hint="walstream positions reset SOURCE begins anew",
+                hint="walstream positions reset SOURCE starts from scratch",
             ) from None
 
     def delivered(self, rows: int) -> None:

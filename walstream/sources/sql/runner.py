@@ -66,7 +66,7 @@ class SqlRunner:
         config, name, positions = context.config, context.name, context.positions
         source = config.sources[name]
         if not isinstance(source, SqlSource):
-            raise ConfigError(f"source {name!r} is no sql source")
+            raise ConfigError(f"source {name!r} is not a sql source")
         self._config = config
         self._name = name
         self._source = source
@@ -101,7 +101,9 @@ class SqlRunner:
         if drained:
             _log.info("drained")
         else:
-            _log.warning("stopped before all was delivered: it will come again")
+            _log.warning(
+                "stopped before everything was delivered: the rest is sent again"
+            )
 
     def run(self) -> bool:
         """Poll until a stop; False: its deadline cut a range short."""

@@ -221,7 +221,7 @@ class TableThread:
             return
         what = "a table is not polled"
         if isinstance(error, RecordRefused):
-            what = "a row holds up its table"
+            what = "a row blocks its table"
         fields = {TABLE: self.table, ERROR: trouble.error, HINT: trouble.hint}
         if trouble.repair:
             fields[REPAIR] = trouble.repair

@@ -30,7 +30,7 @@ class PollOrder:
     def task(self, config: Config, leash: Leash | None) -> PollTask:
         source = config.sources[self.source]
         if not isinstance(source, SqlSource):
-            raise ConfigError(f"source {self.source!r} is no sql source")
+            raise ConfigError(f"source {self.source!r} is not a sql source")
         targets = []
         for name, topic in self.topics.items():
             sink = config.sinks[name]

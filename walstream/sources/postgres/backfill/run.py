@@ -120,8 +120,8 @@ class SnapshotBackfill:
             if self._site.source.backfill == "only":
                 again = "walstream run"
             raise ChunkFailed(
-                f"{len(failed)} of the tables were given up: {failed[name]}",
-                hint="correct what it says, then read them again",
+                f"{len(failed)} tables were not backfilled: {failed[name]}",
+                hint="fix that, then read them again",
                 repair=Repair(command=again),
             )
 

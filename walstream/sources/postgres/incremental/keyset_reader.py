@@ -82,7 +82,7 @@ class KeysetReader:
 
     def blockers(self) -> str:
         """Name the sessions whose transactions run, and the prepared ones."""
-        with self._session("asking who runs") as connection:
+        with self._session("listing open transactions") as connection:
             running = connection.execute(_BLOCKERS).fetchall()
             prepared = connection.execute(_PREPARED).fetchall()
         return ", ".join(
@@ -175,7 +175,7 @@ class KeysetReader:
         if parts and not set(keyed.key) <= set(parts[0].relation.table.columns):
             raise ConfigError(
                 f"the publication's column list leaves out the key of table {name!r}",
-                hint="publish the key's columns, too",
+                hint="publish the key's columns too",
             )
         return keyed, parts
 

@@ -253,5 +253,5 @@ class IncrementalBackfill:
             said = {TABLE: run.name, ERROR: text, HINT: error.hint}
             if cure := error.repair.sql or error.repair.command:
                 said[REPAIR] = cure
-            _log.warning("backfill of a table does not go on", **said)
+            _log.warning("backfill of a table is interrupted", **said)
         self._threads.write(self._progress.fail, run.name, run.wish, text)

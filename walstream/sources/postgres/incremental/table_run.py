@@ -149,7 +149,7 @@ class Run:
         if self.waits:
             said.append(f"waits for running transactions: {self.sessions}".rstrip(": "))
         elif self.high:
-            said.append(f"waits for the stream to come by {show(self.high)}")
+            said.append(f"waits for the stream to reach {show(self.high)}")
         if self.overflows:
             said.append(f"the watch overflowed {self.overflows} times")
         return ", ".join(said)
@@ -288,9 +288,9 @@ class Run:
             return True
         if self._disagreed:
             raise Transient(
-                f"the stream names rows of table {self.name!r} by other columns than"
-                " its key",
-                hint="was the key changed? It is read again when the stream has it",
+                f"the stream identifies rows of table {self.name!r} by other columns "
+                "than its key",
+                hint="the key may have changed: walstream reads the table again then",
             )
         self._disagreed = True
         self._void()

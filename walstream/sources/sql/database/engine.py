@@ -280,7 +280,7 @@ def _must_be_there(url: URL) -> None:
         return
     if not name.startswith("file:") and not Path(name).exists():
         raise ConfigError(
-            f"there is no SQLite file {name}",
-            hint="correct the url: sqlite:///name is below the folder that walstream"
-            " runs in, sqlite:////name is not",
+            f"SQLite file {name} does not exist",
+            hint="correct the url: sqlite:///name is relative to walstream's working "
+            "directory, sqlite:////name is absolute",
         )
