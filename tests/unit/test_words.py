@@ -12,7 +12,7 @@ import pytest
 from tests.unit.test_house import modules
 
 IDIOM: Final = {
-    r"\banew\b": "again, from scratch",
+    r"(?<!`)\banew\b": "again, from scratch",
     r"\bsomebody\b": "another user, another client, a person",
     r"\b(?:it stands|they stand)\b(?! for)": "as printed, as it is",
     r"\b(?:that|what) (?:is|are|was|were) there\b": "existing",
@@ -40,39 +40,14 @@ LEFT: Final = {
     "walstream/cli": (40, "the verbs are next"),
     "walstream/service/http": (20, "the page is next"),
     "walstream/telemetry": (10, "the terminal is next"),
-    "walstream/sources": (63, "docstrings, package by package"),
-    "walstream/postgres": (27, "docstrings, package by package"),
-    "walstream/kafka": (21, "docstrings, package by package"),
-    "walstream/service": (16, "docstrings, package by package"),
-    "walstream/config": (13, "docstrings, package by package"),
-    "walstream/admin": (9, "docstrings, package by package"),
-    "walstream/spark": (5, "docstrings, package by package"),
-    "walstream/formats": (4, "docstrings, package by package"),
-    "walstream/records": (3, "docstrings, package by package"),
-    "walstream/status": (3, "docstrings, package by package"),
-    "walstream/pipeline": (2, "docstrings, package by package"),
-    "walstream/state": (2, "docstrings, package by package"),
 }
 """Packages with places that are left: how many at most, and why. It only ever falls."""
 
 LEFT_HEADS: Final = {
     "consumer": 50,
-    "walstream/admin": 24,
     "walstream/cli": 20,
-    "walstream/config": 12,
-    "walstream/formats": 6,
-    "walstream/kafka": 40,
-    "walstream/pipeline": 2,
-    "walstream/postgres": 38,
-    "walstream/records": 8,
-    "walstream/service": 17,
     "walstream/service/http": 15,
-    "walstream/sources": 94,
-    "walstream/spark": 11,
-    "walstream/state": 4,
-    "walstream/status": 22,
     "walstream/telemetry": 15,
-    "walstream/testing": 4,
 }
 """Modules and classes that no noun describes yet: how many at most."""
 
@@ -102,8 +77,8 @@ def texts(path: str, tree: ast.Module) -> Iterator[Text]:
                 case [ast.Expr(ast.Constant(str()) as first), *_]:
                     documented[first] = type(node).__name__
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            words = " ".join(node.value.split())
+        if isinstance(node, ast.Constant) and " " in str(node.value):
+            words = " ".join(str(node.value).split())
             kind = documented.get(node, "text")
             yield Text(package, f"{path}:{node.lineno}", kind, words)
 

@@ -1,4 +1,4 @@
-"""What an operator asks to be backfilled by Spark, while nothing streams."""
+"""Backfill by Spark on request, while nothing streams."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -24,7 +24,7 @@ _AROUND: Final = 512  # bytes of a request beside the tables' names
 
 @dataclass(frozen=True, slots=True)
 class RequestedBackfill:
-    """What was asked for."""
+    """A request for a backfill."""
 
     tables: list[str]  # `schema.table`
     running: bool  # an instance reads them now; else the next run does

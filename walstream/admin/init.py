@@ -37,7 +37,7 @@ _UNSPEAKABLE: Final = re.compile(r"[${}]")  # in the path of a ${file:…}
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
-    """What an operator said."""
+    """Answers of an operator."""
 
     output: Path
     dsn: str = field(repr=False)
@@ -51,7 +51,7 @@ class InitOptions:
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
-    """What was done, and what the operator should hear of it."""
+    """Result of `init`, for the operator."""
 
     secrets: list[Path]  # files that hold what the dsn held
     tables: int  # found, and matched
@@ -148,7 +148,7 @@ def init(
 
 
 def _look(wishes: InitOptions, *, asked: bool) -> tuple[Survey, str]:
-    """Find what is there, or why it cannot be seen."""
+    """Return what exists, or the reason why it cannot be seen."""
     nothing = Survey([], "", frozenset())
     if not asked:
         return nothing, "walstream does not connect to the server without verified TLS"

@@ -1,4 +1,4 @@
-"""Forgetting a source: its position and its slot, so that the next run begins anew."""
+"""Reset of a source: position and slot; the next run starts from scratch."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state'
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """What can still be believed of a source's state."""
+    """Undamaged part of a source's state."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     slot: str | None = None  # that it is about
@@ -55,9 +55,8 @@ def reset(config: Config, name: str, consent: Callable[[str], bool]) -> str:
     """Drop the slot, forget the position; give what was done, in a sentence.
 
     `consent` is asked with what will be lost, before anything is stopped: a running
-    instance lends the source, and starts from scratch. Where the server's history
-    changed, or that cannot be told, the source's epoch grows: its consumers have to
-    agree.
+    instance lends the source, and starts from scratch. If the server's history changed,
+    or may have, the source's epoch grows: its consumers have to agree.
     """
     source = config.postgres_source(name)
     folder = Path(config.state) / name
@@ -174,7 +173,7 @@ def _replace(
 def _history_changed(
     name: str, stored: StoredState, slot: Slot | None, server: Server
 ) -> bool:
-    """Return whether LSNs from before the reset mean nothing any more.
+    """Return whether LSNs from before the reset are meaningless now.
 
     A slot that is gone leaves a gap in the same history.
     """

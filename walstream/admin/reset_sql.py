@@ -1,4 +1,4 @@
-"""Forgetting how far a source was polled, so that its next run begins anew."""
+"""Reset of a sql source, so that its next run starts from scratch."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

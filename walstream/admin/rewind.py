@@ -39,7 +39,7 @@ To = Lsn | datetime
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """What is to be sent again."""
+    """Range to send again."""
 
     source: str
     resume: Lsn
@@ -48,7 +48,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a source is, and how far back it can go."""
+    """Position of a source, and how far back it can go."""
 
     name: str
     source: PostgresSource

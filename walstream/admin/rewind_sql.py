@@ -13,7 +13,7 @@ from walstream.state.store import LmdbStore
 
 @dataclass(frozen=True, slots=True)
 class TableRewind:
-    """What is to be sent again."""
+    """Range to send again."""
 
     source: str
     table: str  # as configured

@@ -55,7 +55,7 @@ SCHEMA: Final = TypeAdapter(Slots)
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which servers are asked: all that are configured, or one of them."""
+    """Scope of the servers to ask: all that are configured, or one of them."""
 
     config: Config | None  # None: there is only the DSN
     dsn: str = field(default="", repr=False)  # a server, configured or not
@@ -90,7 +90,7 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What goes with a slot."""
+    """Loss that comes with dropping a slot."""
 
     slot: SlotFacts
     server: ServerSlots

@@ -60,7 +60,7 @@ def mask(dsn: str) -> str:
 
 
 def secrets(dsn: str) -> set[str]:
-    """Every secret in it, decoded and as it stands."""
+    """Every secret in it, both decoded and as written."""
     try:
         found = {v for k, v in parse(dsn).items() if is_secret_key(k)}
     except ValueError:
@@ -115,7 +115,7 @@ def _secret_spans(dsn: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _plain(text: str) -> str:
-    """Write a text that the configuration reads as it stands."""
+    """Return a text that the configuration reads unchanged."""
     return text.replace("${", "$${")
 
 

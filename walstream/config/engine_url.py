@@ -30,7 +30,7 @@ _MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 @dataclass(frozen=True)
 class Engine:
-    """What a URL says of the server."""
+    """Server of a URL."""
 
     dialect: str  # mysql
     driver: str  # pymysql; "" is the dialect's own

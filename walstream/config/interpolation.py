@@ -37,7 +37,7 @@ def without_references(node: Any) -> Any:
 
 
 class _Unresolved(Exception):
-    """Says why; the path is known further up."""
+    """The reason; the caller knows the path."""
 
 
 @dataclass

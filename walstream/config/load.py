@@ -49,7 +49,7 @@ class WrittenConfig:
         return cls(path, named, document.read(path), environment)
 
     def again(self) -> "WrittenConfig":
-        """Read the same file anew."""
+        """Read the same file again."""
         if not self.named:
             trust.refuse_strangers_file(self.file)
         return WrittenConfig(
@@ -101,8 +101,8 @@ def _checked(written: WrittenConfig) -> Config:
 def _state(config: Config, file: FilePath) -> FilePath:
     """Find the state's folder: beside the file, wherever a command is run from.
 
-    It used to count from the working directory: one that is there alone is refused,
-    since a start without it would be a first one.
+    It used to be relative to the working directory: if only that one exists it is
+    refused, because a start without it would be a first one.
     """
     written = FilePath(config.state)
     state = file.absolute().parent / written
@@ -214,7 +214,7 @@ def _has_plain_secrets(tables: Mapping[str, Any]) -> bool:
 def _is_secret_piece(path: Path, piece: str, tables: Mapping[str, Any]) -> bool:
     """Return whether it went where secrets go, and is not shown even masked.
 
-    A host that was put into a DSN by ${env:} is no secret, and logs have to name it.
+    A host that ${env:} put into a DSN is not a secret, and logs have to name it.
     """
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     if is_secret_key(key):

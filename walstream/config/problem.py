@@ -1,4 +1,4 @@
-"""What is wrong with a key, and the one error that lists it all.
+"""Problems of keys, and the one error that lists them all.
 
 A problem never shows the value of a key that may hold a secret, nor one that came out
 of a variable or a file.

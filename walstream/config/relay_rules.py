@@ -1,4 +1,4 @@
-"""What a kafka source asks of its sinks: that they send records as they came.
+"""Rules for the sinks of a kafka source: they send records as they came.
 
 Such records are written already, key and all: a sink that is told to write them in some
 way of its own would be told in vain, and is refused.

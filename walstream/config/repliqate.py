@@ -43,7 +43,7 @@ _Tables = dict[str, Any]
 
 @dataclass
 class Conversion:
-    """What became of a document; one of another shape is left as it is."""
+    """Result of a conversion; a document of another shape is unchanged."""
 
     tables: _Tables
     problems: list[Problem] = field(default_factory=list)

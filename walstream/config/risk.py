@@ -1,4 +1,4 @@
-"""What a configuration gave up: repeated at each start and by `walstream status`."""
+"""Accepted risks of a configuration, shown at each start and by `status`."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,12 +1,12 @@
-"""What a worker is told beside the configuration."""
+"""Options of a run, beside the configuration."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 CONSENTS: Final = ("adopt_slot", "take_over", "accept_partitions", "accept_timeline")
-"""They are of what is there when a run begins, not of what happens on later days."""
+"""Consents to the state when a run begins, not to what happens on later days."""
 ALL_DONE: Final = 64
-"""What a worker ends with that has nothing left to do; 0 is a drain, by whomever."""
+"""Exit code of a worker that has nothing left to do; 0 is a drain."""
 
 
 @dataclass(frozen=True, slots=True)

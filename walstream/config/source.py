@@ -154,7 +154,9 @@ class PolledTable(Section):
         description="Columns to read, besides the key; [] reads all.",
     )
     limit: int = Field(
-        default=0, ge=0, description="Maximum number of rows per poll; 0 is no limit."
+        default=0,
+        ge=0,
+        description="Maximum number of rows per poll; 0 means no limit.",
     )
     start: StartKey = Field(
         default="beginning",

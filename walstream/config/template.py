@@ -50,7 +50,7 @@ _OWN_TOPIC: Final = "A topic of its own for one table, and the columns of its ke
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """What a first configuration says; all texts as they are, but for `dsn`."""
+    """Contents of a first configuration; all texts as they are, except `dsn`."""
 
     source: str
     dsn: str  # with its ${…}; a plain ${ is written $${

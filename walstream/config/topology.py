@@ -181,7 +181,7 @@ def check_topics(
 def check_parking(
     sources: Mapping[str, Source], sinks: Mapping[str, Sink]
 ) -> Iterator[Problem]:
-    """Keep what is no op out of topics of ops: their readers would not know it."""
+    """Yield problems of topics that mix ops with other records."""
     every = list(feeds(sources, sinks))
     for name, sink in sinks.items():
         if not isinstance(sink, KafkaSinkConfig):
@@ -203,7 +203,7 @@ def check_parking(
 
 
 def _asides(sink: KafkaSinkConfig, feeds: Iterable[Feed]) -> Iterator[tuple[str, str]]:
-    """Yield the topics of what is no op, with their keys."""
+    """Yield the topics of records that are not ops, with their keys."""
     if sink.on_too_large != "stop":
         yield "on_too_large", sink.on_too_large
     for topic in {sink.txinfo_topic(feed.source) for feed in feeds} - {""}:

@@ -17,7 +17,7 @@ from walstream.errors import ConfigError
 
 
 def refuse_strangers_file(path: Path) -> None:
-    """Raise ConfigError for a file that somebody else wrote, or may write."""
+    """Raise ConfigError for a file that another user wrote or may write."""
     # a link is its maker's word, whoever owns what it leads to
     link, found = path.lstat(), path.stat()
     name = shlex.quote(f"./{path}" if not path.is_absolute() else str(path))
@@ -39,8 +39,8 @@ def refuse_strangers_file(path: Path) -> None:
 def refuse_strangers_folder(folder: Path, file: Path | None) -> None:
     """Raise ConfigError for a folder that a stranger may have put in its place.
 
-    `file` is the configuration that somebody named: what is in it is believed of its
-    own owner's folder.
+    `file` is the named configuration: what is in it is believed of its own owner's
+    folder.
     """
     try:
         owner = folder.stat().st_uid

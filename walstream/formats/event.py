@@ -129,7 +129,7 @@ class Number(str):
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """What a record says; of its columns only when asked."""
+    """Contents of a record; its columns are read only on demand."""
 
     host: str
     database: str

@@ -186,7 +186,7 @@ def decode(value: bytes) -> ReplicationOp:
     """Read one record's value back; raise WalstreamError for anything else.
 
     Names in `absent` come back as OMITTED. Unknown fields are ignored; an `lsn` that is
-    no JSON number is refused.
+    not a JSON number is refused.
     """
     try:
         fields = orjson.loads(value)

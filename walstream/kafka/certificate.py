@@ -1,4 +1,4 @@
-"""Why a broker's certificate does not hold: librdkafka only says that it does not.
+"""Reasons why a broker's certificate is refused: librdkafka gives none.
 
 One handshake more, by Python's own TLS and with the same authorities, tells an
 authority that is not known, an end of validity and another name apart.
@@ -28,7 +28,7 @@ class CertificateProbe:
         self._names = str(name).lower() != "none"
 
     def at(self, host: str, port: int) -> Outage | None:
-        """Return what is wrong with the one that is shown; None: nothing was found.
+        """Return what is wrong with the broker's certificate; None: nothing was found.
 
         Takes two seconds at most.
         """

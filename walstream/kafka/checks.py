@@ -1,4 +1,4 @@
-"""What an operator should know of one Kafka sink before it is run.
+"""Findings of `check` about one Kafka sink.
 
 What stops `run` comes first, in the order in which `run` meets it. The same finding of
 many topics is one, which names the first of them.
@@ -51,7 +51,7 @@ class WantedSink:
 
 
 def inspect(wanted: WantedSink, cluster: Cluster) -> list[Finding]:
-    """Look at the brokers and the topics; never raises WalstreamError."""
+    """Return findings about brokers and topics; never raise WalstreamError."""
     findings: list[Finding] = []
     try:
         brokers = cluster.brokers()
@@ -108,7 +108,7 @@ def _of_properties(wanted: WantedSink) -> Iterator[Finding]:
 def _unseen(
     seen: Mapping[str, FoundTopic | WalstreamError], tools: Tools
 ) -> Iterator[tuple[str, Remark]]:
-    """Name those that the brokers do not show."""
+    """Yield findings about topics that the brokers do not show."""
     for name, error in seen.items():
         if isinstance(error, WalstreamError):
             denied = isinstance(error, PermissionLacking)
@@ -148,7 +148,7 @@ def _not_there(
 def _refused(
     refused: Mapping[str, WalstreamError], tools: Tools
 ) -> Iterator[tuple[str, Remark]]:
-    """Name those that the brokers would not create."""
+    """Yield findings about topics that the brokers would not create."""
     for name, error in refused.items():
         denied = isinstance(error, PermissionLacking)
         what = str(error.args[0]).replace(f"creating topic {name!r}: ", "")
@@ -169,7 +169,7 @@ def _seen(
     brokers: Brokers,
     tools: Tools,
 ) -> Iterator[tuple[str, Remark]]:
-    """Judge the topics that are there; `run` looks at the partitions first."""
+    """Yield findings about existing topics; `run` looks at the partitions first."""
     topics = [topic for topic in seen.values() if isinstance(topic, FoundTopic)]
     age_s = wanted.oldest_commit and max(0.0, runtime.time() - wanted.oldest_commit)
     judges: tuple[Callable[[FoundTopic], Iterable[Remark]], ...] = (
@@ -195,7 +195,7 @@ def _without(wanted: WantedSink) -> frozenset[str]:
 
 
 def _since(topic: FoundTopic, before: StoredTopic | None) -> Iterator[Remark]:
-    """Compare a topic with what was kept of it."""
+    """Yield findings about changes of a topic since its last start."""
     found = StoredTopic(topic.partitions, topic.identity)
     before = before or found
     if what := kept.moved(found, before):
@@ -250,7 +250,7 @@ def _replicas(
 def _to_create(
     names: list[str], wanted: WantedSink, brokers: Brokers
 ) -> Iterator[Finding]:
-    """Yield of topics that are not there yet what they will be."""
+    """Yield notes about topics that `run` will create."""
     creation = wanted.creation
     if not creation.allowed or not names:
         return

@@ -1,4 +1,4 @@
-"""What a client of Kafka's says while brokers do not answer: the cause, and its cure.
+"""Errors of a Kafka client while brokers do not answer: the cause and its cure.
 
 librdkafka repeats itself, and says several things of one trouble: that a connection was
 cut, that a login was refused, that all brokers are down. Each code is logged once an
@@ -111,7 +111,7 @@ def lacks_token(error: KafkaError) -> bool:
 
 
 def outage(error: KafkaError) -> Outage:
-    """Return what keeps a client from its brokers, and what to do."""
+    """Return the reason why a client cannot reach its brokers, and the next step."""
     text, code = unreached(error), _code(error)
     if stranger := _stranger(error):
         return stranger
@@ -162,7 +162,7 @@ class ConnectionErrors:
         self._looking = False  # at a certificate
 
     def hear(self, error: KafkaError) -> None:
-        """Take an error in; a certificate is looked at in another thread."""
+        """Note an error; a certificate is checked in another thread."""
         address, code = _ADDRESS.match(error.str()), _code(error)
         if code != _TLS or _UNVERIFIED not in error.str() or address is None:
             self._keep(code, outage(error))
@@ -180,7 +180,7 @@ class ConnectionErrors:
         self._say()
 
     def __bool__(self) -> bool:
-        """Return whether anything was heard since it was over."""
+        """Return whether any error came since the last outage ended."""
         return bool(self._heard) or self._looking
 
     @property
@@ -190,14 +190,14 @@ class ConnectionErrors:
 
     @property
     def outage(self) -> Outage | None:
-        """The most telling cause that was heard lately; None: none was."""
+        """Most telling recent cause; None if there was none."""
         heard, now = dict(self._heard), self._clock()
         fresh = [code for code, (_, at) in heard.items() if now - at < _STALE_S]
         code = min(fresh or heard, key=_telling, default=None)
         return None if code is None else heard[code][0]
 
     def log(self, event: str, **fields: object) -> None:
-        """Log each cause that was not; `event` is for the first of an outage."""
+        """Log each new cause; `event` is for the first of an outage."""
         for code in sorted(dict(self._heard).keys() - self._told, key=_telling):
             first = not self._told
             self._told.add(code)
@@ -208,7 +208,7 @@ class ConnectionErrors:
             _log.warning(words, **fields, **{ERROR: found.why, HINT: found.hint})
 
     def end(self) -> None:
-        """Forget all of it: brokers answer."""
+        """Forget all causes: brokers answer."""
         self._heard = {}
         self._told = set()
 

@@ -1,4 +1,4 @@
-"""What a Kafka error means: try again, or an operator is needed."""
+"""Translation of Kafka errors: try again, or an operator is needed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -54,7 +54,7 @@ _MISCONFIGURED: Final = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITION
 
 
 def failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Turn a Kafka error into one of ours: code, subject, the next command."""
+    """Return a Kafka error as one of walstream's: code, subject, the next command."""
     text = f"{doing}: {error.str()} ({error.name()})"
     code = error.code()
     if code in _REFUSED:
@@ -73,7 +73,7 @@ def failure(error: KafkaError, doing: str) -> WalstreamError:
 
 
 def creation_error(name: str, error: KafkaException) -> WalstreamError:
-    """Return why a topic cannot be created."""
+    """Return the error of a topic that cannot be created."""
     if error.args[0].code() in _MISCONFIGURED:
         return ConfigError(
             f"creating topic {name!r}: {error.args[0].str()}",
@@ -83,7 +83,7 @@ def creation_error(name: str, error: KafkaException) -> WalstreamError:
 
 
 def topic_lost(name: str, what: str) -> WalstreamError:
-    """Make the error of a topic whose records are gone."""
+    """Return the error of a topic whose records are gone."""
     return TopicLost(
         f"topic {name!r} {what}: the records delivered to it before are gone",
         hint="tell its readers; then walstream run continues with the new topic",
@@ -91,7 +91,7 @@ def topic_lost(name: str, what: str) -> WalstreamError:
 
 
 def topics_missing(names: Sequence[str]) -> WalstreamError:
-    """Make the error of topics that are not there, and are not ours to create."""
+    """Return the error of missing topics that walstream may not create."""
     if len(names) == 1:
         what, them = f"topic {names[0]!r} does not exist", "it"
     else:
@@ -108,7 +108,7 @@ def topics_missing(names: Sequence[str]) -> WalstreamError:
 def unfit(
     error: KafkaException, what: str, properties: ClientProperties
 ) -> ConfigError:
-    """Make the error of properties with which librdkafka makes no client."""
+    """Return the error of properties that librdkafka refuses."""
     text = error.args[0].str()
     if (found := tls_files.flaw(properties, text)) is not None:
         return ConfigError(f"{what}: {found.what}", hint=found.hint)

@@ -1,8 +1,8 @@
-"""What goes wrong while a member of a group reads: what passes, and what it means.
+"""Errors of a group member while it reads: which ones pass, and what they mean.
 
-librdkafka goes on by itself behind a passing error. Behind any other it stands still,
-or goes on behind what it could not read: a member stops there, and begins again at the
-offset that the group stored.
+librdkafka goes on by itself behind a passing error. After any other it stops, or skips
+what it could not read: so a member stops there, and starts again at the group's stored
+offset.
 """
 
 from typing import Final
@@ -44,7 +44,7 @@ _BROKEN: Final = {
 def reading_trouble(
     error: KafkaError, group: str, place: Partition | None, offset: int | None
 ) -> WalstreamError | None:
-    """Make the error of one who cannot read on; None: it passes by itself.
+    """Return the error of a member that cannot read on; None if it passes by itself.
 
     `place` is None where it is the group's trouble.
     """

@@ -1,7 +1,7 @@
-"""Which brokers a cluster names, asked over a socket: nobody of them is talked to.
+"""Names of a cluster's brokers, asked over a socket, without connecting to them.
 
-A client of librdkafka's connects to the brokers that it hears of, and logs in there,
-before it hands their names over. Metadata of Kafka's protocol, version 4: of no topic.
+A librdkafka client connects to each broker that it learns of, and logs in, before it
+returns their names. Metadata of Kafka's protocol, version 4: of no topic.
 """
 
 import socket
@@ -19,7 +19,7 @@ _LARGEST: Final = 16 << 20  # bytes; more is no answer of Kafka's
 
 
 class NotKafka(OSError):
-    """What came is no answer of a broker's."""
+    """The answer does not come from a Kafka broker."""
 
 
 def hosts(connection: socket.socket) -> list[str]:

@@ -33,7 +33,7 @@ Token = tuple[str, float] | tuple[str, float, str, dict[str, str]]
 
 
 def prepared(properties: ClientProperties) -> dict[str, object]:
-    """Return a client's properties, with the callback that makes tokens if it wants.
+    """Return a client's properties, with the callback for tokens if it needs one.
 
     The first one is made now: a client waits for it for 10 s, and then says nothing of
     why there was none. Raises ConfigError where a token's maker is not installed or
@@ -55,7 +55,7 @@ def prepared(properties: ClientProperties) -> dict[str, object]:
 
 
 def _again(make: Callable[[], Token]) -> Token:
-    """Make the next one; librdkafka asks anew in 10 s, but does not say why."""
+    """Make the next token; after a failure librdkafka asks again in 10 s."""
     try:
         return _made(make)
     except WalstreamError as error:

@@ -1,4 +1,4 @@
-"""Producer properties: what keeps the promises, what was given, what must fit."""
+"""Producer properties: walstream's guarantees, the operator's, and fitted sizes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How large a request brokers take: what is larger they cut off, without a word.
+"""Largest request that brokers take: they cut off a larger one silently.
 
 A broker closes the connection at a request over its socket.request.max.bytes, and the
 producer sends it again for ever. So no record may be larger, whatever its topic takes.
@@ -49,11 +49,11 @@ class RequestLimit:
 
     @property
     def advice(self) -> str:
-        """Return what takes a larger one."""
+        """Return how to allow a larger one."""
         return _WIDEN if self._found else _LET_READ
 
     def look(self, admin: AdminClient) -> None:
-        """Ask each broker that is there, now and then; what does not answer stays.
+        """Ask each broker, now and then; without an answer the last limit stays.
 
         Blocks for some seconds at most, and never raises.
         """

@@ -1,4 +1,4 @@
-"""What is kept of each topic between starts, and what a difference means: pure.
+"""Facts about each topic, stored between starts, and what a difference means: pure.
 
 Keys are spread over the partitions that a topic had at first: another count would move
 them, and a topic of the same name may be another one. How often they moved is the
@@ -17,7 +17,7 @@ from walstream.pipeline.state_document import StateDocument, StateDocuments
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """What is kept of a topic."""
+    """Stored facts about a topic."""
 
     partitions: int
     identity: str  # another one of the same name has another

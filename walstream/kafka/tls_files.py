@@ -1,4 +1,4 @@
-"""What is wrong with a file of TLS that librdkafka refuses: it names neither.
+"""Reasons why librdkafka refuses a TLS file: it names neither file nor fault.
 
 Its words are OpenSSL's ("BIO lib", "PEM lib") for a file that is not there, may not be
 read, holds something else, or is a key that its password does not open.

@@ -1,4 +1,4 @@
-"""What a topic's configuration means for the changes that go there: pure."""
+"""Judgement of a topic's configuration for the changes that go there: pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is said of topics, one by one, made into findings that name several at once.
+"""Findings about topics, grouped: one finding names several topics.
 
 A thousand topics with the same fault are one finding. A command names the first few of
 them: each line of it is for one topic.
@@ -21,7 +21,7 @@ _LOGIN: Final = "admin.properties"
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is said of one topic; "{topic}" stands for its name in the command."""
+    """Remark about one topic; "{topic}" is its name in the command."""
 
     code: str
     severity: Severity

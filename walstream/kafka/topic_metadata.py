@@ -1,4 +1,4 @@
-"""What topics are that are read: their partitions, and which topic it is."""
+"""Metadata of the topics that are read: partitions and topic id."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -63,7 +63,7 @@ class Describer:
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
-        """Describe those of these topics that are there."""
+        """Return descriptions of those topics that exist."""
         timeout_s = timeout_s or self._timeout_s
         self.look_around()
         asked = self._connected().describe_topics(

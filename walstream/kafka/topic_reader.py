@@ -197,7 +197,7 @@ class TopicReader:
         )
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions."""
         dropped = [TopicPartition(*one) for one in partitions]
         self._consumer.incremental_unassign(dropped)
         for one in partitions:
@@ -254,7 +254,7 @@ class TopicReader:
 
 
 def record_of(message: Message) -> TopicRecord:
-    """Read a message that is no error."""
+    """Return the record of a message without an error."""
     kind, timestamp_ms = message.timestamp()
     return TopicRecord(
         # of a message without an error none of these is None
@@ -269,7 +269,7 @@ def record_of(message: Message) -> TopicRecord:
 
 
 def _failure(error: KafkaError, doing: str) -> WalstreamError:
-    """Make the error of one who reads: the hints of a sink are not for it."""
+    """Return the error of a reader, without the hints that are for sinks."""
     if error.code() == _GONE:
         return TopicLost(
             f"{doing}: records are gone that were not read yet ({error.str()})",

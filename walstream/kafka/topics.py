@@ -158,7 +158,7 @@ class Topics:
 
     @property
     def outage(self) -> Outage | None:
-        """Why brokers do not answer, as far as it is known; None where they do."""
+        """Reason why brokers do not answer, as far as known; None if they do."""
         if not (self.away or self._asked):
             return None
         return self._hearing.outage or self._why
@@ -205,7 +205,7 @@ class Topics:
         self._hearing.hear(error)
 
     def _failure(self, error: KafkaError, doing: str) -> WalstreamError:
-        """Return what failed: a refused login is only heard of, a request times out."""
+        """Return the failure: after a refused login the request only times out."""
         self._connected().poll(0)
         return failure(self._login_refused or error, doing)
 
@@ -258,7 +258,7 @@ class Topics:
         """Look at the known topics again; the future raises what was lost.
 
         It gives those of the `idle`, to which nothing was sent lately, that are gone:
-        they are not known any more.
+        they are forgotten.
         """
         return self._thread.submit(self._refresh, idle)
 
@@ -297,7 +297,7 @@ class Topics:
         return forgotten
 
     def _ask_again(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Ask about topics that a broker denies: it may not have heard of them yet."""
+        """Ask again about topics that a broker denies: it may not know them yet."""
         self._closed.wait(_AGAIN_S)
         return self._describe(names)
 

@@ -22,7 +22,7 @@ from walstream.telemetry.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where to resume, and of which server and slot: an LSN alone is not a position."""
+    """Position to resume from, with its server and slot: an LSN alone is not enough."""
 
     resume: Lsn
     system_identifier: int

@@ -307,7 +307,7 @@ def _new_key(
 ) -> tuple[str, ...] | None:
     """Find the first later key of columns that were not there before.
 
-    One of a column that was there may be younger than the row: two may swap names.
+    One of an existing column may be younger than the row: two may swap names.
     """
     for one in later:
         key = one.primary_key

@@ -1,4 +1,4 @@
-"""How far sinks were given commits: stored, because a failover may lose the last ones.
+"""Sent position: how far sinks got commits. A failover may lose the last ones.
 
 A sink gets a commit before a standby must have it, and before the position passes it.
 So a bound ahead of it is stored: in coarse steps together with the positions, and

@@ -29,7 +29,7 @@ class StoredDocuments(Protocol):
         """Return a document and all below it (`name/…`), as of one moment."""
 
     def damaged(self, what: str) -> WalstreamError:
-        """Return the error of a document that is not what somebody wrote."""
+        """Return the error of a document that is not as it was written."""
 
 
 class StateDocument(Generic[T]):

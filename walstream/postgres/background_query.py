@@ -18,7 +18,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class QueryResult(Generic[Told]):
-    """What was told; there may be nothing to tell."""
+    """Result of a query; it may be empty."""
 
     value: Told
 

@@ -145,10 +145,10 @@ class Capture:
         self.recognise(connection, at_first=True)
 
     def recognise(self, connection: Connection, *, at_first: bool = False) -> None:
-        """Remember the publications that are there, and extend them.
+        """Remember the existing publications, and extend them.
 
-        Nothing is created: a slot that is there could not read it. `at_first`: the rows
-        of all tables are the first backfill's, also of those that come in now.
+        Nothing is created: an existing slot could not read it. `at_first`: the rows of
+        all tables are the first backfill's, also of those that come in now.
         """
         self.watch.begin(connection, self.present(connection))
         self.watch.at_first = at_first
@@ -158,7 +158,7 @@ class Capture:
             self.watch.at_first = False
 
     def present(self, connection: Connection) -> dict[str, Publication]:
-        """Find the publications of a slot that is there; raise without the main one."""
+        """Return the publications of an existing slot; raise without the main one."""
         found = publication.find(connection, self.names)
         if self.name not in found:
             raise publication_lost(f"publication {self.name!r} does not exist")

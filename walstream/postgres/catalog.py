@@ -1,4 +1,4 @@
-"""What the catalog says of tables now: kind, replica identity, primary key.
+"""Catalog of tables: kind, replica identity, primary key, as of now.
 
 Never of rows in the WAL: their columns come from the stream's Relation messages.
 """

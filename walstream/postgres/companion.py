@@ -1,4 +1,4 @@
-"""What is asked of the database beside the stream, over short sessions in threads.
+"""Queries to the database beside the stream, over short sessions in threads.
 
 Keys of relations, columns that a key change would lose, the watch over the publication,
 and, while reading is paused, whether the server still lives. No plain session stays
@@ -37,7 +37,7 @@ _PROBE_EVERY_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CompanionTable:
-    """What the companion asks about."""
+    """Queries of the companion."""
 
     dsn: str
     slot: str

@@ -1,4 +1,4 @@
-"""What a connection that failed means: libpq keeps its SQLSTATE to itself.
+"""Errors of failed connections: libpq does not show their SQLSTATE.
 
 Only the server's words tell. In a language that is not known here a refusal is taken
 for one that passes, and tried again.

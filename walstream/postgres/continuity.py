@@ -1,4 +1,4 @@
-"""Whether a table was published all the while: what was seen then against now. Pure.
+"""Continuity of a table's publication: the state then against now. Pure.
 
 A publication that was changed and changed back looks as before. So it is not only its
 contents that are compared, but the catalog rows that they are made of: a row that was
@@ -24,7 +24,7 @@ _STORED: Final = "s"  # generated columns are published
 
 @dataclass(slots=True)
 class Difference:
-    """What became of tables, by oid, between two looks."""
+    """Changes of tables, by oid, between two looks."""
 
     lost: str = ""  # why nothing can be gone on with
     missed: dict[int, str] = field(default_factory=dict)  # and why rows may be missing
@@ -96,7 +96,7 @@ def with_own(
 ) -> dict[str, Sighting]:
     """Return what was seen, with changes of our own: tables added or taken out by name.
 
-    All else is as it was then: what differs is somebody else's.
+    All else is as it was then: any other difference was made by another client.
     """
     return {
         name: replace(was, ways=_with_ways(was, now[name], changed.get(name, ())))

@@ -1,7 +1,7 @@
 """Writes a message into the WAL now and then, so that an idle stream's lag is true.
 
 Nothing else is written: an idle slot moves without it, by keepalives. The message is
-not transactional, and the stream does not ask for messages: it is no op.
+not transactional, and the stream does not ask for messages: it never becomes an op.
 """
 
 from collections.abc import Callable

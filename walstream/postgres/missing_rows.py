@@ -1,4 +1,4 @@
-"""What is done about tables of which rows may be missing from the stream."""
+"""Repair of tables with rows that may be missing from the stream."""
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Mending:
     def refusal(
         self, missed: Mapping[str, str], facts: Mapping[str, TableFacts]
     ) -> PublicationLost | None:
-        """Return why these tables stop the source; None: they are read anew."""
+        """Return the error for these tables; None if they are read again."""
         if self.elsewhere:
             return None
         names: Collection[str] = missed
@@ -60,7 +60,7 @@ class Mending:
         return {name for name in names if (one := facts.get(name)) and not _keyed(one)}
 
     def command(self, tables: Collection[str]) -> str:
-        """Write what has tables read anew."""
+        """Return the command that reads the tables again."""
         named = sorted(tables) if len(tables) <= _MOST_NAMED else ["*.*"]
         return (
             f"walstream backfill {' '.join(map(shlex.quote, named))} --replace"

@@ -1,7 +1,7 @@
 """A change that PostgreSQL can write and never send: its text is over 1 GB.
 
-A bytea of more than 512 MB is, in hex. Each try decodes it anew, with gigabytes of
-memory on the server, and ends the same; so it is no error that passes.
+A bytea of more than 512 MB is, in hex. Each try decodes it again, with gigabytes of
+memory on the server, and fails the same way; so the error never passes.
 """
 
 from typing import Final

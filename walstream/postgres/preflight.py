@@ -1,4 +1,4 @@
-"""Whether the server has room for our slot and its stream, and who has taken ours.
+"""Preflight: room for the slot and its stream, and the reader of a taken slot.
 
 What is missing may come back by itself: walstream waits, and says what would help.
 """

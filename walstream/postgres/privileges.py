@@ -1,4 +1,4 @@
-"""What the dsn's role may do to publications, asked before it is tried."""
+"""Privileges of the dsn's role on publications, checked before use."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -166,7 +166,7 @@ def oids_in(connection: Connection, schemas: Iterable[str]) -> list[int]:
 
 @dataclass(slots=True)
 class PublicationPlan:
-    """Which tables belong where, and what cannot be published, by reason."""
+    """Tables by publication, and those that cannot be published, by reason."""
 
     identified: list[TableFacts] = field(default_factory=list)
     insert_only: list[TableFacts] = field(default_factory=list)

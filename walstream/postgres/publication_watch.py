@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class PublicationLook:
-    """What a look at the publications found."""
+    """Findings of one look at the publications."""
 
     memory: Memory  # as it is to be remembered
     taken_out: list[str] = field(default_factory=list)  # on purpose; `schema.table`
@@ -49,7 +49,7 @@ class PublicationLook:
 
 @dataclass(slots=True)
 class PublicationWatch:
-    """What is remembered of the publications that are read."""
+    """Memory of the publications that are read."""
 
     name: str  # of the main one
     patterns: Sequence[str]
@@ -66,7 +66,7 @@ class PublicationWatch:
         return list(self.memory.sightings)
 
     def begin(self, connection: Connection, found: Mapping[str, Publication]) -> None:
-        """Remember what is there: nothing was read before."""
+        """Remember the existing state: nothing was read before."""
         self.memory = Memory(see(connection, found))
 
     def recall(self, stored: Mapping[str, StoredPublication] | None) -> None:
@@ -85,9 +85,9 @@ class PublicationWatch:
         return PUBLICATIONS.entry(self.memory.stored(self.name))
 
     def check(self, connection: Connection, *, starting: bool = False) -> None:
-        """Raise PublicationLost where rows may be missing, and nobody reads them anew.
+        """Raise PublicationLost if rows may be missing and are not read again.
 
-        `starting`: what was asked to be read anew is read after this look.
+        `starting`: requested tables are read again after this look.
         """
         look = self.examine(connection)
         for table in look.taken_out:
@@ -143,7 +143,7 @@ class PublicationWatch:
         return list(named)
 
     def _mend(self, connection: Connection, missed: Mapping[str, str]) -> None:
-        """Request that tables are read anew; raise where the rule says stop."""
+        """Request that tables are read again; raise if the rule says stop."""
         if not missed:
             return
         if refusal := self.mending.refusal(missed, catalog.tables(connection)):
@@ -185,10 +185,10 @@ class PublicationWatch:
     def remember(
         self, connection: Connection, memory: Memory, *, own: bool = False
     ) -> None:
-        """Store what was examined; have read what came in.
+        """Store the examined state; request reading of new tables.
 
-        `own`: the change was ours. Then what came back is read anew, too: it was out
-        while `tables` did not want it.
+        `own`: the change was ours. Then returned tables are read again too: they were
+        out while `tables` excluded them.
         """
         if memory == self.memory:
             return
@@ -239,7 +239,7 @@ class PublicationWatch:
         return came
 
     def regained(self, connection: Connection, oid: int) -> bool:
-        """Request that a table is read anew whose rows went out without a key.
+        """Request that a table is read again whose rows were sent without a key.
 
         False: its key is away again.
         """
@@ -264,7 +264,7 @@ class PublicationWatch:
         wanted: bool = False,
         what: str = "all later changes of the table are sent; Kafka lacks those before",
     ) -> None:
-        """Request that tables are read anew whose changes were not published.
+        """Request that tables are read again whose changes were not published.
 
         Where the rule is to stop, these need none: that they were not was said then.
         """

@@ -1,4 +1,4 @@
-"""What walstream must know of a server before it streams from it."""
+"""Facts about a server that a stream needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ class Slot:
 
     @property
     def lost(self) -> str | None:
-        """Return why the slot cannot be read any more."""
+        """Return why the slot can no longer be read."""
         if self.invalidation:
             return self.invalidation
         return "wal_status lost" if self.wal_status == "lost" else None
@@ -212,7 +212,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How to wait: what ends the waiting, and who is told why it takes so long."""
+    """Options of a wait: its end, and the callback for the reason of a delay."""
 
     stopped: threading.Event
     tell: Callable[[str], None]

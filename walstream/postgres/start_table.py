@@ -24,7 +24,7 @@ from walstream.postgres.slot import Slot
 
 
 class Step(Enum):
-    """What to do next; a stop is an error instead."""
+    """Next step of a start; a stop is an error instead."""
 
     CREATE = "create publication and slot"
     ADOPT = "use the slot as it is"
@@ -34,7 +34,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What the state folder knows."""
+    """Facts of the state folder."""
 
     position: Position | None = None
     intent: bool = False  # noted before publication and slot were created

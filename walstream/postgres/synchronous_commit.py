@@ -1,4 +1,4 @@
-"""Whether commits wait for us: what synchronous_standby_names says of a name; pure.
+"""Synchronous commit: whether synchronous_standby_names covers a name; pure.
 
 PostgreSQL takes any walsender whose application_name is named there for a standby, one
 that reads a slot for us as well. Then a COMMIT waits until Kafka has it, and a commit

@@ -1,7 +1,7 @@
 """Values that a key change would lose: toasted ones, which PostgreSQL did not send.
 
 The row is read from the table as it is now, which may have other names than the stream
-had: it is known by its oid, its columns by where they stand.
+had: it is identified by its oid, its columns by their numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def names_now(
 
     `attributes` are all that the table ever had, in order, None where one is dropped.
     `in_part`: some of them may not have been published, so places tell nothing. None
-    altogether: it cannot be told.
+    altogether: it is unknown.
     """
     now = [name for name in attributes if name is not None]
     first = attributes[: len(then)]

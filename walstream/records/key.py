@@ -1,4 +1,4 @@
-"""How a record's key is written: one function a form, by name; pure.
+"""Forms of a record's key: one function for each, by name; pure.
 
 A key is made of a row's key columns: those of the new row, of a deleted one those of
 the old. What has no such columns has a key of its own in each form.

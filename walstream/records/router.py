@@ -50,7 +50,7 @@ class TopicMapping:
 
 @dataclass(frozen=True, slots=True)
 class RoutingRules:
-    """Where a sink's tables go."""
+    """Routing rules of a sink."""
 
     mappings: Mapping[str, TopicMapping]  # by table or pattern, see `Router.mapping`
     template: str  # with {source}, {schema}, {table}; "" = only mapped tables
@@ -73,7 +73,7 @@ class RoutingRules:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the ops of one table go, and how their key is made of a row."""
+    """Topic of one table's ops, and the columns of their key."""
 
     topic: str
     key: KeyForm

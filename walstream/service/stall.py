@@ -1,4 +1,4 @@
-"""What of a worker stalls, by its reports: pure, no clock.
+"""Stalls of a worker, by its reports: pure, no clock.
 
 A worker that reports may still get nowhere: Kafka takes nothing, the server's WAL moves
 and the position does not, the loop hangs. Each is said within 30 s of its beginning:

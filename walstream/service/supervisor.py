@@ -252,11 +252,11 @@ class Supervisor:
         return self._reloader.reload().answer
 
     def accept(self, config: Config) -> None:
-        """Go by its addresses; raise ConfigError where one cannot be had."""
+        """Apply its addresses; raise ConfigError if one is not available."""
         self._faces.follow(config)
 
     def take(self, config: Config) -> None:
-        """Go by what else of it is no worker's."""
+        """Apply the rest of it, which concerns no worker."""
         self._secrets |= config.secrets.values
         logs.configure(self._level, Secrets(self._secrets).scrub)
         self._stats.take(config, runtime.monotonic())

@@ -1,4 +1,4 @@
-"""What systemd is told: that it runs, how it is, and that all its loops turn.
+"""Notifications to systemd: readiness, status, and the watchdog of all loops.
 
 Ready is a supervisor that took its state and its addresses, and turns: a start must not
 hang, and fail after a while, because Kafka or a database is away. Whether all flows is

@@ -127,7 +127,7 @@ class Worker:
             self._over = _told_by(self._part)
 
     def _note(self, error: WalstreamError, *, final: bool) -> None:
-        """Keep an error for those who ask, also when nothing runs any more."""
+        """Keep an error for later requests, even after the source has ended."""
         scrub = self._config.secrets.scrub
         repair = error.repair.of_source(self._name)
         self._error = ErrorReport(

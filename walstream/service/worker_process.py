@@ -132,7 +132,7 @@ class WorkerProcess:
         """Go by another configuration; name what of it is different for this one.
 
         Where something is, it drains and ends, and is started again. So is one that had
-        ended with an error, if somebody `asked`: what it lacked may be there.
+        ended with an error, if `asked`: what it lacked may exist now.
         """
         self.restarts.renewal.grace_s = config.reload_grace
         changes = self.order.take(config)

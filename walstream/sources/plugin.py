@@ -1,7 +1,7 @@
 """A source that an installed package adds, as its worker runs it.
 
 It yields the frames of PostgreSQL's streaming replication; keys are those that its
-Relation messages mark. There is no server to ask beside it.
+Relation messages mark. It has no server to ask beside it.
 """
 
 from contextlib import ExitStack

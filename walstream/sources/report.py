@@ -1,4 +1,4 @@
-"""What a worker reports to its supervisor: a line of JSON, written and read here alone.
+"""Report of a worker to its supervisor: a line of JSON, written and read here alone.
 
 A line has the fields of `WorkerReport`, those of the source's own report among them,
 and what the process counted.
@@ -45,7 +45,7 @@ LAST_ERROR: Final = StateDocument("error", ErrorReport)
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What a worker says to a request."""
+    """Answer of a worker to a request."""
 
     problem: str  # "" is done
     exit_code: int  # that a problem stands for
@@ -87,7 +87,7 @@ class BackfillReport:
 
 @dataclass(frozen=True, slots=True)
 class BackfillLeft:
-    """What is left of a backfill, as the state folder keeps it."""
+    """Rest of a backfill, as stored in the state folder."""
 
     lsn: int
     tables: tuple[str, ...]  # not finished

@@ -1,4 +1,4 @@
-"""The one way to run chunks on Spark: what is done is heard of as it is done.
+"""Spark jobs: runs chunks, and reports each outcome at once.
 
 Each table is a job (several, where connections are scarcer than Spark's slots), with a
 description for Spark's UI. The jobs stand in one queue, a few at a time, so that no
@@ -64,7 +64,7 @@ class Runnable(Protocol):
 
     @property
     def title(self) -> str:
-        """What people read in Spark's UI; chunks of one title are a job."""
+        """Return the title in Spark's UI; chunks of one title are a job."""
 
 
 class _Outcomes(AccumulatorParam[list[Any]]):

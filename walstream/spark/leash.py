@@ -1,4 +1,4 @@
-"""What ends a task on this machine when nobody wants it, and who may wait for it.
+"""Leash of a task on this machine: ends it when it is no longer wanted.
 
 The kernel kills a Python worker whose daemon dies; the daemon ends with the JVM, and
 the JVM with the driver. Until then a task looks for the driver itself, and for a file

@@ -64,7 +64,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What Spark is started with."""
+    """Settings of a Spark session."""
 
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)

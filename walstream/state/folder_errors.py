@@ -1,4 +1,4 @@
-"""Why a state folder takes nothing: no room, no right, no folder. None is damage."""
+"""Errors of a state folder: no space, no right, no folder. None of them is damage."""
 
 import errno
 import os
@@ -62,6 +62,6 @@ def free(folder: Path) -> int:
 
 
 def existing(folder: Path) -> Path:
-    """Find the nearest part of the path that is there."""
+    """Return the nearest existing part of the path."""
     absolute = folder.absolute()
     return next(path for path in (absolute, *absolute.parents) if path.exists())

@@ -1,4 +1,4 @@
-"""How a sink is that is not in its source's stream, and what is said of it."""
+"""Status of a detached sink."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

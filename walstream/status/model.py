@@ -1,4 +1,4 @@
-"""What `status` tells, as its JSON has it (docs/schemas/status.json)."""
+"""Model of `status`, as in its JSON (docs/schemas/status.json)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -21,7 +21,7 @@ from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 @dataclass(slots=True)
 class StoredStream:
-    """What the state folder says, whether or not something runs."""
+    """Facts of the state folder, whether or not walstream runs."""
 
     resume: int | None = None
     figures: StreamFigures = field(default_factory=StreamFigures)
@@ -87,7 +87,7 @@ class PostgresState:
         return max(0.0, now - current_at) if current_at else None
 
     def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
+        """Return its state and the exit code."""
         return state_of(self.told) or self._state_at_rest()
 
     def _state_at_rest(self) -> tuple[str, int]:
@@ -103,7 +103,7 @@ class PostgresState:
 
     @property
     def slot_problem(self) -> str:
-        """Return why the slot cannot be read any more; "" while it can."""
+        """Return why the slot can no longer be read; "" while it can."""
         if self.unreachable is not None or not self.kept.resume:
             return ""
         if self.health is None:

@@ -1,4 +1,4 @@
-"""How a polled source is: from a running instance, and from its state folder."""
+"""Status of a sql source, from a running instance and its state folder."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ class PolledState:
         }
 
     def state(self) -> tuple[str, int]:
-        """Name its state, and the exit code that it stands for."""
+        """Return its state and the exit code."""
         state, code = state_of(self.told) or self._state_at_rest()
         held_up = any(one.held or one.error for one in self.tables().values())
         if held_up or self._awaited(state):

@@ -1,4 +1,4 @@
-"""How every source and sink is, of what its instance and `StatusObserver` tell: pure.
+"""Status of every source and sink, from its instance and `StatusObserver`: pure.
 
 What nobody knows is None, and said.
 """

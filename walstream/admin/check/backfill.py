@@ -1,4 +1,4 @@
-"""What `check` says of a backfill: the very errors that `run` would end with."""
+"""Findings of `check` about a backfill: the errors that `run` would end with."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What an operator should know of the configuration's file."""
+"""Findings of `check` about the configuration file."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ from walstream.finding import Finding, warning
 
 
 def look_at_file(file: Path | None) -> Iterator[Finding]:
-    """Judge the file in which secrets stand; None: they stand in none."""
+    """Return a finding about the file that holds secrets; None if no file does."""
     if file is None:
         return
     try:

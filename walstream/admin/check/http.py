@@ -1,4 +1,4 @@
-"""What keeps the HTTP listener from its address, before `run` meets it."""
+"""Findings of `check` about the HTTP address, before `run` needs it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `check` says of a chained source: what `run` would meet, and would wait for."""
+"""Findings of `check` about a kafka source: errors of `run`, and its waits."""
 
 from collections.abc import Iterator, Mapping
 

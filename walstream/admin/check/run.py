@@ -62,7 +62,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `check` prints."""
+    """Result of `check`."""
 
     exit_code: int  # that `run` would end with; 5: it would wait and try again
     ok: bool  # `run` would start

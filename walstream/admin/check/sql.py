@@ -1,4 +1,4 @@
-"""What `check` says of polled tables: the very errors that `run` would end with."""
+"""Findings of `check` about polled tables: the errors that `run` would end with."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

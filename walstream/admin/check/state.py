@@ -1,4 +1,4 @@
-"""What an operator should know of the state folder, and what it knows of a source.
+"""Findings of `check` about the state folder, and its facts about a source.
 
 Reads beside a running instance, and changes nothing: a folder that is missing is made
 by `run`, not by whoever looks.
@@ -35,7 +35,7 @@ _FILES: Final = ("lock", "data.mdb", "lock.mdb")
 
 @dataclass(frozen=True, slots=True)
 class StateFolderFacts:
-    """What a source's folder holds; empty before the first start."""
+    """Contents of a source's folder; empty before the first start."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
     publications: Mapping[str, StoredPublication] | None = None
@@ -46,7 +46,7 @@ class StateFolderFacts:
 
 
 def user_of(folder: Path) -> str | None:
-    """Name the process that uses a folder; None: nobody, or it cannot be told."""
+    """Return the process that uses a folder; None if none does, or it is unknown."""
     try:
         return holder(folder)
     except (OSError, PermissionLacking):

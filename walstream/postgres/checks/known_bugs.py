@@ -1,4 +1,4 @@
-"""Known bugs of logical decoding, by the minor version that mended them.
+"""Known bugs of logical decoding, by the minor version that fixed them.
 
 From PostgreSQL's release notes. Majors that are not named never had the bug.
 """

@@ -1,4 +1,4 @@
-"""What the publications leave out, and what may not be put into them."""
+"""Findings about publications: what they leave out, and what they may not publish."""
 
 from collections.abc import Iterator
 from typing import Final

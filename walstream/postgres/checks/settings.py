@@ -1,4 +1,4 @@
-"""Settings and age of the server that a stream will be sorry for."""
+"""Findings about settings and age of the server that endanger a stream."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether a standby that is promoted would have all that the stream has given out.
+"""Findings about standbys: whether a promoted one would have all that was sent.
 
 A slot with `failover` is there after a promotion (PostgreSQL 17 and later). Only where
 `synchronized_standby_slots` names the slot of the standby is nothing decoded before
@@ -50,7 +50,7 @@ def _has_none(version: int) -> Finding:
 
 
 def of_standbys(setting: str, physical: list[str]) -> Iterator[Finding]:
-    """Compare synchronized_standby_slots with the physical slots that are there."""
+    """Compare synchronized_standby_slots with the existing physical slots."""
     named = {part.strip().strip('"') for part in setting.split(",")} - {""}
     if missing := sorted(named.difference(physical)):
         yield warning(

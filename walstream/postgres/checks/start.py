@@ -1,4 +1,4 @@
-"""What `run` would do first: the start table, the publications, room for the slot."""
+"""Findings about a start: the start table, the publications, room for the slot."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -78,7 +78,7 @@ def _publications(seen: ServerContext) -> Iterator[Finding]:
 
 
 def _missed(seen: ServerContext, missed: Mapping[str, str]) -> Iterator[Finding]:
-    """Name tables of which rows may be missing: `run` stops, or reads them anew."""
+    """Yield tables with rows that may be missing: `run` stops, or reads them again."""
     wanted = seen.wanted
     missed = {name: missed[name] for name in missed if name not in wanted.read_anew}
     if not missed:

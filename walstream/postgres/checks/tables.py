@@ -151,7 +151,7 @@ def of_unlogged(
 def of_leaves(
     captured: Mapping[str, TableFacts], facts: Mapping[str, TableFacts]
 ) -> Iterator[Finding]:
-    """Name roots whose rows could not be told apart: a leaf's old rows lack the key."""
+    """Yield roots with unidentified rows: a leaf's old rows lack the key."""
     found = {
         name: lacking
         for name, table in captured.items()

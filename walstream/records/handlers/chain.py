@@ -67,7 +67,7 @@ class _Step:
 
 
 class Chain:
-    """What becomes of an op."""
+    """Handlers of a sink, in order."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
         """Raise ConfigError for a handler that cannot be loaded."""

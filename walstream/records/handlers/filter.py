@@ -86,7 +86,7 @@ class Filter:
         return matches
 
     def _matched(self, op: ReplicationOp, index: int, now: bool | None) -> bool | None:  # noqa: FBT001 - what was found of the new row
-        """Return whether the row matched before; None: it cannot be told."""
+        """Return whether the row matched before; None if that is unknown."""
         if op.old is not None:
             return self._matches(op.old, index)
         # no old row is sent where nothing of the replica identity changed

@@ -1,4 +1,4 @@
-"""What becomes of a record that is no op: nothing of its neighbours' business."""
+"""Policy for a record that is not an op; its neighbours are not affected."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ class Unpassable(WalstreamError):
 
 
 class PoisonOp(HistoryError):
-    """A record that is no op, where `on_poison` says stop."""
+    """A record is not an op, and `on_poison` says stop."""
 
 
 class Poison:

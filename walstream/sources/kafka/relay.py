@@ -102,7 +102,7 @@ class Relay:
         self._do_what_is_due()
 
     def _hear(self, wait_s: float) -> None:
-        """Take in what is there; the group's callbacks run here."""
+        """Take the records that have arrived; the group's callbacks run here."""
         records = self._upstream.poll(wait_s, _LIMIT)
         self._figures.read += len(records)
         self._holdings.add(records)
@@ -211,7 +211,7 @@ class Relay:
             raise Restart("partitions were revoked before everything was delivered")
 
     def lost(self, places: Collection[Partition]) -> None:
-        """Send nothing more: somebody else may send the same already."""
+        """Send nothing more: another member may already send the same."""
         if self._closing:
             return
         self._holdings.leave(places)

@@ -56,7 +56,7 @@ _log = structlog.get_logger()
 
 @dataclass(slots=True, eq=False)
 class RelayTarget:
-    """Where records of one table, of topics of one size, go."""
+    """Target of one table's records, of topics of one size."""
 
     topic: Topic | None  # None: nowhere, they are dropped and counted
     table: str
@@ -219,7 +219,7 @@ class RelaySink:
         headers: Sequence[Header],
         portion: Portion,
     ) -> None:
-        """Send a record that is no op, with these headers beside its own."""
+        """Send a record that is not an op, with these headers beside its own."""
         partition = record.partition % topic.partitions
         self._put(topic, record, partition, (*record.headers, *headers), portion)
 

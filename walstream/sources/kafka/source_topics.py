@@ -25,12 +25,12 @@ _log = structlog.get_logger()
 
 
 class Describing(Protocol):
-    """Who asks the brokers."""
+    """Client that asks the brokers."""
 
     def look(
         self, names: Iterable[str], timeout_s: float | None = None
     ) -> dict[str, Described]:
-        """Describe those of these topics that are there."""
+        """Return descriptions of those topics that exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ReadTopics:
             _log.warning("upstream topic is missing: waiting", **{TOPIC: name})
 
     def look_again(self, names: Collection[str]) -> None:
-        """See all anew; raise unless these are there, and all are what they were."""
+        """Look at all topics again; raise if these are missing, or any has changed."""
         found = self._describer.look(self.source.topics)
         self._compare(found)
         if missing := set(names) - found.keys():

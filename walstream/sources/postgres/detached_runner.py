@@ -59,7 +59,7 @@ _log = structlog.get_logger()
 
 
 class SourceFolder:
-    """What the source's own worker keeps; read one at a time.
+    """State of the source's own worker; read one at a time.
 
     LMDB lets a process open a file once.
     """
@@ -94,7 +94,7 @@ class BorrowedKeys:
             self._borrow(full_name, table.oid)
 
     def knows(self, relation: Relation, place: Place) -> bool:
-        """Read anew what the source knows of a root that is described otherwise."""
+        """Read again what the source knows of a root whose description changed."""
         root = self._roots.get(relation.oid)
         known = f"{relation.namespace}.{relation.name}" in self._histories
         return known and (root is None or root.agrees(relation, place))
@@ -130,7 +130,7 @@ class BorrowedKeys:
 
 
 class JoinWatch:
-    """Tells a pipeline where to end, as soon as the source's state says so: once.
+    """Callback that sets the end of a pipeline once the source's state has one.
 
     Another place that comes later is for the next stream: this one ends at the first.
     """

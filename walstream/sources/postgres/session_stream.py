@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a session found, and opened, before its stream."""
+    """Resources that a session opened before its stream."""
 
     server: Server
     facts: Mapping[str, TableFacts]

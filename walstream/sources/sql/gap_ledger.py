@@ -1,4 +1,4 @@
-"""Which keys of a polled table were missing and are looked for: no clock, no I/O.
+"""Ledger of a polled table's missing keys: no clock, no I/O.
 
 A transaction may commit a lower key after a higher one was read. So the keys that were
 missing from what was read are noted, and read again until they are seen or until a
@@ -26,7 +26,7 @@ _LAST_SECOND: Final = 253_402_300_800  # the year 10000
 
 
 class Forgotten(NamedTuple):
-    """What was given up: nobody looks for these keys any more."""
+    """Keys that are no longer looked for."""
 
     keys: int
     gaps: int
@@ -122,8 +122,8 @@ class GapLedger:
     def looked(self, now: float) -> Forgotten:
         """End the round: all that was due was read again.
 
-        Forgets what came to its time, and, of a full ledger, what no transaction can
-        fill any more.
+        Forgets expired gaps, and, if the ledger is full, those that no transaction can
+        still fill.
         """
         for block in self._due:
             block.looked = now
@@ -163,7 +163,7 @@ class GapLedger:
             self._cut([(key + 1, self._gaps[-1][1])])
 
     def clear(self) -> None:
-        """Forget all of them: the table's keys start anew."""
+        """Forget all of them: the table's keys start again."""
         self._keep([])
 
     def __contains__(self, key: int) -> bool:

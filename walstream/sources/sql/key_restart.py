@@ -1,4 +1,4 @@
-"""Keys that start anew: what shows it, and what an operator can do about it.
+"""Restart of keys: how it is detected, and what an operator can do about it.
 
 A table that was truncated, swapped or restored gives keys out again that lie below the
 position, where nothing is read. Its greatest key shows that until the keys have grown
@@ -92,7 +92,7 @@ def _parts(origin: str) -> tuple[str, ...]:
 
 
 def beginning(keys: KeyExtent) -> int:
-    """Return the position from which all that is there is read."""
+    """Return the position from which every existing row is read."""
     first = keys.oldest if keys.oldest is not None else keys.next or 1
     return min(0, first - 1)
 
@@ -133,11 +133,11 @@ class KeyQueries(Protocol):
         """Return whether the server may be behind another one."""
 
     def origin(self) -> str:
-        """Name what gives the keys: another one starts anew; "": it is not told."""
+        """Return the generator of the keys: another one starts again; "": unknown."""
 
 
 class KeyWatch:
-    """Sees at each poll of a table whether its keys start anew."""
+    """Detector of a restart of a table's keys, at each poll."""
 
     def __init__(self, table: str, progress: TableProgress, *, rereads: bool) -> None:
         self._table = table
@@ -146,7 +146,7 @@ class KeyWatch:
         self._behind = Behind()
 
     def see(self, look: KeyQueries, newest: int | None) -> bool:
-        """Look at the keys; True: the table begins anew.
+        """Check the keys; True: the table starts again.
 
         Raises KeysRestarted where an operator has to say how to go on.
         """

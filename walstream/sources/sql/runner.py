@@ -1,7 +1,7 @@
 """A sql source, as its worker runs it: a thread for each table.
 
 A database that cannot be connected to ends the session, and the worker tries again;
-what befalls one table keeps that alone waiting. When no table is left that can be
+trouble with one table makes that table alone wait. When no table is left that can be
 polled, the source ends.
 """
 
@@ -232,7 +232,7 @@ class SqlRunner:
         return not any(table.cut_short for table in self._tables)
 
     def _is_over(self) -> bool:
-        """Return whether nothing can be polled any more."""
+        """Return whether no table can be polled any longer."""
         if any(table.error for table in self._tables):
             return True
         return all(table.hopeless and table.done for table in self._tables)

@@ -209,7 +209,7 @@ class TableThread:
     def _say(self, error: WalstreamError) -> None:
         """Log why the table does not go on, once a minute if that stays.
 
-        Of keys that start anew once: nothing but an operator changes that.
+        Keys that start again are logged once: only an operator can change that.
         """
         stays = isinstance(self.trouble, KeysRestarted)
         self.trouble = error

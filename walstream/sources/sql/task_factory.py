@@ -1,4 +1,4 @@
-"""What the driver is told of a poll: ranges of one table, and where their rows go."""
+"""Job of a poll for the driver: ranges of one table, and the targets of their rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `run` would do with a source: asked of the start table that `run` asks.
+"""Verdict on a source: what `run` would do, by its own start table.
 
 The rows that stop it come with the error that `run` would end with.
 """
@@ -30,7 +30,7 @@ _WAITS: Final = Transient.exit_code
 
 @dataclass(slots=True)
 class StartFacts:
-    """What the start table asks for, as far as it could be asked."""
+    """Inputs of the start table, as far as they could be read."""
 
     name: str  # of the source
     source: PostgresSource

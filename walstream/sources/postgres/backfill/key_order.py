@@ -1,7 +1,7 @@
 """A table's key as its index orders it, and the COPY of the rows that come behind one.
 
 Operators are named with their schemas: those of the index, wherever they are. The
-session's search_path leads to none that is somebody else's.
+session's search_path leads to no other user's.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ WHERE c.relkind IN ('r', 'p')
 
 
 class Operators(NamedTuple):
-    """How two values of a key's column are compared, wherever the operators are."""
+    """Comparison of two values of a key's column, wherever the operators are."""
 
     less: str  # "": that of its type
     equal: str

@@ -59,7 +59,7 @@ _NAMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDatabase:
-    """Where a snapshot is read; picklable."""
+    """Database and snapshot to read; picklable."""
 
     dsn: str = field(repr=False)
 

@@ -212,7 +212,7 @@ class SnapshotBackfill:
     def _plan(
         self, holder: Holder, around: Surroundings, wishes: Mapping[str, KeyedTable]
     ) -> list[Chunk]:
-        """Cut what is left into chunks; leave out what cannot be read any more."""
+        """Cut the rest into chunks; leave out what can no longer be read."""
         record = self.record
         if record is None:
             return []

@@ -1,4 +1,4 @@
-"""What is read of a table: its relations, and what the publications let through.
+"""Tables to read: their relations, and what the publications let through.
 
 A partition root has no rows: its leaves are read, and their rows go out as the root's.
 """

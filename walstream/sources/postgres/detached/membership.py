@@ -1,4 +1,4 @@
-"""Has sinks leave a source's stream, and come back: what a loop may not wait for.
+"""Detaches and reattaches sinks of a stream; all blocking work runs in threads.
 
 Leaving: the sink is closed, the slot copied, and the sink's state made, before anybody
 else sends to it; until then the source's position stays where the sink is. Coming back:
@@ -162,7 +162,7 @@ class SinkMembership:
     # leaving
 
     def release(self, sink: Sink, resume: Lsn, why: str) -> None:
-        """Close a sink that was sent its last; have somebody go on from `resume`."""
+        """Close a sink that leaves; let another worker continue from `resume`."""
         drops = sink.name in self._given_up
         slot = self._home.copy_of(sink.name)
         note = DetachedSink(
@@ -194,7 +194,7 @@ class SinkMembership:
         self._leaving[sink.name] = _Leaving(sink, note, work)
 
     def gone(self, sink: Sink) -> bool:
-        """Return whether its `resume` is somebody else's to keep now."""
+        """Return whether another worker keeps its `resume` now."""
         leaving = self._leaving.get(sink.name)
         if leaving is None:
             return True
@@ -304,7 +304,7 @@ class SinkMembership:
         self._tidy(joining.sink, self._home.copy_of(joining.sink))
 
     def _tidy(self, sink: str, slot: str) -> None:
-        """Drop what is not needed any more; until that is done, again and again."""
+        """Drop what is no longer needed; retry until that is done."""
         while not self._over.is_set():
             try:
                 slot_copy.drop(self._home, sink, slot)

@@ -69,7 +69,7 @@ class KeysetReader:
             connection.close()
 
     def mark(self) -> int:
-        """End a transaction of one's own; give its number, above all that have one."""
+        """Run an empty transaction; return its number, above all assigned ones."""
         with self._session("taking a transaction's number") as connection:
             row: Any = connection.execute(_MARK).fetchone()
             return int(row[0])

@@ -56,7 +56,7 @@ _MOST_TABLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """What may be held of a table, for each chunk under way."""
+    """Limits of what is held of a table, for each chunk in flight."""
 
     entries: int = MOST_ENTRIES  # rows
     size: int = MOST_SIZE
@@ -77,10 +77,10 @@ class _Asked:
 
 
 class ChunkReader(Protocol):
-    """What is asked of the database, over short sessions; each call may block."""
+    """Queries to the database, over short sessions; each call may block."""
 
     def mark(self) -> int:
-        """End a transaction of one's own; give its number, above all that have one."""
+        """Run an empty transaction; return its number, above all assigned ones."""
 
     def seen(self, later_s: float) -> Visibility:
         """Return what a snapshot sees, after so long."""

@@ -1,4 +1,4 @@
-"""Which driver a URL means, and what to install where it is missing.
+"""Driver of a URL, and what to install if it is missing.
 
 A URL that names no driver takes the first that is installed.
 """

@@ -180,7 +180,7 @@ def open_engine(url: str) -> Engine:
 
 
 class _Password:
-    """Has each connection's password printed; first of those that connect."""
+    """Fetches each connection's password by its command, before it connects."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -223,7 +223,7 @@ def session(engine: Engine) -> Iterator[Connection]:
 
 
 class _Prepare:
-    """What each connection is told before it is used."""
+    """Settings of each connection before it is used."""
 
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect

@@ -1,4 +1,4 @@
-"""What an error of a driver means: a class of ours, by its vendor's code.
+"""Translation of a driver's errors, by the vendor's codes.
 
 Words of the server are shown where they can hold no value of a row: beside the codes
 that are known here, and of connections.

@@ -1,4 +1,4 @@
-"""Whether a key is fit to poll by: whole numbers, never null, each of them once."""
+"""Fitness of a key for polling: integers, never null, unique."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

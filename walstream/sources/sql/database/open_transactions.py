@@ -44,7 +44,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Why nothing can be known."""
+    """Reason why nothing can be known."""
 
     words: str
     repair: Repair = NO_REPAIR
