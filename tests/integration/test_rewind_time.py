@@ -147,7 +147,7 @@ def test_three_lsns_and_a_time_repeat_each_uuid(
                 all_stored(walstream, behind)
                 if isinstance(to, int):
                     said = rewinding.rewind(config, SOURCE, to, lambda _: True)
-                    assert f"is at {show(to)} and streams again" in said
+                    assert f"is at {show(to)}, and streams again" in said
                 else:
                     arguments = ("positions", "rewind", SOURCE, "--to", to, "--yes")
                     done = verb(walstream.configuration, *arguments)

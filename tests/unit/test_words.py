@@ -68,14 +68,16 @@ def texts(path: str, tree: ast.Module) -> Iterator[Text]:
         key=len,
         default="/".join(path.split("/")[:2]),
     )
-    documented = {}
+    documented: dict[ast.expr, str] = {}
     for node in ast.walk(tree):
         if isinstance(
             node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         ):
             match node.body:
-                case [ast.Expr(ast.Constant(str()) as first), *_]:
+                case [ast.Expr(ast.Constant() as first), *_]:
                     documented[first] = type(node).__name__
+                case _:
+                    pass
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and " " in str(node.value):
             words = " ".join(str(node.value).split())

@@ -88,7 +88,7 @@ def rewind(config: Config, name: str, to: To, consent: Callable[[Rewind], bool])
         _check(_look(positions, name, source, connection), lsn)
         positions.rewind(lsn)
     if running:
-        return f"source {name!r} is at {show(lsn)}and streams again from there"
+        return f"source {name!r} is at {show(lsn)}, and streams again from there"
     return f"source {name!r} is at {show(lsn)}: the next run streams from there"
 
 
@@ -99,8 +99,8 @@ def _look(
     for sink, note in DETACHED.read_all(positions).items():
         if note.phase == AWAY:
             raise ConfigError(
-                f"sink {sink!r} of source {name!r} is detachedand would get none of "
-                "the changes",
+                f"sink {sink!r} of source {name!r} is detached, and would get none "
+                "of the changes",
                 hint="walstream status shows what it waits for; rewind when it is back",
             )
     # the slot first: while it runs, what is confirmed was stored before

@@ -51,7 +51,7 @@ def rewind(
         _plan(name, progress, table, to)
         progress.rewind(to)
     if running:
-        return f"{subject}and polled again from there"
+        return f"{subject}, and polled again from there"
     return f"{subject}: the next run polls from there"
 
 

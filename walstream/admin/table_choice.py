@@ -134,7 +134,7 @@ def _others(ground: Ground, full: str, *, named: bool) -> list[str]:
     root = ground.facts[full].root if full in ground.facts else None
     if root in ground.captured:
         raise ConfigError(
-            f"table {full!r} is streamed as {root!r}: it is a partition of that",
+            f"table {full!r} is streamed as {root!r}: it is its partition",
             hint=f"backfill {root!r}",
         )
     raise ConfigError(

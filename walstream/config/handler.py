@@ -23,8 +23,7 @@ OPERATIONS: Final[list[Operation]] = list(get_args(Operation))
 class _Handler(Section):
     tables: list[TablePattern] = Field(
         default=["*"],
-        description="Patterns of schema.table to which it applies; [] applies it to "
-        "all.",
+        description="Patterns of schema.table to which it applies.",
     )
 
 

@@ -25,11 +25,10 @@ NODE: Final = "repliqate"
 BROKERS: Final = "localhost:9092"
 
 _STANDS_FOR: Final[Mapping[str, str]] = {
-    (
-        "redis_addr"
-    ): "Redis is not read: positions are in LMDB, in the state folder; the "
-    'first run begins at the first row, unless the table\'s start says "after:KEY"',
-    ("statsd_addr"): "nothing is sent to statsd: /metrics has rows read, read and "
+    "redis_addr": "Redis is not read: positions are in LMDB, in the state folder; "
+    "the first run begins at the first row, unless the table's start says "
+    '"after:KEY"',
+    "statsd_addr": "nothing is sent to statsd: /metrics has rows read, read and "
     "publish time and the position, by name and table",
 }
 _PARTS: Final = frozenset({"poll_interval_sec", "sql_source", "kafka_target"})

@@ -24,7 +24,7 @@ _ENCRYPTED: Final = frozenset({"ssl", "sasl_ssl"})
 _KAFKA_PORT: Final = 9092
 
 _MODE_FLAWS: Final = {
-    ("verify-ca"): "does not check whose certificate it is: any certificate of that "
+    "verify-ca": "does not check whose certificate it is: any certificate of that "
     "authority passes",
     "require": "checks no certificate: an attacker in between can show any",
     "prefer": "continues without TLS if the server has none",

@@ -63,7 +63,7 @@ class Assembler:
         if begin.final_lsn < self._resume:
             raise WalstreamError(
                 f"the server sent a transaction of {show(begin.final_lsn)}, below "
-                f"{show(self._resume)} where the stream had to begin",
+                f"{show(self._resume)}, where the stream had to begin",
                 hint="nothing was confirmed; report this with the server's version",
             )
         self._lsn = begin.final_lsn

@@ -66,7 +66,7 @@ def test_names_and_patterns_mean(wanted: list[str], choice: TableChoice) -> None
         ("s.far", "too far"),
         ("order", "there is no table 'public.order'\n  did you mean 'public.orders'?"),
         ("s.nothing_like_it", "captured are: public.odd, public.orders, s.orders"),
-        ("s.leaf", "is streamed as 's.root': it is a partition of that"),
+        ("s.leaf", "is streamed as 's.root': it is its partition"),
         ("s.other", "'s.other' is not captured"),
         ("t.*", "no captured table matches 't.\\*'"),
         ("s.oth*", "no captured table matches"),

@@ -58,7 +58,7 @@ def resolve(url: str) -> URL:
         asked = make_url(url)
     except (ArgumentError, ValueError):
         raise ConfigError(
-            "the url is not one of SQLAlchemy",
+            "the url is not a SQLAlchemy URL",
             hint="write dialect+driver://user:password@host:port/database, with"
             " %40 for an @ in the password and %2F for a /",
         ) from None

@@ -91,7 +91,7 @@ def _not_unique(
     if found[1] in inspector.get_view_names(found[0] or None):
         return ConfigError(
             f"{where} belongs to a view: nothing shows that it is unique",
-            hint="poll the view's own table",
+            hint="poll the table below the view",
         )
     return ConfigError(
         f"{where} is not unique: it has no PRIMARY KEY or UNIQUE index of its own",

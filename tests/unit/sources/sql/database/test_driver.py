@@ -73,7 +73,7 @@ def test_driver_for_asynchronous_programs_is_refused() -> None:
 
 @pytest.mark.parametrize("url", ["", "secret", "mysql://u:secret@h:port/d"])
 def test_what_is_no_url_is_refused_without_a_word_of_it(url: str) -> None:
-    with pytest.raises(ConfigError, match="not one of SQLAlchemy") as caught:
+    with pytest.raises(ConfigError, match="not a SQLAlchemy URL") as caught:
         resolve(url)
     assert "secret" not in str(caught.value)
 
