@@ -83,6 +83,7 @@ class BackfillReport:
     share: float  # of the bytes to read, 0 to 1
     left_s: float | None  # about
     waits: str = ""  # why chunks are put back, where none gets through
+    elapsed_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

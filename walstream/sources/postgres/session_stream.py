@@ -83,7 +83,7 @@ class SessionStream:
         pipeline.let_in(beside)
         if members is not None:
             pipeline.share(members, self._site.source.detach_after)
-        _log.info("streaming", **self._from())
+        _log.info("streaming", **self._from(), publications=self._capture.read)
         with closing(threads):
             return flow.run()
 

@@ -6,7 +6,6 @@ that met what passes is put back, and tried again for as long as that takes.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -84,6 +83,7 @@ class JobProgress:
             share=share,
             left_s=elapsed_s * (1 - share) / share if share else None,
             waits=self.waits,
+            elapsed_s=elapsed_s,
         )
 
 
@@ -207,8 +207,7 @@ class Job:
         self._outcome.look()
         if runtime.monotonic() - self._told >= _TELL_EVERY_S:
             self._told = runtime.monotonic()
-            if not sys.stderr.isatty():  # else a bar tells
-                _log.info("backfilling", **_said(self.progress))
+            _log.info("backfilling", **_said(self.progress))
 
     def _count(self, done: ChunkDone) -> None:
         chunk = self._left.pop(done.number, None)

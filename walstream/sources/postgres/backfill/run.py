@@ -188,11 +188,13 @@ class SnapshotBackfill:
         self._holder = None
         holder.close()
         self.fence(around.header)  # also of what Spark took for dead, and tried again
+        given_up = self.record.failed if self.record else {}
         _log.info(
             "backfill ended",
+            tables=len(set(record.tables) - given_up.keys()),
             rows=job.progress.rows,
             seconds=round(runtime.monotonic() - began, 1),
-            given_up=sorted(self.record.failed) if self.record else [],
+            given_up=sorted(given_up),
         )
         return True
 
