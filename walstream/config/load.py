@@ -24,9 +24,11 @@ from walstream.errors import ConfigError
 
 DEFAULT_FILES: Final = (
     FilePath("walstream.toml"),
+    FilePath("walstream.yaml"),
+    FilePath("walstream.yml"),
     FilePath("/etc/walstream/walstream.toml"),
 )
-_YAML_FILES: Final = ("walstream.yaml", "walstream.yml")
+"""What a command reads without -c: the first that exists."""
 _NONE_HERE: Final = "name one with -c FILE, or try walstream demo, which needs none"
 
 
@@ -121,11 +123,10 @@ def _default_file() -> FilePath:
         if path.exists():
             trust.refuse_strangers_file(path)
             return path
-    here = [name for name in _YAML_FILES if FilePath(name).exists()]
-    hint = f"there is {here[0]}: name it, -c {here[0]}" if here else _NONE_HERE
     raise ConfigError(
-        f"no configuration found: neither ./{DEFAULT_FILES[0]} nor {DEFAULT_FILES[1]}",
-        hint=hint,
+        f"no configuration found: neither ./{DEFAULT_FILES[0]} (or .yaml) nor"
+        f" {DEFAULT_FILES[-1]}",
+        hint=_NONE_HERE,
     )
 
 

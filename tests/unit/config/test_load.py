@@ -103,17 +103,19 @@ def test_the_folder_at_hand_comes_before_etc(
     assert load(None, {}).sources.keys() == {"app"}
 
 
-@pytest.mark.skipif(
-    Path("/etc/walstream/walstream.toml").exists(), reason="walstream is installed here"
-)
-def test_a_yaml_that_is_there_has_to_be_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["walstream.yaml", "walstream.yml"])
+def test_a_yaml_in_the_folder_is_found_where_no_toml_is(
+    name: str, valid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "walstream.yml").write_text("state: x\n")
-    with pytest.raises(ConfigError) as refused:
-        load(None, {})
-    assert "-c walstream.yml" in refused.value.hint
+    (tmp_path / name).write_text(
+        "state: of_yaml\n"
+        "sources: {app: {kind: postgres, dsn: host=/run/x, sinks: [log]}}\n"
+        "sinks: {log: {kind: log}}\n"
+    )
+    assert load(None, {}).state == tmp_path / "of_yaml"
+    (tmp_path / "walstream.toml").write_text(valid)
+    assert load(None, {}).state != tmp_path / "of_yaml"
 
 
 @pytest.mark.skipif(

@@ -41,7 +41,8 @@ _SUBJECT: Final = "walstream"
 _TRACEBACK: Final = "exception"
 _PLACED: Final = frozenset({ERROR, HINT, REPAIR, THEN, SOURCE, "brokers", _TRACEBACK})
 _NAMING: Final = (TABLE, TOPIC, "pattern", "key")  # what an entry is about: the first
-_JOINED: Final = frozenset({"stopped", "trying again"})  # the error itself is the news
+# the error itself is the news
+_JOINED: Final = frozenset({"stopped", "trying again", "Kafka says another reason"})
 
 
 @dataclass(frozen=True, slots=True)
