@@ -17,7 +17,7 @@ pytestmark = pytest.mark.same_on_15
 
 COMMAND = Path(sys.executable).with_name("walstream")
 CLOCK = re.compile(r"\b\d\d:\d\d:\d\d ")
-STATUS = re.compile(r"app  [a-z]+(  [━─]| · |$)")
+STATUS = re.compile(r"app  [a-z]+( [━─]| · |$)")
 REFUSED = 1  # a port that no broker has
 
 

@@ -138,6 +138,11 @@ class PtyProgram:
     def press_ctrl_c(self) -> None:
         os.write(self._master, b"\x03")
 
+    def hang_up(self) -> None:
+        """Close the terminal while the program runs."""
+        os.close(self._master)
+        self._master = -1
+
     def wait(self) -> int:
         """Wait for its end; return the exit code when all that it wrote was read."""
         code = self.process.wait(_END_S)
@@ -162,7 +167,8 @@ class PtyProgram:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
         self._thread.join(_END_S)
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
 
 
 def _decoded(data: bytes) -> tuple[str, bytes]:

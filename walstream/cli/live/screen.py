@@ -20,11 +20,13 @@ from walstream.cli.live.status_lines import Workers, status_lines
 from walstream.cli.live.stderr_pipe import StderrPipe
 from walstream.cli.output import EscapingConsole
 from walstream.telemetry import runtime
+from walstream.telemetry.terminal import escape
 
 _DRAW_EVERY_S: Final = 0.2
 _END_S: Final = 5.0
 _COLUMNS: Final = 80  # of a terminal that does not tell
 _LINES: Final = 24
+_TYPED: Final = 3  # columns: a ^C that wraps would move what is drawn next
 _ABOVE: Final = 3  # lines of the log that stay in sight
 
 
@@ -56,6 +58,7 @@ class RunScreen:
         self._drawn_at = 0.0
         self._live: Live | None = None
         self._gone = False  # the terminal was closed
+        self._plain = False  # a defect here: lines are written as they come
 
     def __enter__(self) -> Self:
         self._pipe = StderrPipe()
@@ -97,18 +100,27 @@ class RunScreen:
 
     def _write(self, what: Callable[[], None]) -> None:
         """Do it, unless the terminal is gone: the pipe is read all the same."""
-        if not self._gone:
-            try:
-                what()
-            except OSError:
-                self._gone = True
+        if self._gone:
+            return
+        try:
+            what()
+        except OSError:
+            self._gone = True
+        except Exception:  # noqa: BLE001 - who writes into the pipe must not wait
+            self._plain = True
 
     def _print(self, line: bytes) -> None:
+        if self._plain:
+            text = escape(line.decode(errors="replace"))
+            os.write(self.terminal, f"{text}\n".encode())
+            return
         self._console.size = _size_of(self.terminal)
         print_line(self._console, line, self._command)
 
     def _draw(self) -> None:
         self._drawn_at = runtime.monotonic()
+        if self._plain:
+            return
         if self._console.is_dumb_terminal or not self._is_ours():
             self._stop()
             return
@@ -118,6 +130,8 @@ class RunScreen:
         lines = status_lines(self._workers, room, stopping=self._stopping)
         if not lines:
             return
+        for line in lines:
+            line.truncate(console.width - _TYPED, overflow="ellipsis")
         drawn = [str(console.width), *(line.markup for line in lines)]
         if drawn == self._drawn:
             return

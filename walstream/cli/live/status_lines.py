@@ -20,7 +20,7 @@ from walstream.telemetry.terminal import escape
 Workers = Mapping[str, WorkerState]
 """Every source's worker, by the source's name."""
 
-_BAR: Final = 14  # columns
+_BAR: Final = 10  # columns
 _LONG_S: Final = 1.0  # a poll that takes longer has a line of its own
 _STYLES: Final[Mapping[str, str]] = {
     "streaming": "green",
@@ -127,7 +127,7 @@ def _sinks(worker: WorkerState) -> Iterator[str]:
 
 def _backfill(name: str, told: BackfillReport) -> Text:
     filled = round(told.share * _BAR)
-    line = _head(name).append("backfilling  ", style="not bold cyan")
+    line = _head(name).append("backfill ", style="not bold cyan")
     line.append("━" * filled, style="not bold cyan")
     line.append("─" * (_BAR - filled), style="not bold dim")
     if told.waits:
@@ -137,9 +137,9 @@ def _backfill(name: str, told: BackfillReport) -> Text:
     else:
         rows = f"{told.rows:,} rows"
         if told.share < 1:
-            rows = f"{told.rows:,} of about {about(told.rows / told.share)} rows"
-        said = [rows, f"{told.rows_per_s:,.0f}/s"]
-        said += [f"{duration(told.left_s)} left"] if told.left_s is not None else []
+            rows = f"{told.rows:,} of ~{about(told.rows / told.share)} rows"
+        left = [f"{duration(told.left_s)} left"] if told.left_s is not None else []
+        said = [rows, *left, f"{told.rows_per_s:,.0f}/s"]
     share = f" {told.share:>4.0%}  "
     return line.append(share + escape(" · ".join(said)), style="not bold")
 

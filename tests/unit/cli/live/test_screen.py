@@ -11,7 +11,8 @@ STATUS = re.compile(r"app  \w+ · ")
 _DRIVE = """
 import json, os, subprocess, sys, time
 from walstream.cli.live.screen import RunScreen
-from walstream.sources.report import StreamReport, WorkerReport
+from walstream.sources.report import SinkReport, StreamReport, WorkerReport
+from walstream.pipeline.outage import Outage
 from walstream.status.worker_state import WorkerState
 from walstream.telemetry import logs
 import structlog
@@ -22,7 +23,8 @@ for n in range(200):
     os.write(2, (json.dumps(entry) + chr(10)).encode())
 '''
 def state(n):
-    report = StreamReport(delivered=n, delivered_per_s=float(n), lag_s=0.001)
+    sinks = {"k": SinkReport(waiting=n > 9, outage=Outage("down " * 40))}
+    report = StreamReport(delivered=n, delivered_per_s=float(n), sinks=sinks)
     told = WorkerReport(state="streaming", source=report)
     return {"app": WorkerState(report=told, pid=1)}
 with RunScreen(str) as screen:
@@ -51,8 +53,9 @@ def test_log_lines_and_status_never_share_a_line() -> None:
                 statuses += 1
                 assert STATUS.match(line), line
                 assert not CLOCK.search(line), line
-                assert len(line) <= 80
+                assert len(line) <= 77
     assert statuses > 3
+    assert any("…" in line for moment in program.moments for line in moment)
     lines = [line.rstrip() for line in program.emulator.lines]
     own = [line.partition("app: ")[2] for line in lines if "own " in line]
     assert own == [f"own {n}" for n in range(20)]
@@ -81,3 +84,27 @@ def test_a_dumb_terminal_has_no_status_line() -> None:
         assert program.wait() == 0
     assert not any(STATUS.search(line) for each in program.moments for line in each)
     assert "the last one" in program.text
+
+
+def test_a_defect_of_the_layout_shows_the_log_as_it_is() -> None:
+    broken = (
+        "import walstream.cli.live.screen as own\nown.print_line = lambda *_: 1 / 0\n"
+    )
+    with PtyProgram([sys.executable, "-c", broken + _DRIVE]) as program:
+        assert program.wait() == 0
+    assert '"event": "the last one"' in program.text
+    assert sum('"event": "child ' in line for line in program.emulator.lines) == 200
+
+
+def test_a_terminal_that_is_closed_holds_nothing_up() -> None:
+    with PtyProgram(
+        [
+            sys.executable,
+            "-c",
+            "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + _DRIVE,
+                "0",
+        ]
+    ) as program:
+        program.until("own 3")
+        program.hang_up()
+        assert program.process.wait(60) == 0

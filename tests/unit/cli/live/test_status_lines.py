@@ -81,8 +81,7 @@ def test_a_source_that_ended_shows_its_exit_code() -> None:
 def test_a_backfill_counts_rows_against_an_estimate() -> None:
     (line,) = said(app=worker(StreamReport(backfill=HALF), "backfilling"))
     assert line == (
-        "app  backfilling  ━━━━━━━───────  50%"
-        "  1,234 of about 2,500 rows · 99/s · 14 s left"
+        "app  backfill ━━━━━─────  50%  1,234 of ~2,500 rows · 14 s left · 99/s"
     )
 
 
