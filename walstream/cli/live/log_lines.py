@@ -131,7 +131,7 @@ def finding(entry: LogEntry, severity: Severity) -> Finding:
     repair = entry.text(REPAIR)
     is_sql = repair.rstrip().endswith(";")  # as each statement does, and no command
     hint = entry.text(HINT)
-    if entry.event == "trying again":
+    if entry.event == "trying again" and "tries again" not in hint:
         hint = f"{hint}; trying again" if hint else "trying again"
     return Finding(
         code="",

@@ -8,8 +8,13 @@ from typing import Final
 from walstream.cli.output import duration
 from walstream.telemetry.fields import HINT, LSN, SLOT, TABLE, TOPIC
 
-_CONNECT: Final = re.compile(
-    r"^(?:Connect to ipv[46]#(\S+) failed|connecting to (\S+)): (.+)$"
+_KAFKA: Final = re.compile(
+    r"^(?:Connect to ipv[46]#(\S+) failed|connecting to (\S+:\d+)): (.+)$"
+)
+_POSTGRES: Final = re.compile(
+    r'connection to server at "([^"]+)"(?: \([^)]*\))?, port (\d+) failed:'
+    r"\s+(.+?)(?:\.? Is the server running.*)?$",
+    re.DOTALL,
 )
 Fields = Mapping[str, object]
 """What an entry has beside its event, its level and its source."""
@@ -53,12 +58,17 @@ def counted(number: object, noun: str) -> str:
 
 
 def plain_cause(error: str) -> str:
-    """Return why an address is not reached as `address: cause`; else the error."""
-    found = _CONNECT.match(error)
-    if found is None:
-        return error
-    cause = found[3]
-    return f"{found[1] or found[2]}: {cause[:1].lower()}{cause[1:]}"
+    """Return why a server is not reached as `address: cause`; else the error."""
+    if found := _KAFKA.match(error):
+        return f"{found[1] or found[2]}: {_begun_small(found[3])}"
+    if found := _POSTGRES.search(error):
+        return f"PostgreSQL at {found[1]}:{found[2]}: {_begun_small(found[3])}"
+    return error
+
+
+def _begun_small(cause: str) -> str:
+    """Return it without a capital, but for `FATAL`."""
+    return cause[:1].lower() + cause[1:] if cause[1:2].islower() else cause
 
 
 def _streaming(fields: Fields) -> str:

@@ -59,7 +59,7 @@ def _of_source(name: str, worker: WorkerState) -> Iterator[Text]:
     said = [f"failed ({code})" if state == "failed" else state]
     error = worker.report.error
     if state == "waiting" and error is not None:
-        said.append(_first_line(error.error))
+        said.append(_first_line(plain_cause(error.error)))
     elif isinstance(source, StreamReport):
         said += _stream(source)
     elif isinstance(source, RelayReport):

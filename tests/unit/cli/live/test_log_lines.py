@@ -124,3 +124,9 @@ def test_the_time_is_the_local_clock() -> None:
     odd = read(b'{"event": "x", "timestamp": "yesterday"}')
     assert odd is not None
     assert odd.time == ""
+
+
+def test_what_is_tried_again_says_so_once() -> None:
+    for hint in ("", "start it", "walstream tries again by itself"):
+        text = shown("trying again", "warning", error="refused", hint=hint)
+        assert text.count("again") == 1

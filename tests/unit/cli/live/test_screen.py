@@ -102,7 +102,7 @@ def test_a_terminal_that_is_closed_holds_nothing_up() -> None:
             sys.executable,
             "-c",
             "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + _DRIVE,
-                "0",
+            "0",
         ]
     ) as program:
         program.until("own 3")

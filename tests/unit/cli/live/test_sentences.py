@@ -61,4 +61,22 @@ def test_an_address_that_is_not_reached_is_said_in_one_way() -> None:
         "connecting to 10.0.0.1:9092: Connection refused",
     ):
         assert plain_cause(error) == "10.0.0.1:9092: connection refused"
+    for error, cause in (
+        (
+            (
+                "connecting to PostgreSQL: connection failed: connection to server at"
+                ' "db", port 5999 failed: Connection refused. Is the server running on'
+                " that host and accepting TCP/IP connections?"
+            ),
+            "PostgreSQL at db:5999: connection refused",
+        ),
+        (
+            (
+                'connection to server at "db" (10.0.0.1), port 5432 failed: FATAL:'
+                '  role "x" does not exist'
+            ),
+            'PostgreSQL at db:5432: FATAL:  role "x" does not exist',
+        ),
+    ):
+        assert plain_cause(error) == cause
     assert plain_cause("1/1 brokers are down") == "1/1 brokers are down"
