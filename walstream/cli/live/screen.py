@@ -121,8 +121,13 @@ class RunScreen:
         self._drawn_at = runtime.monotonic()
         if self._plain:
             return
-        if self._console.is_dumb_terminal or not self._is_ours():
+        if self._console.is_dumb_terminal:
+            return
+        if not self._is_ours():
+            # a shell writes there now: nothing of its lines is erased
+            self._console.quiet = True
             self._stop()
+            self._console.quiet = False
             return
         console = self._console
         console.size = _size_of(self.terminal)

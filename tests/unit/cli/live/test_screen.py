@@ -108,3 +108,16 @@ def test_a_terminal_that_is_closed_holds_nothing_up() -> None:
         program.until("own 3")
         program.hang_up()
         assert program.process.wait(60) == 0
+
+
+def test_in_the_background_a_shell_has_the_last_line() -> None:
+    behind = (
+        "import os, sys\n"
+        "if pid := os.fork():\n"
+        "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+        "os.setpgid(0, 0)\n"
+    )
+    with PtyProgram([sys.executable, "-c", behind + _DRIVE]) as program:
+        assert program.wait() == 0
+    assert not any(STATUS.search(line) for each in program.moments for line in each)
+    assert "the last one" in program.text
