@@ -36,13 +36,13 @@ _SEVERITIES: Final[Mapping[str, Severity]] = MappingProxyType(
         "critical": Severity.STOP,
     }
 )
-_HIDDEN: Final = frozenset({"stats", "backfilling"})  # the status line has the figures
+HIDDEN: Final = frozenset({"stats", "backfilling"})  # the status line has the figures
 _SUBJECT: Final = "walstream"
 _TRACEBACK: Final = "exception"
 _PLACED: Final = frozenset({ERROR, HINT, REPAIR, THEN, SOURCE, "brokers", _TRACEBACK})
 _NAMING: Final = (TABLE, TOPIC, "pattern", "key")  # what an entry is about: the first
 # the error itself is the news
-_JOINED: Final = frozenset({"stopped", "trying again", "Kafka says another reason"})
+JOINED: Final = frozenset({"stopped", "trying again", "Kafka says another reason"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def print_line(out: Console, line: bytes, command: Callable[[str], str]) -> None
         text = escape(line.decode(errors="replace").rstrip("\r"))
         if text:
             out.print(Text(text, style="dim"), soft_wrap=True)
-    elif entry.event not in _HIDDEN:
+    elif entry.event not in HIDDEN:
         print_entry(out, entry, command)
 
 
@@ -117,7 +117,7 @@ def finding(entry: LogEntry, severity: Severity) -> Finding:
     if brokers := entry.text("brokers"):
         what += f" at {brokers}"
         error = error.removeprefix(f"{brokers}: ")
-    if error and entry.event in _JOINED:
+    if error and entry.event in JOINED:
         what = error
     elif error:
         what += f": {error}"

@@ -22,7 +22,7 @@ Fields = Mapping[str, object]
 
 def of(event: str, fields: Fields) -> str:
     """Return the sentence of an event; without one, the event and its fields."""
-    make = _SENTENCES.get(event)
+    make = SENTENCES.get(event)
     if make is not None:
         try:
             return make(fields)
@@ -125,7 +125,7 @@ def _read_again(fields: Fields) -> str:
     return "configuration reloaded" + (f": {lines}" if lines else ": nothing changed")
 
 
-_SENTENCES: Final[Mapping[str, Callable[[Fields], str]]] = MappingProxyType(
+SENTENCES: Final[Mapping[str, Callable[[Fields], str]]] = MappingProxyType(
     {
         "streaming": _streaming,
         "polling": _poll,

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.support.project.own_coverage import ROOT
+from walstream.cli.live import log_lines, sentences
 from walstream.cli.live.sentences import of, pairs, plain_cause
 
 
@@ -80,3 +82,13 @@ def test_an_address_that_is_not_reached_is_said_in_one_way() -> None:
     ):
         assert plain_cause(error) == cause
     assert plain_cause("1/1 brokers are down") == "1/1 brokers are down"
+
+
+def test_each_event_that_is_known_here_is_one_that_is_logged() -> None:
+    source = "\n".join(
+        path.read_text("utf-8")
+        for path in (ROOT / "walstream").rglob("*.py")
+        if "live" not in path.parts
+    )
+    known = sentences.SENTENCES.keys() | log_lines.HIDDEN | log_lines.JOINED
+    assert {event for event in known if f'"{event}"' not in source} == set()
