@@ -130,7 +130,7 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
         assert (answer(at), answer(port)) == (200, 401)
     with pytest.raises(ConnectionRefusedError):
         answer(probes)
-    # where the new address cannot be had, the old one stays
+    # where the new address is not available, the old one stays
     with subprocess.Popen(
         [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "0"],
         stdout=subprocess.PIPE,
@@ -143,7 +143,7 @@ def test_http_answers_by_what_is_read(running: Walstream) -> None:
         rewrite(running, http={"listen": f"127.0.0.1:{taken}"})
         done = reload(running)
         other.kill()
-    assert (done.returncode, "cannot be had" in done.stderr) == (2, True)
+    assert (done.returncode, "is not available" in done.stderr) == (2, True)
     assert (answer(others), answer(port)) == (200, 401)
     assert running.worker_pid() == first
 

@@ -1,4 +1,4 @@
-"""What the supervisor puts up for the threads that answer, and the last minutes of it.
+"""The supervisor's last snapshot and its history, for the threads that answer.
 
 One writer, any number of readers, no lock: every object is replaced, never changed.
 """
@@ -21,7 +21,7 @@ _STALE_S: Final = 10.0  # the supervisor turns at least twice a second
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """How all is, at one moment."""
+    """The status of everything at one moment."""
 
     snapshot: InstanceSnapshot
     status: Status
@@ -30,7 +30,7 @@ class Truth:
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """Return what is red, each with the source's name; "" is the supervisor's."""
+        """Return the problems, each with the source's name; "" is the supervisor."""
         found = [("", self.hangs)] if self.hangs else []
         for source in self.status.sources:
             texts = source.problems
@@ -46,7 +46,7 @@ class Truth:
 
     @property
     def unready(self) -> list[str]:
-        """Name what does not flow yet, or any more."""
+        """Return what does not work yet, or no longer."""
         if self.snapshot.stopping:
             return ["walstream is stopping"]
         return [
@@ -57,7 +57,7 @@ class Truth:
 
 
 def is_ready(source: SourceStatus) -> bool:
-    """Return whether it does its work, or has none left."""
+    """Return True if a source does its work, or has none left."""
     if source.exit_code:
         return False
     return source.state in {"streaming", "polling", "backfilling", "stopped"}
@@ -77,18 +77,20 @@ class Board:
         self.log = EventLog()
 
     def publish(self, snapshot: InstanceSnapshot) -> None:
-        """Put up another one; called by the supervisor's loop alone."""
+        """Replace the snapshot; only the supervisor's loop calls it."""
         self._snapshot = snapshot
         self.series.see(snapshot, self._clock())
         self.log.see(snapshot)
 
     def truth(self) -> Truth | None:
-        """Judge what is known, now; None: nothing is yet."""
+        """Return the status now; None before the first snapshot."""
         snapshot = self._snapshot
         if snapshot is None:
             return None
         now = self._clock()
         current = snapshot.current(now)
         old_s = now - snapshot.made_at
-        hangs = f"the supervisor hangs for {old_s:.0f} s" if old_s > _STALE_S else ""
+        hangs = ""
+        if old_s > _STALE_S:
+            hangs = f"the supervisor has not responded for {old_s:.0f} s"
         return Truth(current, of_run(self.config, current), hangs, self.wrong.count)

@@ -23,7 +23,7 @@ Points = Sequence[tuple[float, float | None]]
 
 
 class Axis(NamedTuple):
-    """How a chart writes its values."""
+    """The texts and the end of a chart's axis of values."""
 
     show: Callable[[float | None], str]
     round_up: Callable[[float], float]  # to the axis' end

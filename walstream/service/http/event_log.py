@@ -1,4 +1,4 @@
-"""What happened to sources lately, kept in memory: states, errors, restarts.
+"""Recent events of sources, kept in memory: states, errors, restarts.
 
 Events are the differences of two snapshots. They hold what the workers report: no row
 values, no secrets.

@@ -58,7 +58,7 @@ _STATES: Final = {  # look, and a sign beside the colour
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What went before the moment that a page shows."""
+    """The samples and events before the moment that a page shows."""
 
     series: Series
     events: tuple[Event, ...] = ()

@@ -1,4 +1,4 @@
-"""What is wrong with a source, and what repairs it, to copy. Pure."""
+"""Problems of a source, and their repair to copy. Pure."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What the page draws: each source's last five minutes and its last hour.
+"""Samples of each source: the last five minutes and the last hour.
 
 Every object is replaced, never changed: one thread writes, others read.
 """
@@ -20,7 +20,7 @@ _RATES_OVER: Final = 6  # samples: ten seconds
 
 
 class ChartSpan(Enum):
-    """How long a chart looks back."""
+    """The time that charts show."""
 
     MINUTES = "5m"
     HOUR = "1h"

@@ -25,4 +25,4 @@ def test_a_supervisor_that_does_not_turn_hangs() -> None:
     now[0] = 16.0
     truth = board.truth()
     assert truth is not None
-    assert truth.hangs == "the supervisor hangs for 11 s"
+    assert truth.hangs == "the supervisor has not responded for 11 s"

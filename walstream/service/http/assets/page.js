@@ -1,6 +1,6 @@
 "use strict";
-// Fetches this very page every two seconds and takes over what has changed: the numbers
-// are the server's, as without JavaScript, and focus and scrolling stay where they are.
+// Fetches this page every two seconds and replaces what has changed: the server computes
+// all numbers, as without JavaScript, and focus, selection and scrolling stay.
 const EVERY_MS = 2000;
 const lives = (root) => [...root.querySelectorAll("[data-k]")];
 const keys = (root) => lives(root).map((one) => one.dataset.k).join("\n");
