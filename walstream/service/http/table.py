@@ -73,7 +73,9 @@ def shown(cell: Cell) -> str:
 
 
 def _layout(cell: Cell) -> str:
-    return ' class="whole"' if cell.whole else _right(cell.right)
+    if cell.whole:
+        return ' class="whole"'
+    return ' class="double"' if cell.look else _right(cell.right)
 
 
 def _right(right: bool) -> str:  # noqa: FBT001
