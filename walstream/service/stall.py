@@ -81,6 +81,8 @@ class StallWatch:
             stuck_s = self._for_s(now, "records", name, seen)
             if handler:  # it holds what is under way: Kafka was given none of it
                 continue
+            if waiting and away_s >= AWAY_S:  # which says why
+                continue
             if in_flight and seen[0] is not None and stuck_s >= STUCK_S:
                 yield (
                     f"sink {name!r} is stuck: {in_flight:,} records are in flight, "

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from walstream.sources.report import SinkReport
 from walstream.status.snapshot import InstanceSnapshot
 from walstream.status.worker_state import WorkerState, state_of
 
@@ -85,15 +86,15 @@ def _of_process(
 def _of_sinks(
     name: str, last: WorkerState, worker: WorkerState, at: float
 ) -> Iterator[Event]:
-    waited = {sink for sink, one in last.report.sinks.items() if one.waiting}
-    waits = {sink: one for sink, one in worker.report.sinks.items() if one.waiting}
+    waited, waits = _waiting(last), _waiting(worker)
     for sink, one in waits.items():
         if sink not in waited:
             on = "a handler" if one.handler_waits else "Kafka"
             why = f": {one.outage.why}" if one.outage else ""
             yield Event(at, name, _cut(f"sink {sink} waits for {on}{why}"), "bad")
-    for sink in sorted(waited - waits.keys()):
-        if sink in worker.report.sinks:
+    for sink in sorted(waited.keys() - waits.keys()):
+        now = worker.report.sinks.get(sink)
+        if now is not None and not now.waiting:
             yield Event(at, name, f"sink {sink} delivers again", "good")
     stream, stream_before = worker.report.stream, last.report.stream
     if stream is not None and stream_before is not None:
@@ -102,6 +103,16 @@ def _of_sinks(
             yield Event(at, name, _cut(f"sink {sink} is detached: {why}"), "warn")
         for sink in sorted(stream_before.away.keys() - stream.away.keys()):
             yield Event(at, name, f"sink {sink} is attached again", "good")
+
+
+def _waiting(worker: WorkerState) -> dict[str, SinkReport]:
+    """Return sinks that wait; each does for a moment while its worker starts."""
+    starts = worker.report.state == "starting"
+    return {
+        sink: one
+        for sink, one in worker.report.sinks.items()
+        if one.waiting and (one.outage or not starts)
+    }
 
 
 def _of_error(name: str, last: WorkerState, worker: WorkerState) -> Iterator[Event]:
@@ -118,6 +129,8 @@ def _of_state(
     if found is None or found[0] == (before[0] if before else ""):
         return
     state = found[0]
+    if (state == "starting" and worker.pid) or worker.died_with is not None:
+        return  # the process's own event says so
     if state in _GOOD:
         look = "good"
     elif state in _BAD:

@@ -27,9 +27,8 @@ def test_a_restart_is_told_with_the_exit_code() -> None:
     died = "worker process 7 ended with exit code -9; it is started again"
     assert died in whats(log)
     assert "worker process 8 started" in whats(log)
-    assert [event.what for event in log.events if event.what == "streaming"] == [
-        "streaming"
-    ] * 2
+    assert whats(log).count("streaming") == 2
+    assert "waiting" not in whats(log)  # the process's end says so
 
 
 def test_nothing_new_is_no_event() -> None:
@@ -71,6 +70,19 @@ def test_a_sink_that_waits_detaches_and_returns() -> None:
         "sink kafka delivers again",
         "sink kafka waits for Kafka: connection refused",
     ]
+
+
+def test_a_worker_that_starts_waits_for_kafka_only_when_kafka_is_away() -> None:
+    log = EventLog()
+    sink: dict[str, Any] = {"waiting": True}
+    see(log, 1.0, state="starting", sinks={"kafka": sink})
+    assert whats(log) == ["worker process 7 started"]
+    sink["outage"] = {"why": "connection refused", "hint": ""}
+    see(log, 2.0, state="starting", sinks={"kafka": sink})
+    assert whats(log)[0] == "sink kafka waits for Kafka: connection refused"
+    # another process begins, and does not know yet: it does not deliver
+    see(log, 3.0, pid=8, state="starting", sinks={"kafka": {"waiting": True}})
+    assert "sink kafka delivers again" not in whats(log)
 
 
 def test_events_and_their_texts_are_bounded() -> None:
