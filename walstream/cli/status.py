@@ -194,8 +194,11 @@ def _remarks(source: SourceStatus, at: datetime) -> list[Text]:
             remarks.append(Text(f"· {name}: last error, {ago} ago: {last.error}"))
         else:
             remarks.append(Text(f"    {ago} ago. {last.hint}", "dim"))
-            if last.repair:
-                remarks.append(Text(f"    $ {last.repair}", "green", no_wrap=True))
+            lines = [f"SQL> {line}" for line in last.sql.splitlines()]
+            lines += [f"$ {last.repair}"] if last.repair else []
+            if last.then and last.then != last.hint:
+                lines.append(f"then: {last.then}")
+            remarks += [Text(f"    {line}", "green", no_wrap=True) for line in lines]
     if source.slot is not None and (source.slot.spill_txns or source.slot.spilled):
         remarks.append(Text(f"· {name}: {_spill(source.slot)}", "dim"))
     if source.backfill is not None:
