@@ -29,6 +29,7 @@ from consumer.idempotent import IdempotentConsumer
 from consumer.metrics import Measure, Metrics
 from consumer.mirror import MirrorError, PostgresMirror
 from consumer.op import ConsumerRecord, Op
+from consumer.router import BasicRouter, IdempotentRouter
 from consumer.row_message import BadMessage, RowMessage, verify
 from consumer.values import AbsentColumn, Values
 from walstream.op import Kind, Table
@@ -40,6 +41,7 @@ __all__ = [
     "BasicApplication",
     "BasicBatchApplication",
     "BasicConsumer",
+    "BasicRouter",
     "ConsumerRecord",
     "ConsumerStopped",
     "Fatal",
@@ -48,6 +50,7 @@ __all__ = [
     "IdempotentApplication",
     "IdempotentBatchApplication",
     "IdempotentConsumer",
+    "IdempotentRouter",
     "Kind",
     "Measure",
     "Metrics",

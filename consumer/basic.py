@@ -30,6 +30,7 @@ from consumer.handler import (
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import ConsumerRecord, Op
 from consumer.poison import OnPoison, checked, meet
+from consumer.router import BasicRouter, BasicRoutes, routes_of
 from consumer.state.topic_guard import TopicGuard
 from walstream.errors import Transient, WalstreamError
 from walstream.op import Kind
@@ -42,7 +43,7 @@ _GAPS_REST_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-class BasicConsumer(GroupMember):
+class BasicConsumer(GroupMember, BasicRoutes):
     """Hands each op of the topics to the application, at least once.
 
         with BasicConsumer(app, group="g", topics=["orders"],
@@ -56,11 +57,13 @@ class BasicConsumer(GroupMember):
     An application with `handle_batch(ops)` gets up to `batch` ops of a partition at
     once. Handlers may be coroutine functions: one event loop runs those of all
     partitions, and a partition waits for its own.
+
+    Without an application it has a router: `@consumer.on("shop.orders", Kind.INSERT)`.
     """
 
     def __init__(  # noqa: PLR0913 - keywords
         self,
-        app: BasicApplication | BasicBatchApplication | BasicHandler,
+        app: BasicApplication | BasicBatchApplication | BasicHandler | None = None,
         *,
         group: str,
         topics: Sequence[str] | str,
@@ -77,6 +80,9 @@ class BasicConsumer(GroupMember):
             group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
         )
         self._loop = EventLoop()
+        app = BasicRouter() if app is None else app
+        self.routes = routes_of(app)
+        self.routes.metrics = metrics
         self._options = BasicOptions(
             basic_handler(app),
             checked(on_poison),
@@ -89,6 +95,9 @@ class BasicConsumer(GroupMember):
 
     def _work(self, lane: AssignedPartition) -> "BasicWork":
         return BasicWork(lane, self._options)
+
+    def _prepare(self) -> None:
+        self.routes.require()
 
     def _release(self) -> None:
         self._loop.close()

@@ -28,6 +28,7 @@ from consumer.handler import (
 )
 from consumer.metrics import Metrics, unmeasured
 from consumer.poison import OnPoison, checked
+from consumer.router import IdempotentRouter, IdempotentRoutes, routes_of
 from consumer.state.connection import connect, refusal
 from consumer.state.connection_pool import Connections
 from consumer.state.partition import IdempotentWork, WorkOptions
@@ -41,7 +42,7 @@ from walstream.pipeline.backoff import Backoff
 _log = logging.getLogger(__name__)
 
 
-class IdempotentConsumer(GroupMember):
+class IdempotentConsumer(GroupMember, IdempotentRoutes):
     """Hands each op of the topics to the application with a transaction of `dsn`.
 
         with IdempotentConsumer(app, dsn, group="g", topics=["orders"],
@@ -55,14 +56,19 @@ class IdempotentConsumer(GroupMember):
     in all partitions of its topic and before all that comes after it. An application
     with `handle_batch(tx, ops)` gets all ops of a transaction at once.
 
+    Without an application it has a router: `@one.on("shop.orders", Kind.INSERT)`.
+
     The state is in tables of the same database, `replication_consumer_*`, made on first
     use in the first schema of the search_path.
     """
 
     def __init__(  # noqa: PLR0913 - keywords
         self,
-        app: IdempotentApplication | IdempotentBatchApplication | IdempotentHandler,
-        dsn: str,
+        app: IdempotentApplication
+        | IdempotentBatchApplication
+        | IdempotentHandler
+        | None = None,
+        dsn: str | None = None,
         *,
         group: str,
         topics: Sequence[str] | str,
@@ -92,6 +98,11 @@ class IdempotentConsumer(GroupMember):
         )
         if batch < 1:
             raise ValueError("batch is at least 1")
+        if dsn is None:
+            raise TypeError("dsn= names the database of the transactions")
+        app = IdempotentRouter() if app is None else app
+        self.routes = routes_of(app)
+        self.routes.metrics = metrics
         self._dsn = dsn
         self._begin = beginning(app)
         self._connections = Connections(dsn, group)
@@ -116,6 +127,7 @@ class IdempotentConsumer(GroupMember):
 
     def _prepare(self) -> None:
         """Make the state's tables, and wait while the database is away."""
+        self.routes.require()
         backoff = Backoff(longest_s=5.0)
         while not self._wish.is_set():
             try:

@@ -112,6 +112,30 @@ def test_the_batch_example_logs_each_change_once(
     ]
 
 
+def test_the_routes_example_packs_parcels_of_a_pattern_of_topics(
+    kafka: KafkaServer, orders: str, target: Database, tmp_path: Path
+) -> None:
+    feed = Feed(kafka.bootstrap, orders)
+    feed.send(insert(32, 0, ["9", "x"], Table("public", "notes", ("id", "text"))))
+    feed.flush()
+    arguments = (kafka.bootstrap, orders.replace("public.orders", "pub*"), target.dsn)
+
+    def others() -> list[tuple[str, str]]:
+        if target.fetch("SELECT to_regclass('other_change')") == [(None,)]:
+            return []
+        return target.fetch("SELECT * FROM other_change")
+
+    with running(tmp_path, _EXAMPLES / "routes.py", *arguments) as output:
+        wait_until(lambda: len(others()) == 1, 30, "the other table's row came")
+        wait_until(
+            lambda: len(target.fetch("SELECT FROM parcel")) == 2, 30, "two are packed"
+        )
+        text = output.read_text()
+    assert others() == [("public.notes", "Insert")]
+    assert target.fetch("SELECT * FROM parcel ORDER BY id") == [(1, "ann"), (3, "bob")]
+    assert f"reading {orders}, 2 partitions" in text
+
+
 def test_the_coroutine_example_looks_orders_up(
     kafka: KafkaServer, orders: str, tmp_path: Path
 ) -> None:
