@@ -15,6 +15,7 @@ from consumer.error_text import handler_failed
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.batch_limit import BatchLimit
 from consumer.group.event_loop import EventLoop
+from consumer.group.linger import Linger
 from consumer.group.member import GroupMember
 from consumer.group.offset_gaps import Gaps
 from consumer.group.settings import ClientProperties
@@ -26,6 +27,7 @@ from consumer.handler import (
     Retry,
     basic_batch_handler,
     basic_handler,
+    check_batch,
 )
 from consumer.metrics import Measure, Metrics, unmeasured
 from consumer.op import ConsumerRecord, Op
@@ -69,13 +71,16 @@ class BasicConsumer(GroupMember, BasicRoutes):
         topics: Sequence[str] | str,
         kafka: ClientProperties,
         batch: int = 1000,
+        linger: float = 0.0,
         on_poison: OnPoison = "stop",
         metrics: Metrics = unmeasured,
         stop_timeout: float = 30.0,
     ) -> None:
-        """`kafka` takes librdkafka's properties; `stop_timeout` is in seconds."""
-        if batch < 1:
-            raise ValueError("batch is at least 1")
+        """`kafka` takes librdkafka's properties; times are in seconds.
+
+        `linger` is how long `handle_batch` waits for `batch` ops of a partition.
+        """
+        check_batch(app, batch, linger)
         super().__init__(
             group=group, topics=topics, kafka=kafka, stop_timeout=stop_timeout
         )
@@ -90,6 +95,7 @@ class BasicConsumer(GroupMember, BasicRoutes):
             TopicGuard(self._settings, group),
             basic_batch_handler(app),
             batch,
+            linger,
             self._loop.result_of,
         )
 
@@ -111,6 +117,7 @@ class BasicOptions:
     guard: TopicGuard
     batch_handler: BasicBatchHandler | None
     batch: int  # ops
+    linger_s: float
     result_of: Callable[[object], object]  # of a coroutine, or of what is none
 
 
@@ -121,6 +128,8 @@ class BasicWork:
 
     def __init__(self, lane: AssignedPartition, options: BasicOptions) -> None:
         self.wanted = _WANTED if options.batch_handler is None else options.batch
+        if options.linger_s:
+            lane.linger = Linger(options.linger_s, self.wanted)
         self._lane = lane
         self._options = options
         self._limit = BatchLimit(options.batch)

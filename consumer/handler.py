@@ -164,3 +164,13 @@ def refuse_coroutine(handler: Callable[..., object]) -> None:
             "the idempotent consumer takes no coroutine function: its transaction"
             " blocks the thread; write `def`, or use BasicConsumer"
         )
+
+
+def check_batch(app: object, batch: int, linger: float) -> None:
+    """Raise ValueError for a size or a wait that has no meaning."""
+    if batch < 1:
+        raise ValueError("batch is at least 1")
+    if linger < 0:
+        raise ValueError("linger is a number of seconds, 0 or more")
+    if linger and not callable(getattr(app, "handle_batch", None)):
+        raise ValueError("linger is for an application with handle_batch")

@@ -23,6 +23,7 @@ from consumer.handler import (
     IdempotentHandler,
     batch_hooks,
     beginning,
+    check_batch,
     idempotent_batch_handler,
     idempotent_handler,
 )
@@ -76,6 +77,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         connections: int = 8,
         batch: int = 200,
         batch_seconds: float = 1.0,
+        linger: float = 0.0,
         barrier_timeout: float = 300.0,
         accept_source: AcceptSource = None,
         on_poison: OnPoison = "stop",
@@ -85,8 +87,10 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
         """`kafka` takes librdkafka's properties; times are in seconds.
 
         `accept_source` names the source to go on with when the topics' source changed
-        (the error that stops the consumer then prints it); True accepts any.
+        (the error that stops the consumer then prints it); True accepts any. `linger`
+        is how long `handle_batch` waits for `batch` ops of a partition.
         """
+        check_batch(app, batch, linger)
         if connections < 1:
             raise ValueError("connections is at least 1")
         super().__init__(
@@ -96,8 +100,6 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
             stop_timeout=stop_timeout,
             threads=connections,
         )
-        if batch < 1:
-            raise ValueError("batch is at least 1")
         if dsn is None:
             raise TypeError("dsn= names the database of the transactions")
         app = IdempotentRouter() if app is None else app
@@ -112,6 +114,7 @@ class IdempotentConsumer(GroupMember, IdempotentRoutes):
             metrics=metrics,
             batch=batch,
             batch_s=batch_seconds,
+            linger_s=linger,
             barrier_s=barrier_timeout,
             session=SessionOptions(
                 group=group,

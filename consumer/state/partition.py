@@ -16,6 +16,7 @@ from consumer.error_text import blamed, handler_failed, shown
 from consumer.errors import BarrierTimeout, ConsumerStopped, HandlerFailed
 from consumer.group.assigned_partition import AssignedPartition, Pause
 from consumer.group.batch_limit import BatchLimit
+from consumer.group.linger import Linger
 from consumer.group.offset_gaps import Gaps
 from consumer.handler import (
     BatchHooks,
@@ -53,6 +54,7 @@ class WorkOptions:
     batch: int  # ops
     batch_s: float
     barrier_s: float
+    linger_s: float
     session: SessionOptions
     hooks: BatchHooks | None = None
     batch_handler: IdempotentBatchHandler | None = None
@@ -66,6 +68,8 @@ class IdempotentWork:
         self, lane: AssignedPartition, options: WorkOptions, tables: Tables
     ) -> None:
         self.wanted = options.batch
+        if options.linger_s:
+            lane.linger = Linger(options.linger_s, options.batch)
         self._lane = lane
         self._options = options
         self._batch = Batch(

@@ -17,6 +17,7 @@ from consumer import (
     TransactionEnded,
 )
 from tests.integration.test_consumer_basic import Basics, basics
+from tests.support.deadline import wait_until
 from tests.support.loads.op_record import Feed, truncate
 from tests.support.programs.consumer_thread import AppliedBatches, Running, Setting
 
@@ -176,6 +177,36 @@ def test_the_basic_consumer_hands_over_batches_of_a_partition_in_order(
         assert basics.handled[first] == [*ids[:100], "", *ids[100:]]
     assert max(sizes) == 30
     assert basics.stored(0) == 201
+
+
+def test_a_batch_waits_for_its_ops(setting: Setting) -> None:
+    """GIVEN ops that come one by one, THEN they are one batch once there are enough."""
+    feed, app = setting.make(), AppliedBatches()
+    with setting.running(app, batch=30, linger=60.0):
+        for number in range(30):
+            feed.insert(number)
+            feed.flush()
+        setting.until(30)
+    assert app.sizes == [30]
+
+
+def test_a_batch_that_does_not_fill_comes_when_its_time_is_up(basics: Basics) -> None:
+    feed = basics.make()
+    sizes: list[int] = []
+
+    class App:
+        def handle_batch(self, ops: Sequence[Op]) -> None:
+            sizes.append(len(ops))
+
+    with basics.consumer(App(), linger=3) as consumer:
+        running = Running(consumer)
+        running.until_read(1)
+        for number in range(7):
+            feed.insert(number)
+        feed.flush()
+        wait_until(lambda: sum(sizes) == 7, 30, "they are handled")
+    running.join()
+    assert sizes == [7]
 
 
 def test_a_coroutine_handler_keeps_the_order_of_its_partition(basics: Basics) -> None:

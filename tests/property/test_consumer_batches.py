@@ -80,6 +80,7 @@ def outcome(app: Trace, records: list[FetchedRecord], *, batch: int | None) -> O
         guard=cast("TopicGuard", None),
         batch_handler=None if batch is None else app.handle_batch,
         batch=batch or 1,
+        linger_s=0,
         result_of=lambda result: result,
     )
     work, left = BasicWork(lane, options), cast("list[Message]", records)

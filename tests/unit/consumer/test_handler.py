@@ -10,6 +10,7 @@ from consumer.handler import (
     Retry,
     basic_batch_handler,
     basic_handler,
+    check_batch,
     idempotent_batch_handler,
     idempotent_handler,
     refuse_coroutine,
@@ -83,3 +84,13 @@ def test_the_idempotent_consumer_refuses_coroutine_functions() -> None:
         idempotent_batch_handler(app)
     with pytest.raises(TypeError, match="coroutine"):
         refuse_coroutine(app)
+
+
+def test_sizes_and_waits_without_a_meaning_are_refused() -> None:
+    check_batch(Batches(), 1, 0.5)
+    check_batch(Application(), 200, 0)
+    for app, batch, linger in ((Batches(), 0, 0), (Batches(), 1, -1)):
+        with pytest.raises(ValueError, match=r"batch|linger"):
+            check_batch(app, batch, linger)
+    with pytest.raises(ValueError, match="handle_batch"):
+        check_batch(Application(), 1, 0.5)
