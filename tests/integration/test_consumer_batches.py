@@ -227,3 +227,30 @@ def test_a_coroutine_handler_keeps_the_order_of_its_partition(basics: Basics) ->
         first: [str(number) for number in range(first, 100, 2)] for first in (0, 1)
     }
     assert "consumer-asyncio" not in {one.name for one in threading.enumerate()}
+
+
+def test_a_coroutine_that_does_not_return_is_cancelled_and_counts_for_nothing(
+    basics: Basics,
+) -> None:
+    feed = basics.make()
+    feed.insert(0)
+    feed.insert(1)
+    feed.flush()
+    begun, ends = threading.Event(), list[str]()
+
+    async def handle(op: Op) -> None:
+        if op.record.offset == 0:
+            return
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    with basics.consumer(handle, stop_timeout=0.5) as consumer:
+        running = Running(consumer)
+        assert begun.wait(60)
+    running.join()
+    assert ends == ["cancelled"]
+    assert basics.stored() == 1

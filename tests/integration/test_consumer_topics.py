@@ -19,8 +19,12 @@ def feed_of(kafka: KafkaServer, topic: str, partitions: int = 1) -> Feed:
     return Feed(kafka.bootstrap, topic)
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_new_topic_that_matches_joins_without_a_restart(
-    kafka: KafkaServer, topic_prefix: str, caplog: pytest.LogCaptureFixture
+    protocol: str,
+    kafka: KafkaServer,
+    topic_prefix: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     shop = f"{topic_prefix}shop"
     one = feed_of(kafka, f"{shop}.orders", 2)
@@ -35,6 +39,7 @@ def test_a_new_topic_that_matches_joins_without_a_restart(
         topics=f"{shop}.*",
         kafka={
             "bootstrap.servers": kafka.bootstrap,
+            "group.protocol": protocol,
             "topic.metadata.refresh.interval.ms": 200,
         },
     )
