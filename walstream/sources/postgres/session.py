@@ -14,7 +14,7 @@ import structlog
 
 from walstream.config import PostgresSource
 from walstream.errors import ConfigError, Restart, Transient
-from walstream.lsn import NEVER, Lsn
+from walstream.lsn import NEVER, Lsn, show
 from walstream.op import Table, postgres_time, snapshot_truncate
 from walstream.pipeline.ledger import Transaction
 from walstream.pipeline.loop import Pipeline
@@ -55,8 +55,12 @@ class SourceSession:
         gauge: StreamMetrics,
         progress: IncrementalProgress,
         seen_topics: dict[str, set[str]],
+        until: Lsn = NEVER,
     ) -> None:
-        """`seen_topics` of earlier sessions, by sink, are looked at from the start."""
+        """`seen_topics` of earlier sessions, by sink, are looked at from the start.
+
+        With `until` it ends when all that committed below that is confirmed.
+        """
         config, name, positions = context.config, context.name, context.positions
         options, stop = context.options, context.stop
         source = config.sources[name]
@@ -68,6 +72,7 @@ class SourceSession:
         self._stop = stop
         self._gauge = gauge
         self._only = options.end_backfilled
+        self._until = until
         self._site = Site(
             config,
             name,
@@ -141,7 +146,22 @@ class SourceSession:
                 begun.holder.close()
             if self._only:
                 return self._end()
+            return self._run_stream(stage)
+
+    def _run_stream(self, stage: Stage) -> bool:
+        if self._until == NEVER:
             return self._stream.run(stage, self.members, self._backfill)
+        if self._away and self.members is not None:
+            raise ConfigError(
+                f"sink {min(self.members.away)!r} is detached: it would miss what"
+                " --until-lsn streams",
+                hint="walstream run without it brings the sink back",
+            )
+        drained = self._stream.run(stage, self.members, self._backfill, self._until)
+        self.ended = drained and self._stream.reached
+        if self.ended:
+            _log.info("everything up to the LSN is delivered", until=show(self._until))
+        return drained
 
     def _stopping(self) -> bool:
         return self._stop.requested or self._stream.reached
