@@ -81,7 +81,7 @@ def test_a_reset_forgets_also_what_ended_the_source(polled: Polled) -> None:
         ("slots --source legacy", "is a sql source, and this is for postgres"),
         ("backfill --source legacy t", "it is polled, not backfilled"),
         ("positions show nope", "there is no source 'nope'"),
-        ("poll", "say --once"),
+        ("poll nope", "there is no sql source 'nope'"),
     ],
 )
 def test_what_is_not_for_it_is_said_in_a_line(

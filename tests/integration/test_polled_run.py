@@ -1,5 +1,6 @@
 """An operator beside `walstream run` and `poll --once`: what they say, what they do."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,27 @@ def test_what_runs_is_told_and_goes_back_when_it_is_asked(
     reset = verb(polled.configuration, "positions", "reset", SOURCE, "--yes")
     assert "starts from scratch" in reset.stdout, reset.stderr
     assert polled.terminate() == 0
+
+
+def test_a_poll_says_what_it_sent_of_each_table(polled: Polled, tmp_path: Path) -> None:
+    other = "CREATE TABLE u (id INTEGER PRIMARY KEY);"
+    execute(file_of(tmp_path), TABLE + ROWS + ";" + other)
+    polled.tables = {"t": {}, "u": {}}
+    busy = f"127.0.0.1:{free_port()}"
+    with socket.create_server(("127.0.0.1", int(busy.rpartition(":")[2]))):
+        polled.top = {"http": {"listen": busy}}  # a poll needs none
+        done = polled.command("poll")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{SOURCE}.t: 3 rows, up to key 5\n{SOURCE}.u: no new rows\n"
+    again = polled.command("poll", "--once", SOURCE)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[0] == f"{SOURCE}.t: no new rows, up to key 5"
+    polled.top = {}
+    polled.start().polling()
+    execute(file_of(tmp_path), "INSERT INTO t VALUES (9, 'z')")
+    beside = verb(polled.configuration, "poll")
+    assert beside.returncode == 0, beside.stderr
+    assert beside.stdout.splitlines()[0].endswith(", up to key 9")
 
 
 @pytest.mark.fault_long

@@ -89,5 +89,5 @@ def _nothing(name: str, table: str) -> ConfigError:
     return ConfigError(
         f"table {table!r} of source {name!r} has no position yet: there is nothing to"
         " send again",
-        hint="walstream run, or walstream poll --once, begins with it",
+        hint="walstream run, or walstream poll, begins with it",
     )
