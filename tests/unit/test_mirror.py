@@ -123,6 +123,7 @@ DRIVEN_BY = {
         "integration/test_polling.py: "
         "test_a_poll_without_an_instance_goes_on_where_the_last_one_ended"
     ),
+    "walstream/cli/positions.py": 'integration/test_positions_show.py: "positions"',
     "walstream/cli/positions_kafka.py": (
         'integration/test_chaining.py: "positions", "show"'
     ),

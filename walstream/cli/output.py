@@ -91,6 +91,11 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
 
 
+def count(number: int, noun: str) -> str:
+    """Write a number of things: 1 table, 2 tables."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text of several lines, perhaps, as it is."""
     typer.echo(escape_lines(text), err=err)
