@@ -113,6 +113,7 @@ DRIVEN_BY = {
         'integration/test_backfill_again.py: [command, "backfill"'
     ),
     "walstream/cli/check.py": "integration/test_check.py: walstream check",
+    "walstream/cli/completion_servers.py": "integration/test_completion.py: completed",
     "walstream/cli/destroy.py": 'integration/test_destroy.py: "destroy"',
     "walstream/cli/init.py": 'integration/test_init.py: "init"',
     "walstream/cli/launch.py": (

@@ -11,6 +11,7 @@ from walstream.admin import (
     backfill_offline,
     backfill_request,
 )
+from walstream.cli import completion, completion_servers
 from walstream.cli.config_file import load
 from walstream.cli.launch import run
 from walstream.cli.options import ConfigFile, Verbose
@@ -32,7 +33,9 @@ def backfill(  # noqa: PLR0913 - options
     tables: Annotated[
         list[str],
         typer.Argument(
-            metavar="TABLE", help="schema.table, or a pattern with * and ?."
+            metavar="TABLE",
+            help="schema.table, or a pattern with * and ?.",
+            autocompletion=completion_servers.tables,
         ),
     ],
     file: ConfigFile = None,
@@ -40,7 +43,10 @@ def backfill(  # noqa: PLR0913 - options
     source: Annotated[
         str,
         typer.Option(
-            "--source", metavar="NAME", help="The source, if there are several."
+            "--source",
+            metavar="NAME",
+            help="The source, if there are several.",
+            autocompletion=completion.sources,
         ),
     ] = "",
     replace: Annotated[

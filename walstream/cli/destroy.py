@@ -2,14 +2,19 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
 from walstream.admin.destroy import Teardown
 from walstream.admin.destroy import destroy as destroy_source
 from walstream.cli.config_file import load
-from walstream.cli.options import ConfigFile, Yes
+from walstream.cli.options import (
+    ConfigFile,
+    SourceArgument,
+    SourceOption,
+    Yes,
+    source_demanded,
+)
 from walstream.cli.output import echo, print_wrapped, size
 from walstream.errors import ConfigError
 from walstream.lsn import show
@@ -19,9 +24,10 @@ _LISTED = 5
 
 
 def destroy(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The source's name.")],
+    source: SourceArgument = "",
     file: ConfigFile = None,
     *,
+    named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
     """Give a source up: drop its slot, its publications and its state.
@@ -33,6 +39,7 @@ def destroy(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
 
     def consent(planned: Teardown) -> bool:
         for line in _plan(planned):

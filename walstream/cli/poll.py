@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from walstream.cli import completion
 from walstream.cli.config_file import load
 from walstream.cli.launch import run
 from walstream.cli.options import ConfigFile, Verbose
@@ -28,10 +29,23 @@ _LONGEST_S = 24 * 3600.0  # a poll without a limit may have all to read
 def poll(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Default: all sql sources."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="Default: all sql sources.",
+            autocompletion=completion.polled_sources,
+        ),
     ] = None,
     file: ConfigFile = None,
     *,
+    named: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            metavar="NAME",
+            help="The same as SOURCE.",
+            autocompletion=completion.polled_sources,
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", hidden=True, help="What it does in any case.")
     ] = False,
@@ -49,7 +63,7 @@ def poll(
     if verbose:
         config = config.model_copy(update={"log_level": "debug"})
     logs.configure(config.log_level, config.secrets.scrub)
-    chosen = _choose(config, sources or [])
+    chosen = _choose(config, [*(sources or ()), *(named or ())])
     before = _stored(config, chosen)
     if holder(Path(config.state)) is not None:
         code = _ask(config, chosen)

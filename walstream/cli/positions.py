@@ -15,13 +15,23 @@ from walstream.admin.rewind import rewind as rewind_source
 from walstream.admin.rewind_sql import TableRewind
 from walstream.admin.rewind_sql import rewind as rewind_table
 from walstream.cli import (
+    completion_servers,
     moment,
     positions_kafka,
     positions_postgres,
     positions_sql,
 )
 from walstream.cli.config_file import load
-from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
+from walstream.cli.options import (
+    AsJson,
+    ConfigFile,
+    PrintSchema,
+    SourceArgument,
+    SourceOption,
+    Yes,
+    source_demanded,
+    source_named,
+)
 from walstream.cli.output import (
     console,
     echo,
@@ -50,7 +60,6 @@ _STYLES = {StartOutcome.STOP: ("✗", "bold red"), StartOutcome.WAIT: ("!", "yel
 _FINE = ("✓", "green")
 
 Shown = Standing | PolledStanding | ChainedStanding
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="The source's name.")]
 
 
 @app.callback()
@@ -60,12 +69,10 @@ def _positions() -> None:
 
 @app.command("show", cls=VerbCommand)
 def show_positions(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="Only this source.", show_default=False),
-    ] = "",
+    source: SourceArgument = "",
     file: ConfigFile = None,
     *,
+    named: SourceOption = "",
     as_json: AsJson = False,
     schema: PrintSchema = False,
 ) -> None:
@@ -82,7 +89,7 @@ def show_positions(
         return
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
-    found = look(config, source)
+    found = look(config, source_named(source, named))
     if as_json:
         print_json(SCHEMA, found)
         return
@@ -114,8 +121,9 @@ def _print_verdict(out: Console, standing: Shown, config: Config) -> None:
 
 
 @app.command(cls=VerbCommand)
-def rewind(
-    source: SourceName,
+def rewind(  # noqa: PLR0913 - options
+    source: SourceArgument = "",
+    *,
     to: Annotated[
         str,
         typer.Option(
@@ -127,10 +135,15 @@ def rewind(
     ],
     table: Annotated[
         str,
-        typer.Option("--table", metavar="TABLE", help="The table of a sql source."),
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="The table of a sql source.",
+            autocompletion=completion_servers.tables,
+        ),
     ] = "",
     file: ConfigFile = None,
-    *,
+    named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
     """Send changes again: set a source's position back to an LSN, a time or a key.
@@ -148,6 +161,7 @@ def rewind(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
     positions_kafka.refuse_to_move(config, source)
     if isinstance(config.source(source), SqlSource):
         echo(_rewind_table(config, source, table, to, yes=yes))
@@ -209,9 +223,10 @@ def _rewind_table(
 
 @app.command(cls=VerbCommand)
 def reset(
-    source: SourceName,
+    source: SourceArgument = "",
     file: ConfigFile = None,
     *,
+    named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
     """Forget a source's position and drop its slot: the next run starts from scratch.
@@ -222,6 +237,7 @@ def reset(
     """
     config = load(file)
     logs.configure(config.log_level, config.secrets.scrub)
+    source = source_demanded(config, source, named)
     positions_kafka.refuse_to_move(config, source)
     is_polled = isinstance(config.source(source), SqlSource)
     forget = reset_polled if is_polled else reset_source

@@ -21,6 +21,7 @@ from walstream.admin.slots import (
     repair_of,
 )
 from walstream.admin.slots import drop as drop_slot
+from walstream.cli import completion, completion_servers
 from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
 from walstream.cli.output import (
     console,
@@ -46,7 +47,12 @@ app = typer.Typer(cls=VerbGroup)
 
 Source = Annotated[
     str,
-    typer.Option("--source", metavar="NAME", help="Only the server of this source."),
+    typer.Option(
+        "--source",
+        metavar="NAME",
+        help="Only the server of this source.",
+        autocompletion=completion.sources,
+    ),
 ]
 Dsn = Annotated[
     str,
@@ -214,7 +220,14 @@ def _read_by(slot: SlotFacts, at: datetime) -> str:
 @app.command(cls=VerbCommand)
 def drop(  # noqa: PLR0913 - a command's options
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The slot's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The slot's name.",
+            autocompletion=completion_servers.slots,
+        ),
+    ],
     file: ConfigFile = None,
     source: Source = "",
     dsn: Dsn = "",

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from walstream.cli import moment
+from walstream.cli import completion, completion_servers, moment
 from walstream.cli.config_file import load
 from walstream.cli.options import ConfigFile, PrintSchema
 from walstream.cli.output import echo, print_schema
@@ -42,13 +42,18 @@ def tail(  # noqa: PLR0913 - each is an option of the command
             metavar="TOPIC",
             help="Names, or patterns with * and ?. Default: all topics of the sink.",
             show_default=False,
+            autocompletion=completion_servers.topics,
         ),
     ] = None,
     file: ConfigFile = None,
     *,
     sink: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The Kafka sink, if there are several."),
+        typer.Option(
+            metavar="NAME",
+            help="The Kafka sink, if there are several.",
+            autocompletion=completion.sinks,
+        ),
     ] = None,
     brokers: Annotated[
         str | None,
@@ -88,6 +93,7 @@ def tail(  # noqa: PLR0913 - each is an option of the command
         typer.Option(
             metavar="NAME",
             help="Only this table, with or without its schema; * and ? match.",
+            autocompletion=completion_servers.tables,
         ),
     ] = None,
     template: Annotated[
