@@ -30,6 +30,7 @@ from walstream.errors import ConfigError
 from walstream.telemetry import logs
 
 _NAMED = "-c"
+_ALL = "all"
 _ANY_DSN = "postgresql://localhost/postgres"
 
 
@@ -87,14 +88,22 @@ def init(  # noqa: PLR0913 - one for each option
     if _is_from_environment(context, "dsn") and sys.stdin.isatty():
         typer.echo(f"PostgreSQL: as {VARIABLE} says")
     dsn, brokers = _servers(dsn, brokers)
+    agreed = _agreed(dsn, brokers, insecure=insecure)
+    patterns = [*(tables or ()), *(f"{name}.*" for name in schema or ())]
+    if not patterns and sys.stdin.isatty():
+        patterns = typer.prompt(
+            "Tables, as schema.table with * and ?, commas between",
+            default=_ALL,
+            value_proc=_read_tables,
+        )
     wishes = InitOptions(
         output,
         dsn,
         brokers,
         source,
-        patterns=[*(tables or ()), *(f"{name}.*" for name in schema or ())],
+        patterns=patterns,
         from_variable=_is_from_environment(context, "dsn"),
-        insecure=_agreed(dsn, brokers, insecure=insecure),
+        insecure=agreed,
         force=force,
     )
     written = write_configuration(wishes)
@@ -137,6 +146,19 @@ def _read_brokers(typed: str) -> str:
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from None
     return typed
+
+
+def _read_tables(typed: str) -> list[str]:
+    """Return the patterns; none means all tables."""
+    patterns = [part.strip() for part in typed.split(",") if part.strip()]
+    if patterns == [_ALL]:
+        return []
+    for pattern in patterns:
+        if "." not in pattern:
+            raise typer.BadParameter(
+                f"{pattern!r} has no schema: write public.{pattern}"
+            )
+    return patterns
 
 
 def _agreed(dsn: str, brokers: str, *, insecure: bool) -> bool:

@@ -19,7 +19,10 @@ _HEAD: Final = """\
 walstream's configuration, made by walstream init. `walstream config` shows every key
 with what is in effect, docs/configuration.md explains them, `walstream check` says what
 is missing before `walstream run`."""
-_BACKFILL: Final = 'It runs on Spark, which needs Java 17; "never" needs neither.'
+_BACKFILL: Final = (
+    '"initial", "never" or "only". Spark reads the rows, which needs Java 17; "never"'
+    " needs neither."
+)
 _SECRETS: Final = (
     "${…} is read from the environment or from a file: keep secrets out of here."
 )
