@@ -69,9 +69,12 @@ def test_it_ends_with_all_below_and_a_restart_repeats_nothing(
     middle = lsn(database)
     write(database, 50)
 
-    walstream.start("--until-lsn", middle)
+    walstream.start("--until-lsn", middle, "-v")
     assert walstream.wait() == 0, walstream.text
     reader.count(50)  # and no more
+    lines = [one for one in walstream.log if one.get("event") == "confirmed"]
+    assert sum(one["delivered"] for one in lines) == 50
+    assert all(one["read"].startswith("public.t ") for one in lines)
     assert confirmed(database, walstream.slot) <= parse(middle)
     assert walstream.said("everything up to the LSN is delivered")
 

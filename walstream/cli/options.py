@@ -27,7 +27,11 @@ Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Verbose = Annotated[
     int,
     typer.Option(
-        "-v", "--verbose", count=True, show_default=False, help="Log more (debug)."
+        "-v",
+        "--verbose",
+        count=True,
+        show_default=False,
+        help="Log more (debug).",
     ),
 ]
 SourceArgument = Annotated[

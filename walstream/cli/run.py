@@ -7,7 +7,7 @@ import typer
 from walstream import config as configuration
 from walstream.cli.config_file import Again, give_root_up
 from walstream.cli.launch import run as run_all
-from walstream.cli.options import ConfigFile, Verbose
+from walstream.cli.options import ConfigFile
 from walstream.config import Config, PostgresSource
 from walstream.config.run_options import NOW, Options
 from walstream.errors import ConfigError
@@ -18,7 +18,16 @@ from walstream.telemetry import logs
 def run(  # noqa: PLR0913 - an option each
     file: ConfigFile = None,
     *,
-    verbose: Verbose = 0,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            show_default=False,
+            help="Log each confirmed position with counts by table.",
+        ),
+    ] = 0,
     adopt_slot: Annotated[
         bool,
         typer.Option(

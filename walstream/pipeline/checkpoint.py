@@ -44,6 +44,7 @@ class StoredBeside:
     figures: Callable[[], Entries] | None = None
     times: CommitTimes | None = None  # an index from commit times to LSNs
     reach: Reach | None = None  # how far sinks were given commits
+    confirmed: Callable[[Lsn], None] | None = None  # called with each, in the loop
 
 
 class Checkpointer:
@@ -204,6 +205,8 @@ class Checkpointer:
             lsn = resume - self._start.retain_bytes
             if lsn > self._start.slot_start:
                 self._source.confirm(lsn)
+            if (heard := self._beside.confirmed) is not None:
+                heard(resume)
 
     def close(self) -> None:
         """Store what is left, end the thread, store how far sinks got commits."""
