@@ -34,7 +34,7 @@ _ANEW: Final = "anew"  # a folder in the source's: what will stand in its state'
 
 
 @dataclass(frozen=True, slots=True)
-class KnownState:
+class KnownSource:
     """Undamaged part of a source's state."""
 
     stored: StoredState = StoredState()  # noqa: RUF009 - frozen
@@ -97,7 +97,7 @@ def _look(folder: Path, source: PostgresSource) -> tuple[str, str | None]:
     """Return where a source is, before anything is stopped, and name another slot."""
     try:
         with LmdbStore.open_read_only(folder) as positions:
-            known = _known(positions, source) if positions else KnownState()
+            known = _known(positions, source) if positions else KnownSource()
     except StateDamaged:
         return "its state is damaged", None
     position = known.stored.position
@@ -139,7 +139,7 @@ def _replace(
     folder: Path,
     name: str,
     source: PostgresSource,
-    known: KnownState,
+    known: KnownSource,
     connection: Connection,
 ) -> None:
     server = servers.look(connection)
@@ -188,24 +188,24 @@ def _history_changed(
     return False
 
 
-def believed(folder: Path, source: PostgresSource) -> KnownState:
+def believed(folder: Path, source: PostgresSource) -> KnownSource:
     """Read under the lock; a damaged state says nothing."""
     try:
         lmdb_check.check(folder / "data.mdb")
         with LmdbStore.open_read_only(folder) as positions:
             if positions is None:
-                return KnownState(epoch=0)
+                return KnownSource(epoch=0)
             positions.check_format()
             return _known(positions, source)
     except (StateDamaged, lmdb_check.Broken):
-        return KnownState()
+        return KnownSource()
 
 
-def _known(positions: LmdbStore, source: PostgresSource) -> KnownState:
+def _known(positions: LmdbStore, source: PostgresSource) -> KnownSource:
     stored = stored_of(positions, source.slot)
     position = stored.position
     about = position or INTENT.read(positions)
-    return KnownState(
+    return KnownSource(
         stored,
         slot=about.slot if about else None,
         epoch=epoch_of(positions),

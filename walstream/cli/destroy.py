@@ -30,7 +30,7 @@ def destroy(
     named: SourceOption = "",
     yes: Yes = False,
 ) -> None:
-    """Give a source up: drop its slot, its publications and its state.
+    """Drop the slot, the publications and the state of a source that you give up.
 
     Prints first what is lost and what stays, and asks for the source's name. Refuses
     while walstream runs. Topics, consumers' tables and files stay.
