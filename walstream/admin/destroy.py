@@ -38,7 +38,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    """What is to be dropped, and what stays."""
+    """Plan of a destroy: what it drops, and what stays."""
 
     source: str
     server: str = ""  # "": the source has none

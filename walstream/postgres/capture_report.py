@@ -1,4 +1,4 @@
-"""What a source captures, for its status: publications, tables left out. Pure."""
+"""Capture of a source, for its status: publications, tables left out. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class CaptureLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureReport:
-    """What a source captures, as it was looked at last."""
+    """Capture of a source, as of the last look."""
 
     publications: tuple[str, ...] = ()
     limits: Mapping[str, CaptureLimit] = field(default_factory=dict)

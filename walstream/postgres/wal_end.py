@@ -1,4 +1,4 @@
-"""Where a server's WAL ends now: below it is all that has committed."""
+"""End of a server's WAL now: everything committed lies below it."""
 
 from typing import Final
 

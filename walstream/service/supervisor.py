@@ -42,7 +42,7 @@ _NO_SOURCE: Final = "it has no such source: the configuration may have gained it
 
 @dataclass(frozen=True, slots=True)
 class TerminalWatch:
-    """Who is shown how every source is, and on which terminal."""
+    """Terminal on which the state of every source is shown."""
 
     # called at each turn: by source, and whether all drain
     show: Callable[[Mapping[str, WorkerState], bool], None]

@@ -1,4 +1,4 @@
-"""What `-v` says of a stream: each position that is confirmed, and the ops up to it.
+"""Log of `-v` for a stream: each confirmed position, and the ops up to it.
 
 Counts and names of tables, never a value. Without debug logging it costs a comparison
 for each position, of which there are 50 a second at most.
