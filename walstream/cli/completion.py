@@ -1,4 +1,4 @@
-"""What the shell completes from the configuration: names of sources and sinks.
+"""Shell completion from the configuration: names of sources and sinks.
 
 What fails or takes longer than a second completes nothing: a shell at work wants no
 error. What servers know is `completion_servers`'s.

@@ -1,4 +1,4 @@
-"""What the shell completes from servers: names of tables, slots and topics."""
+"""Shell completion from servers: names of tables, slots and topics."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""How the positions of postgres sources are shown to people."""
+"""Layout of a postgres source's positions for people."""
 
 from collections.abc import Iterator
 
