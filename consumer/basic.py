@@ -195,6 +195,8 @@ class BasicWork:
                 if ops:
                     result_of(handler(ops))
             except BaseException as error:  # noqa: BLE001 - anything of theirs
+                if ops[0].record.offset > (messages[done].offset() or 0):
+                    lane.handled = ops[0].record.offset  # tombstones came before
                 self._meet_batch(ops, error, done)
                 continue
             if ops:

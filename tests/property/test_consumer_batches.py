@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ OFFSETS = st.integers(0, 30)
     fatal=st.sets(OFFSETS, max_size=2),
     retried=st.dictionaries(OFFSETS, st.integers(1, 6), max_size=4),
 )
+@example(kinds=["n", "i"], batch=2, fatal={1}, retried={})
 def test_batches_do_what_one_by_one_does(
     kinds: list[str], batch: int, fatal: set[int], retried: dict[int, int]
 ) -> None:
