@@ -256,7 +256,7 @@ def test_an_empty_state_folder_does_not_take_the_slot_in_silence(
     walstream = runs(database.dsn).start().streaming()
     assert walstream.terminate() == 0
     (walstream.state / "data.mdb").unlink()
-    walstream.start().ends_with(3, "knows nothing", "--adopt-slot")
+    walstream.start().ends_with(3, "has no record of it", "--adopt-slot")
 
 
 def test_an_older_copy_of_the_state_folder_is_a_gap(
