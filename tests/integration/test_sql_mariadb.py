@@ -204,7 +204,7 @@ def test_names_of_any_kind_work(mariadb_database: Mariadb) -> None:
         ("TABLE t (id int UNIQUE)", "may be null"),
         ("TABLE t (id int NOT NULL)", "is not unique"),
         ("TABLE t (id int, x int, PRIMARY KEY (id, x))", "is not unique"),
-        ("VIEW t AS SELECT 1 AS id", "of a view"),
+        ("VIEW t AS SELECT 1 AS id", "to a view"),
     ],
 )
 def test_unfit_key_is_refused(mariadb_database: Mariadb, table: str, said: str) -> None:

@@ -294,7 +294,7 @@ def _watch(session: Writer, stop: threading.Event) -> None:
     ("table", "said"),
     [
         ("(id int PRIMARY KEY)", "id is not AUTO_INCREMENT"),
-        ("(id int AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria", "Aria does not tell"),
+        ("(id int AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria", "Aria does not show"),
     ],
 )
 def test_keys_that_innodb_does_not_give_are_never_settled(
