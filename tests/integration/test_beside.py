@@ -393,7 +393,7 @@ def test_what_cannot_come_in_beside_is_refused(database: Database, runs: Runs) -
     walstream.configuration.write_text(toml(walstream.document()), "utf-8")
     for name, what in (
         ("none", "there is no table 'public.none'"),
-        ("public.erly", "is 'public.early' meant"),
+        ("public.erly", "did you mean 'public.early'"),
         ("late", "'public.late' is not captured"),
         ("leaf", "backfill 'public.root'"),
         ("bare", "has no row key"),

@@ -685,7 +685,7 @@ def test_a_pattern_that_matches_nothing_is_said_once_by_run(database: Database) 
         )
     said = [one for one in logs if "matches no table" in one["event"]]
     assert [one["pattern"] for one in said] == ["sohp.*", "sohp.*"]  # at each start
-    assert "is 'shop.*' meant?" in said[0]["event"]
+    assert "did you mean 'shop.*'?" in said[0]["event"]
     assert said[0]["log_level"] == "warning"
 
 

@@ -183,7 +183,7 @@ def test_names_of_any_kind_work(database: Home) -> None:
         ("TABLE t (id uuid PRIMARY KEY)", r"is not an integer .*UUID"),
         ("TABLE t (id int UNIQUE)", "may be null"),
         ("TABLE t (id int NOT NULL)", "is not unique"),
-        ("VIEW t AS SELECT 1 AS id", "of a view"),
+        ("VIEW t AS SELECT 1 AS id", "to a view"),
         ("MATERIALIZED VIEW t AS SELECT 1 AS id", "is not unique"),
     ],
 )
