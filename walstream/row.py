@@ -10,7 +10,7 @@ from typing import Final
 
 
 class NotSent:
-    """Reason why PostgreSQL sent no value; compared by identity.
+    """Why PostgreSQL sent no value; compared by identity.
 
     No type that a JSON encoder knows: an encoder that meets one by mistake raises.
     """

@@ -1,1 +1,1 @@
-"""Commands of an operator: init, check, reset, rewind, slots, backfill requests."""
+"""What an operator asks for: init, check, reset, rewind, slots, backfill requests."""

@@ -29,13 +29,18 @@ _MEANINGS: Final = {
 def check_command(
     file: ConfigFile = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as JSON.")
+    ] = False,
     schema: PrintSchema = False,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Print only what would stop run.")
+        bool, typer.Option("-q", "--quiet", help="Print only what stops run.")
     ] = False,
 ) -> None:
-    """Report what would stop run, and warnings, each with the command that fixes it.
+    """Report what would stop run, and warnings, each with what fixes it.
+
+    Ends with 0 when run would start, else with the code that run would end with; 5:
+    it would wait.
 
     Example: walstream check -c walstream.toml
     """

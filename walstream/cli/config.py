@@ -1,4 +1,4 @@
-"""`walstream config`: the effective configuration, or its JSON schema."""
+"""`walstream config`: what walstream would run with, or what it could be told."""
 
 import json
 from pathlib import Path
@@ -18,10 +18,7 @@ def config(
     ] = None,
     *,
     schema: Annotated[
-        bool,
-        typer.Option(
-            "--json-schema", help="Print the JSON schema of the configuration instead."
-        ),
+        bool, typer.Option("--schema", help="Print the JSON schema instead.")
     ] = False,
 ) -> None:
     """Print the effective configuration, with secrets masked.

@@ -1,4 +1,4 @@
-"""`walstream debug`: switches debug logging of the running instance."""
+"""`walstream debug`: the running instance logs more, or as configured."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -21,11 +21,11 @@ class Switch(StrEnum):
 def debug(
     switch: Annotated[
         Switch,
-        typer.Argument(metavar="SWITCH", help="on, or off (the configured level)."),
+        typer.Argument(metavar="SWITCH", help="on, or off: as it is configured."),
     ],
     file: ConfigFile = None,
 ) -> None:
-    """Switch debug logging of the running instance on or off.
+    """Make every process of the running instance log from level debug on.
 
     Example: walstream debug on -c walstream.toml
     """

@@ -35,17 +35,13 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "-V",
-            "--version",
-            callback=_version,
-            is_eager=True,
-            help="Show the version and exit.",
+            "--version", callback=_version, is_eager=True, help="Say which this is."
         ),
     ] = False,
 ) -> None:
-    """Stream every committed change of a PostgreSQL database into Kafka, in order.
+    """Every committed change of a PostgreSQL database, in order, into Kafka.
 
-    Append-only tables of other SQL databases are polled. Start with: walstream init
+    And the new rows of tables of any other SQL database, which are polled.
     """
 
 

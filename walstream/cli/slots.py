@@ -1,4 +1,4 @@
-"""`walstream slots`: lists the servers' replication slots, and drops one."""
+"""`walstream slots`: every slot of the servers, and dropping one."""
 
 import sys
 from collections.abc import Iterator
@@ -21,8 +21,7 @@ from walstream.admin.slots import (
     repair_of,
 )
 from walstream.admin.slots import drop as drop_slot
-from walstream.cli import completion, completion_servers
-from walstream.cli.options import AsJson, ConfigFile, PrintSchema, Yes
+from walstream.cli.options import AsJson, ConfigFile, PrintSchema
 from walstream.cli.output import (
     console,
     duration,
@@ -34,7 +33,6 @@ from walstream.cli.output import (
     size,
     table,
 )
-from walstream.cli.verb_command import VerbCommand, VerbGroup
 from walstream.config import Config, load
 from walstream.config.load import DEFAULT_FILES
 from walstream.errors import ConfigError
@@ -43,16 +41,10 @@ from walstream.postgres.slot_inventory import SlotFacts
 from walstream.telemetry import logs
 from walstream.telemetry.terminal import escape, indented
 
-app = typer.Typer(cls=VerbGroup)
+app = typer.Typer()
 
 Source = Annotated[
-    str,
-    typer.Option(
-        "--source",
-        metavar="NAME",
-        help="Only the server of this source.",
-        autocompletion=completion.sources,
-    ),
+    str, typer.Option("--source", metavar="NAME", help="Only this source's server.")
 ]
 Dsn = Annotated[
     str,
@@ -60,8 +52,7 @@ Dsn = Annotated[
         "--dsn",
         envvar="WALSTREAM_DSN",
         show_envvar=True,
-        metavar="DSN",
-        help="Only this server; needs no configuration.",
+        help="Only this server; without a configuration the variable counts too.",
     ),
 ]
 
@@ -114,7 +105,7 @@ def slots(  # noqa: PLR0913 - a command's options
     as_json: AsJson = False,
     schema: PrintSchema = False,
 ) -> None:
-    """List the servers' replication slots: held WAL, reader and owner.
+    """Show every slot of the servers: what it holds, who reads it, whose it is.
 
     Example: walstream slots --dsn postgresql://postgres@localhost/app
     """
@@ -217,26 +208,19 @@ def _read_by(slot: SlotFacts, at: datetime) -> str:
     return f"nobody reads it, for {since}"
 
 
-@app.command(cls=VerbCommand)
+@app.command()
 def drop(  # noqa: PLR0913 - a command's options
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="The slot's name.",
-            autocompletion=completion_servers.slots,
-        ),
-    ],
+    name: Annotated[str, typer.Argument(help="The slot's name.")],
     file: ConfigFile = None,
     source: Source = "",
     dsn: Dsn = "",
     *,
-    yes: Yes = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Drop a slot that nobody reads, logical or physical.
 
-    Prints first what is lost, and asks for the slot's name at a terminal.
+    Says what is lost first. On a terminal its name has to be typed.
 
     Example: walstream slots drop old_debezium
     """

@@ -1,4 +1,4 @@
-"""Rules for a password_command beside a connection string."""
+"""What a password_command says together with the connection string beside it."""
 
 from collections.abc import Iterator
 from typing import Final

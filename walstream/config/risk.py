@@ -1,4 +1,4 @@
-"""Accepted risks of a configuration, shown at each start and by `status`."""
+"""What a configuration gave up: repeated at each start and by `walstream status`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,10 +8,10 @@ RISKS: Final[Mapping[str, str]] = {
     "at_most_once": "records may be lost: the producer's properties allow it",
 }
 OPEN_CLUSTER: Final = (
-    "anyone who reaches the Spark cluster can run code there and read the tasks' data"
+    "whoever reaches Spark's cluster may run code there, and read what tasks carry"
 )
 _SCATTERED: Final = (
-    "the records of one row go to several partitions: readers see them in any order"
+    "a row's records go to several partitions: readers see them in any order"
 )
 
 

@@ -1,14 +1,12 @@
-"""Options of a run, beside the configuration."""
+"""What a worker is told beside the configuration."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 CONSENTS: Final = ("adopt_slot", "take_over", "accept_partitions", "accept_timeline")
-"""Consents to the state when a run begins, not to what happens on later days."""
-NOW: Final = "now"
-"""The LSN at which the server is when the run begins."""
+"""They are of what is there when a run begins, not of what happens on later days."""
 ALL_DONE: Final = 64
-"""Exit code of a worker that has nothing left to do; 0 is a drain."""
+"""What a worker ends with that has nothing left to do; 0 is a drain, by whomever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,6 @@ class Options:
     poll_once: bool = False  # poll each table once, and end
     sink: str = ""  # stream to this one alone: it is detached from its source
     end_backfilled: bool = False  # bring a backfill to its end, and stream no further
-    until_lsn: str = ""  # stream what committed below this LSN, or `NOW`, and end
 
     def without_consents(self) -> Self:
         """Return them for a stream that begins again: its consents were used."""

@@ -1,4 +1,4 @@
-"""Context of an encoder beside its table: the source, and the sink's options.
+"""What an encoder is told beside its table: whose ops they are, and the sink's options.
 
 The format `op` needs none of it.
 """
@@ -11,7 +11,7 @@ EMBEDDED: Final = frozenset({"schema", "table", "committime"})
 
 @dataclass(frozen=True, slots=True)
 class SourceOrigin:
-    """Origin of a source's ops."""
+    """Where a source's ops come from."""
 
     host: str = "unknown"  # as its connection string names it
     database: str = ""

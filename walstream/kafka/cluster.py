@@ -1,4 +1,4 @@
-"""The cluster as a producer's user sees it: brokers, topics, rights.
+"""Looks at a cluster as a producer's user sees it: brokers, topics, rights.
 
 Only asks, and changes nothing. What the answers mean is `checks`' business. A cluster
 that did not answer once is not asked again.
@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """The brokers and their defaults for topics."""
+    """The brokers, and what they give to a topic that does not say."""
 
     count: int
     partitions: int | None = None  # None: may not be read
@@ -80,7 +80,7 @@ class Cluster:
         return str(servers or properties.get("metadata.broker.list", ""))
 
     def brokers(self) -> Brokers:
-        """Return the brokers; raise the reason if none answers."""
+        """Count them; raise why none answers."""
         if self._brokers is None:
             try:
                 self._brokers = self._look()
@@ -115,7 +115,7 @@ class Cluster:
         return config
 
     def topics(self, names: Iterable[str]) -> dict[str, FoundTopic | WalstreamError]:
-        """Return existing topics, or the error of one that cannot be seen."""
+        """Describe those that are there, or say why one cannot be seen."""
         found: dict[str, FoundTopic | WalstreamError] = {}
         for part in in_parts(sorted(names), _AT_ONCE):
             found |= self._describe(part)
@@ -200,7 +200,7 @@ class Cluster:
             self._login_refused = error
 
     def _wait(self, answer: "Future[Answer]", doing: str) -> Answer:
-        """Return an answer; raise early if every broker refuses."""
+        """Wait for an answer; give up early where every broker refuses."""
         deadline = runtime.monotonic() + _TIMEOUT_S
         while not answer.done():
             self._connected().poll(_POLL_S)
@@ -216,7 +216,7 @@ class Cluster:
             raise
 
     def _unanswered(self, doing: str) -> WalstreamError:
-        """Return the reason why no broker answers, as far as librdkafka knows."""
+        """Return why no broker answers, as far as librdkafka told."""
         found = self._hearing.outage
         if found is None:
             hint = "walstream tries again by itself"

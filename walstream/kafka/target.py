@@ -1,4 +1,4 @@
-"""Target of one table's ops in a Kafka sink."""
+"""Where a Kafka sink's ops of one table go."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from walstream.telemetry.meter import TableMeter
 
 @dataclass(slots=True, eq=False, init=False)
 class Target:
-    """Target of all ops of one table: routed and rendered once."""
+    """What is the same for all ops of one table: routed and rendered once."""
 
     aim: TableEncoding
     topic: Topic | None  # None: not known yet

@@ -1,4 +1,4 @@
-"""Creation of missing topics."""
+"""How a missing topic is created."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """Settings for missing topics; if `allowed` is False they have to exist."""
+    """How to create a missing topic; `allowed` is False: it must be there."""
 
     allowed: bool
     partitions: int = 0  # 0: the broker's default

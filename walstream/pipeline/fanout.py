@@ -1,8 +1,9 @@
 """The sinks of one stream, each with a ledger of its own.
 
-Every op goes to every sink, and the slowest sink decides the position. A sink that
-fails for good or lags too long is detached while others stay; it holds the position
-until its own worker continues from there. A sink may join at the end of a transaction.
+Every op goes into every sink, and the slowest sink decides the position. A sink whose
+sink fails for good, or lags too long, leaves where others stay: until somebody else
+goes on from where it was, it holds the position. One may come where a transaction
+ended.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ _LOOK_EVERY_S: Final = 0.5
 
 
 class AttachedSink:
-    """One sink and its transactions in flight."""
+    """One sink, and what of it is under way."""
 
     __slots__ = ("full", "ledger", "meter", "roomy", "sink", "transaction")
 
@@ -46,7 +47,7 @@ class AttachedSink:
             )
 
     def sight(self) -> SinkLag:
-        """Return its lag since the last call."""
+        """Return how it was since the last look."""
         resume = self.ledger.advance()
         sight = SinkLag(resume, self.ledger.idle, self.full, self.roomy)
         self.full = self.roomy = False
@@ -54,7 +55,7 @@ class AttachedSink:
 
 
 class Fanout:
-    """All sinks of one stream; called by its loop alone unless marked."""
+    """All sinks of one stream; called by its loop alone, but for what is marked."""
 
     def __init__(
         self,
@@ -74,24 +75,24 @@ class Fanout:
         self._next_look = 0.0
 
     def measure(self, meter: Meter) -> None:
-        """Set the counters of each sink; call it before anything is sent."""
+        """Count there what each sink takes and fails; before anything is sent."""
         self._meter = meter
         for lane in self._lanes:
             lane.meter = meter.sink(lane.sink.name)
 
     def share(self, membership: Membership, detach_after_s: float) -> None:
-        """Let sinks leave and join by `membership`."""
+        """Let sinks leave and come, as `membership` sees to."""
         self._membership = membership
         self._lag = LagPolicy[AttachedSink](detach_after_s)
 
     @property
     def sinks(self) -> list[Sink]:
-        """Attached sinks; from any thread."""
+        """Those that are sent to; from any thread."""
         return [lane.sink for lane in self._lanes]
 
     @property
     def whole(self) -> bool:
-        """Return whether every sink of the source is attached, from one place on."""
+        """Return whether every sink of the source is sent to, from one place on."""
         joining = any(isinstance(lane.sink, JoiningSink) for lane in self._lanes)
         return self._membership is None or (self._membership.whole and not joining)
 
@@ -103,18 +104,18 @@ class Fanout:
 
     @property
     def delivered_ops(self) -> int:
-        """Ops in transactions that every sink has fully delivered; from any thread."""
+        """Numbers of transactions that every sink delivered; from any thread."""
         return min(lane.ledger.delivered_ops for lane in self._lanes)
 
     @property
     def oldest_commit_time(self) -> int | None:
-        """Commit time of the oldest transaction in flight, in us; from any thread."""
+        """When the oldest under way was committed, microseconds; from any thread."""
         times = (lane.ledger.oldest_commit_time for lane in tuple(self._lanes))
         return min((at for at in times if at is not None), default=None)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is in flight, no transaction open; valid after `advance`."""
+        """Nothing is in flight, no transaction open. True only after `advance`."""
         return all(lane.ledger.idle for lane in self._lanes)
 
     @property
@@ -143,12 +144,12 @@ class Fanout:
             lane.transaction = None
 
     def keepalive(self, wal_end: Lsn) -> None:
-        """Note that the server has nothing for this stream below `wal_end`."""
+        """Take the server's word that nothing for us lies below `wal_end`."""
         for lane in self._lanes:
             lane.ledger.keepalive(wal_end)
 
     def advance(self) -> Lsn:
-        """Return the position: all below is delivered, or left to another worker."""
+        """Return the position; all below is delivered, or another's to deliver."""
         resume = min([lane.ledger.advance() for lane in self._lanes])
         for held in self._leaving.values():
             resume = min(resume, held)
@@ -156,7 +157,7 @@ class Fanout:
 
     @property
     def leaving(self) -> bool:
-        """Return whether the position waits for a sink that is being detached.
+        """Return whether the position waits for a sink that is on its way out.
 
         The others may have been sent more.
         """
@@ -165,7 +166,7 @@ class Fanout:
     # what the sinks do
 
     def ready(self) -> bool:
-        """Return whether every sink has room; this serves its delivery reports."""
+        """Ask every sink for room: asking serves its delivery reports."""
         room = True
         for lane in self._lanes:
             try:
@@ -183,12 +184,12 @@ class Fanout:
         return room
 
     def knows(self, table: Table) -> bool:
-        """Return whether every sink knows the topic of a table."""
+        """Return whether every sink knows where a table's ops go."""
         # a list: each sink is asked, whatever another says
         return all([lane.sink.knows(table) for lane in self._lanes])  # noqa: C419
 
     def send(self, op: ReplicationOp) -> bool:
-        """Send an op to every sink; False: the next has to wait."""
+        """Hand an op of the open transaction to every sink; False: no more for now."""
         room = True
         for lane in self._lanes:
             try:
@@ -200,7 +201,7 @@ class Fanout:
         return room
 
     def send_large(self, op: LargeOp) -> bool:
-        """Send an op with placeholders; other sinks get the texts."""
+        """Hand over an op with stand-ins: to who knows none, with the texts."""
         room = True
         for lane in self._lanes:
             given = op if takes_large(lane.sink) else plain(op)
@@ -212,7 +213,7 @@ class Fanout:
         return room
 
     def put(self, op: ReplicationOp) -> bool:
-        """Send a row of a backfill; a sink that refuses it stays."""
+        """Hand over a row that is none of the stream's: who refuses it stays."""
         room = True
         for lane in self._lanes:
             if not lane.sink.send(op, lane.transaction):  # type: ignore[arg-type]
@@ -222,10 +223,9 @@ class Fanout:
     # who leaves, who comes
 
     def look(self, place: Lsn | None, ops: int) -> None:
-        """Drop detached sinks, detach those that lag, attach those that return.
+        """Forget who has left, let go who is late, let in who comes.
 
-        `place` is the end of a transaction, None while one is open; `ops` is the count
-        of ops read.
+        `place` is where a transaction ended, None while one is open; `ops` were read.
         """
         membership = self._membership
         if membership is None:
@@ -250,7 +250,7 @@ class Fanout:
             self._lanes = [*self._lanes, lane]
 
     def _fail(self, lane: AttachedSink, error: WalstreamError) -> None:
-        """Detach a failed sink if possible; this changes the list of sinks."""
+        """Go on without it, where that can be; the list of sinks is another then."""
         lane.meter.errors += 1
         others = [one for one in self._lanes if one is not lane]
         if isinstance(lane.sink, JoiningSink) and lane.sink.give_up(error):
@@ -269,7 +269,7 @@ class Fanout:
         self._membership.release(lane.sink, resume, why)
 
     def close(self) -> None:
-        """End the membership: a sink that is about to return stays detached."""
+        """Let nobody come any more: who is coming stays where it is."""
         self._lanes = [
             lane
             for lane in self._lanes
@@ -279,5 +279,5 @@ class Fanout:
 
 
 def _settled(lanes: Sequence[AttachedSink]) -> list[AttachedSink]:
-    """Return the sinks that no other worker sends to, now or later."""
+    """Return those that nobody else sends to, now or later."""
     return [lane for lane in lanes if not isinstance(lane.sink, JoiningSink)]

@@ -1,4 +1,4 @@
-"""Ports of the pipeline: a source, sinks, positions."""
+"""What the pipeline needs of the outside: a source, sinks, positions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from walstream.telemetry.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Position to resume from, with its server and slot: an LSN alone is not enough."""
+    """Where to resume, and what that belongs to: an LSN alone is no position."""
 
     resume: Lsn
     system_identifier: int
@@ -39,23 +39,23 @@ class Source(Protocol):
     """A stream of CopyData frames ('w' and 'k'), which never blocks."""
 
     def read(self, limit: int) -> Sequence[bytes]:
-        """Return up to `limit` arrived frames; raise when the stream ended."""
+        """Take up to `limit` frames that are there; raise when the stream ended."""
 
     def confirm(self, lsn: Lsn) -> None:
-        """Confirm everything before `lsn` to the server. Never goes back."""
+        """Let the server forget everything before `lsn`. Never goes back."""
 
     def keep_alive(self, *, now: bool = False) -> None:
         """Send a status update when one is due, or at once."""
 
     def still_paused(self) -> None:
-        """Note that the loop deliberately reads nothing."""
+        """Note that nothing is read on purpose."""
 
     def fileno(self) -> int:
-        """Return the file descriptor to wait on for more frames."""
+        """Return what to wait on for more frames."""
 
 
 class Sink(Protocol):
-    """Sink of ops, in order; reports each record's delivery to its transaction."""
+    """Takes ops in order, reports each record's delivery to its transaction."""
 
     @property
     def name(self) -> str:
@@ -69,22 +69,22 @@ class Sink(Protocol):
 
     @property
     def in_flight(self) -> int:
-        """Count of records in flight."""
+        """How much is under way: worth polling for."""
 
     def knows(self, table: Table) -> bool:
-        """Return whether the topic of a table is known; look it up if not.
+        """Return whether it knows where a table's ops go; look for that if not.
 
-        Raises if they can go nowhere.
+        Raises what keeps them from going anywhere.
         """
 
     def send(self, op: ReplicationOp, transaction: Transaction) -> bool:
-        """Send one op: counted in the transaction now, delivered later.
+        """Hand over one op: counted in the transaction now, delivered later.
 
-        The op is always taken; return False if the next has to wait for `ready`.
+        The op is taken in any case; False: no other before `ready`.
         """
 
     def close(self) -> None:
-        """Drop what is in flight. Its deliveries are no longer reported."""
+        """Give up what is in flight. Its deliveries are reported no more."""
 
 
 class SinkTopic(Protocol):
@@ -98,22 +98,22 @@ class SinkTopic(Protocol):
 
     @property
     def limit(self) -> int:
-        """Size of the largest record that it takes, in bytes."""
+        """The bytes of the largest record that it takes."""
 
     @property
     def advice(self) -> str:
-        """How to allow a larger record; "": by the topic's configuration."""
+        """What takes a larger one; "": its own configuration."""
 
     @property
     def layout(self) -> int:
-        """Number of its layout, from 1: it grows when keys move to other partitions."""
+        """How often its keys moved to other partitions, from 1."""
 
     def written(self) -> None:
-        """Note that another producer of this source wrote to it."""
+        """Note that somebody else of this source wrote to it."""
 
 
 class NamedSink(Sink, Protocol):
-    """A configured sink: it has a name and a status."""
+    """A sink that was configured: it has a name, and tells how it goes."""
 
     @property
     def waiting(self) -> bool:
@@ -121,15 +121,15 @@ class NamedSink(Sink, Protocol):
 
     @property
     def handler_waits(self) -> bool:
-        """Return whether it waits for one of its handlers."""
+        """Return whether it is one of its handlers that cannot go on."""
 
     @property
     def outage(self) -> Outage | None:
-        """Reason why its target does not answer, as far as known."""
+        """Why its target does not answer, as far as it is known."""
 
     @property
     def topics(self) -> Mapping[str, SinkTopic]:
-        """Its topics by name, as found."""
+        """Its topics as they were found, by name."""
 
     @property
     def tally(self) -> Tally: ...
@@ -141,73 +141,73 @@ class NamedSink(Sink, Protocol):
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Send an encoded record to the topic of `op`."""
+        """Send a finished record where the records of `op` go."""
 
 
 class Membership(Protocol):
-    """Detaches and reattaches the sinks of a source; nothing blocks."""
+    """Who sees to it that a source's sinks leave and come; nothing blocks."""
 
     @property
     def whole(self) -> bool:
-        """Return whether no sink is detached or returning."""
+        """Return whether no sink is away, or on its way."""
 
     def release(self, sink: Sink, resume: Lsn, why: str) -> None:
-        """Close a sink that leaves; let another worker continue from `resume`."""
+        """Close a sink that was sent its last; have somebody go on from `resume`."""
 
     def gone(self, sink: Sink) -> bool:
-        """Return whether another worker keeps its `resume` now."""
+        """Return whether its `resume` is somebody else's to keep now."""
 
     def arriving(self, place: Lsn) -> Sink | None:
-        """Return a sink that gets everything from `place` on; None if none returns."""
+        """Return a sink that is to be sent everything from `place` on; None: nobody."""
 
 
 class Companion(Protocol):
-    """Queries to the database beside the stream; nothing blocks."""
+    """What is asked of the database beside the stream; nothing blocks."""
 
     def keys(self, relation: Relation, xid: int, place: Place, /) -> KeyHistory | None:
-        """Return a relation's keys as of a transaction; None: ask again.
+        """Find a relation's keys as of a transaction; None: ask again.
 
-        Nothing from `place` on was sent yet: a change counts from there.
+        All from `place` on is still to come: from there a change counts.
         """
 
     def complete(self, op: ReplicationOp, /) -> bool:
-        """Fill values that a key change would lose; return False to be asked again."""
+        """Fill what a key change would lose for ever; False: ask again."""
 
     def tick(self, *, paused: bool) -> None:
-        """Do what is due; raise if the stream may be incomplete or has to end."""
+        """Do what is due; raise when the stream cannot be whole or has to end."""
 
 
 class OldRows(Protocol):
-    """Existing rows, to send between transactions; nothing blocks."""
+    """Rows that were there before, to come in between transactions; nothing blocks."""
 
     @property
     def note(self) -> Callable[[ReplicationOp], None] | None:
-        """Return a callback for every op until the next call; None: no op is needed."""
+        """What is to be told of every op until it is asked again; None: of none."""
 
     def rows(
         self, place: Lsn, known: Callable[[Table], bool]
     ) -> Sequence[ReplicationOp]:
-        """Return the rows that may go in at the end of a transaction; none: not now.
+        """Return those that may go in where a transaction ended; none: not now.
 
-        Only of tables that are `known`: otherwise a sink might refuse a row when it is
-        too late to leave it out.
+        Of tables that are `known`: else it would be heard only later that a sink takes
+        some row never, when it is too late to leave it out.
         """
 
     def sent(self, transaction: Shares) -> None:
-        """Note that the last rows were sent, counted in this transaction."""
+        """Note that all of the last went out, counted in this transaction."""
 
     def refused(self, error: WalstreamError) -> None:
-        """Note that a sink will never take one of the last rows."""
+        """Note that a sink will never take one of the last."""
 
 
 class StateStore(StoredDocuments, Protocol):
-    """Store of small documents by name, durable when a call returns."""
+    """Small documents by name, durable when a call returns."""
 
     def write(self, documents: Entries) -> None:
-        """Write all documents or none, with fsync; None deletes."""
+        """Write all or none, with fsync; None deletes."""
 
     def store(self, position: Position, beside: Entries | None = None) -> None:
-        """Write the position; documents in `beside` share its fsync.
+        """Write the position; documents `beside` it share its fsync.
 
         A `resume` below the stored one is an error.
         """

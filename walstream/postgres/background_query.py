@@ -18,7 +18,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class QueryResult(Generic[Told]):
-    """Result of a query; it may be empty."""
+    """What was told; there may be nothing to tell."""
 
     value: Told
 
@@ -65,9 +65,9 @@ class Question(Generic[Told]):
             if not self.refused:
                 self.refused = True
                 _log.warning(
-                    f"waiting: {self._about} cannot be read now",
+                    f"waiting: {self._about} cannot be looked up now",
                     error=str(error.args[0]),
-                    hint="walstream asks again each second",
+                    hint="it is asked again each second",
                 )
             return None
         self.refused = False

@@ -1,4 +1,4 @@
-"""Memory of the publications between two looks: a document.
+"""What is remembered of the publications, from one look to the next: a document.
 
 It is by publication, so that an older walstream reads its part of it, and drops the
 rest: what it did not watch must not be believed later.
@@ -41,7 +41,7 @@ PUBLICATIONS: Final = StateDocument("publications", dict[str, StoredPublication]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Last examined state."""
+    """What was examined last."""
 
     sightings: Mapping[str, Sighting] = field(default_factory=dict)
     left: frozenset[str] = frozenset()  # as in `continuity`

@@ -1,4 +1,4 @@
-"""Tables that cannot identify an updated or deleted row: the reason and the repair."""
+"""Which tables cannot say which row was updated or deleted, why, and what cures it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Survey of a database's tables and sizes, for `init`."""
+"""What tables a database has, and how large: for who has no configuration yet."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -44,7 +44,7 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Existing tables."""
+    """What is there already."""
 
     tables: list[FoundTable]
     database: str

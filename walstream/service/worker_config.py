@@ -1,4 +1,4 @@
-"""Configuration that a worker's process starts with, and changes since then."""
+"""What each process of a worker is started with, and what of that has changed since."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Counters over all processes of a worker: they never fall."""
+"""What a worker's processes counted, one after the other: it never falls."""
 
 from walstream.telemetry.counts import ProcessCounts
 

@@ -1,1 +1,1 @@
-"""Runners of sources: a package for each `kind` of walstream.toml."""
+"""What runs a source: a package for each `kind` of walstream.toml."""

@@ -1,4 +1,4 @@
-"""Context that a worker gives to the runner of its source."""
+"""What a worker gives to whatever runs its source."""
 
 from dataclasses import dataclass
 

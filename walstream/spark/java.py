@@ -1,4 +1,4 @@
-"""Version of Java, as it prints it."""
+"""How new a Java is: what it prints about itself."""
 
 import os
 import re

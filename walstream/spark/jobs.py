@@ -1,4 +1,4 @@
-"""Spark jobs: runs chunks, and reports each outcome at once.
+"""The one way to run chunks on Spark: what is done is heard of as it is done.
 
 Each table is a job (several, where connections are scarcer than Spark's slots), with a
 description for Spark's UI. The jobs stand in one queue, a few at a time, so that no
@@ -64,7 +64,7 @@ class Runnable(Protocol):
 
     @property
     def title(self) -> str:
-        """Return the title in Spark's UI; chunks of one title are a job."""
+        """What people read in Spark's UI; chunks of one title are a job."""
 
 
 class _Outcomes(AccumulatorParam[list[Any]]):
@@ -146,8 +146,7 @@ class _Run:
             _accumulatorRegistry.pop(self._outcomes.aid, None)
         if missing := self._numbers - seen:
             raise Transient(
-                "Spark did not report the outcome of chunks "
-                f"{', '.join(map(str, sorted(missing)))}"
+                f"Spark did not say what became of chunks {sorted(missing)}"
             )
 
     def _take(self, seen: set[int]) -> Iterator[Outcome]:
@@ -238,7 +237,7 @@ def _refused(outcome: ChunkRefused) -> WalstreamError:
 def _gone() -> Transient:
     return Transient(
         "Spark is gone: its Java process ended",
-        hint="it may have been killed, or out of memory; finished chunks stay finished",
+        hint="was it killed, or out of memory? Chunks that were done stay done",
     )
 
 

@@ -1,1 +1,1 @@
-"""Status of every source and sink, for `status` and the page."""
+"""How every source and sink is, as `status` and the page show it."""

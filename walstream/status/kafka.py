@@ -1,4 +1,4 @@
-"""Status of one kafka source, from all its reports: pure."""
+"""How one chained source is, as all who know something of it tell: pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from walstream.status.worker_state import WorkerState, problems_of, state_of
 
 @dataclass(frozen=True, slots=True)
 class GroupSight:
-    """Progress of the group; empty if it cannot be asked."""
+    """How far the group is; empty where that cannot be asked."""
 
     places: Mapping[Partition, GroupOffset] = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # topics
@@ -30,7 +30,7 @@ class GroupSight:
 
 @dataclass(frozen=True, slots=True)
 class StoredRelay:
-    """Facts of the state folder."""
+    """What the state folder says."""
 
     figures: RelayFigures | None = None  # None: nothing was passed on yet
     error: ErrorReport | None = None
@@ -60,12 +60,12 @@ class ChainedState:
 
     @property
     def behind(self) -> int | None:
-        """Return the count of waiting records, as far as known."""
+        """Count the records that wait, as far as somebody knows."""
         told = self.report.lag_records if self.report else None
         return told if self.group.behind is None else self.group.behind
 
     def state(self) -> tuple[str, int]:
-        """Return its state and the exit code."""
+        """Name its state, and the exit code that it stands for."""
         return state_of(self.told) or self._state_at_rest()
 
     def _state_at_rest(self) -> tuple[str, int]:

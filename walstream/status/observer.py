@@ -1,4 +1,4 @@
-"""Facts about sources for `status` that no worker report contains.
+"""What is known of sources beside the reports of a running instance.
 
 `walstream status` asks state folders and servers (`walstream.status.lookup`); the
 instance itself asks nobody: its workers told it what they know.
@@ -31,7 +31,7 @@ Workers = Mapping[str, WorkerState]
 
 
 class StatusObserver(Protocol):
-    """Observer of what a source's report does not contain."""
+    """Tells of a source what its report does not."""
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""Status of every source and sink, from its instance and `StatusObserver`: pure.
+"""How every source and sink is, of what its instance and `StatusObserver` tell: pure.
 
 What nobody knows is None, and said.
 """
@@ -16,8 +16,9 @@ from walstream.config import (
 )
 from walstream.config.risk import risks
 from walstream.lsn import show
-from walstream.postgres.capture_report import CaptureReport
-from walstream.postgres.slot_health import SlotHealth
+from walstream.postgres.slot_health import (
+    SlotHealth,
+)
 from walstream.sources.postgres.backfill.status import backfill_status
 from walstream.sources.postgres.backfill.status import problems as backfill_problems
 from walstream.sources.report import (
@@ -29,7 +30,6 @@ from walstream.sources.report import (
 from walstream.status.instance import Instance
 from walstream.status.kafka import ChainedState
 from walstream.status.model import (
-    CaptureLimitStatus,
     LastError,
     SinkStatus,
     SlotStatus,
@@ -96,7 +96,6 @@ def _look_at(
         exit_code = exit_code or WAITS
     given_up = backfill_problems(name, kept.backfill)
     report = seen.report or StreamReport()
-    capture = report.capture or CaptureReport()
     problems = [*seen.problems(state), *map(config.command, given_up)]
     problems += [sight.problem(sink) for sink, sight in away.items()]
     return SourceStatus(
@@ -133,12 +132,6 @@ def _look_at(
             )
             for table, how in seen.beside.items()
         },
-        publications=list(capture.publications),
-        limits={
-            name: CaptureLimitStatus(limit.reason, limit.sql)
-            for name, limit in capture.limits.items()
-        },
-        more_limits=capture.more,
     )
 
 
@@ -273,8 +266,6 @@ def _last_error(config: Config, error: ErrorReport | None) -> LastError | None:
         repair=config.command(error.repair) if error.repair else "",
         exit_code=error.exit_code,
         stopped=error.final,
-        sql=error.sql,
-        then=error.then,
     )
 
 

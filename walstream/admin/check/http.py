@@ -1,4 +1,4 @@
-"""Findings of `check` about the HTTP address, before `run` needs it."""
+"""What keeps the HTTP listener from its address, before `run` meets it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def _taken(key: str, address: str, *, written: bool) -> Iterator[Finding]:
             _CODE,
             _SUBJECT,
             str(error.args[0]),
-            "run continues without page, health checks and metrics",
+            "run goes on without page, health and metrics",
             Repair(then=error.hint),
         )
 

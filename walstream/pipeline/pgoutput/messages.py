@@ -133,7 +133,7 @@ class Truncate:
 
 @dataclass(slots=True)
 class LogicalMessage:
-    """A message written by pg_logical_emit_message."""
+    """What pg_logical_emit_message wrote."""
 
     transactional: bool
     lsn: Lsn

@@ -1,4 +1,4 @@
-"""Wrappers of another sink, which forward what they do not change."""
+"""What stands in front of another sink, and passes on what it does not change."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from walstream.telemetry.tally import Tally
 
 
 class FrontSink:
-    """Sink that forwards everything to another one."""
+    """Is what the other one is."""
 
     def __init__(self, sink: NamedSink) -> None:
         self._sink = sink
@@ -70,7 +70,7 @@ class FrontSink:
         op: ReplicationOp,
         transaction: Transaction,
     ) -> None:
-        """Send an encoded record."""
+        """Send a finished record."""
         self._sink.put(key, value, op, transaction)
 
     def close(self) -> None:
@@ -81,10 +81,10 @@ _log = structlog.get_logger()
 
 
 class VerboseSink(FrontSink):
-    """Sink that logs each op, without values, and forwards it."""
+    """Stands in front of another sink; says no value of any row."""
 
     def __init__(self, sink: NamedSink, said: Mapping[str, str]) -> None:
-        """`said` is in each line: the source and sink of the op."""
+        """`said` stands in each line: whose op it is."""
         super().__init__(sink)
         self._said = dict(said)
 

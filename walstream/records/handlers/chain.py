@@ -67,7 +67,7 @@ class _Step:
 
 
 class Chain:
-    """Handlers of a sink, in order."""
+    """What becomes of an op."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
         """Raise ConfigError for a handler that cannot be loaded."""
@@ -118,7 +118,7 @@ class Chain:
                 problems.append(
                     ConfigError(
                         f"handler {step.spec.kind!r} names columns that none of its"
-                        f" tables has: {', '.join(missing)}",
+                        f" tables has: {missing}",
                         hint="correct its columns, or its tables",
                     )
                 )

@@ -1,4 +1,4 @@
-"""Texts of the page's figures: pure."""
+"""How the page writes figures: pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

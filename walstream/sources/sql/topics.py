@@ -1,4 +1,4 @@
-"""Topics of a polled table's rows."""
+"""Where a polled table's rows go."""
 
 from collections.abc import Mapping
 

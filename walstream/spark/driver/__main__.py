@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 
 class _Left(Exception):
-    """The worker that sent the job is gone."""
+    """Who gave the order is gone."""
 
 
 class Service:

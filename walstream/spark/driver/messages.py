@@ -1,4 +1,4 @@
-"""Messages to a driver and its answers; all are pickled."""
+"""What a driver is told, and what it answers; all of it is pickled."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class JobOrder(Protocol):
 
     @property
     def at_once(self) -> int | None:
-        """Return how many chunks may run at a time; None: as many as Spark allows."""
+        """How many chunks may run at a time; None: as many as Spark may."""
 
     def task(self, config: Config, leash: Leash | None) -> Callable[[Any], Any]:
         """Make the task; with a leash it runs on this machine."""
@@ -34,7 +34,7 @@ class JobOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Reason why a job ended early."""
+    """Why an order ended before its time."""
 
     error: WalstreamError
 

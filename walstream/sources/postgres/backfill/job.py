@@ -6,6 +6,7 @@ that met what passes is put back, and tried again for as long as that takes.
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -40,7 +41,7 @@ Empty = Callable[[Table, int, int], None]
 
 
 class JobListener(Protocol):
-    """Observer of a job's progress."""
+    """Who is told how it goes."""
 
     def done(self, table: str, rows: int) -> None:
         """Note that a table's last chunk was delivered, and its rows in all."""
@@ -57,7 +58,7 @@ class JobListener(Protocol):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Progress of a job."""
+    """How far a job is."""
 
     chunks: int
     size: int  # of the tables in PostgreSQL, about, in bytes
@@ -83,7 +84,6 @@ class JobProgress:
             share=share,
             left_s=elapsed_s * (1 - share) / share if share else None,
             waits=self.waits,
-            elapsed_s=elapsed_s,
         )
 
 
@@ -123,7 +123,8 @@ class Job:
     def run(self, stop: Stop) -> bool:
         """Run until all is done; False: a stop came first.
 
-        Raises Void when the snapshot can no longer be read, and errors for an operator.
+        Raises Void when the snapshot cannot be read any more, and what needs an
+        operator.
         """
         while self._left and not stop.requested:
             self._put_back = 0
@@ -207,7 +208,8 @@ class Job:
         self._outcome.look()
         if runtime.monotonic() - self._told >= _TELL_EVERY_S:
             self._told = runtime.monotonic()
-            _log.info("backfilling", **_said(self.progress))
+            if not sys.stderr.isatty():  # else a bar tells
+                _log.info("backfilling", **_said(self.progress))
 
     def _count(self, done: ChunkDone) -> None:
         chunk = self._left.pop(done.number, None)
@@ -233,8 +235,8 @@ class Job:
     def _postpone(self, chunk: ChunkPostponed) -> None:
         """Leave a chunk for the next drive; say why, once for each drive.
 
-        A chunk whose workers die each time does not suffer from a passing fault: its
-        table is given up, as Spark does where it can retry a chunk.
+        One whose workers die each time is no victim of what passes: its table is given
+        up, as Spark does where it can try a chunk again by itself.
         """
         error = chunk.error
         if chunk.died and chunk.number in self._left:

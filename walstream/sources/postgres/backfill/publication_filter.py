@@ -1,4 +1,4 @@
-"""Filter of publications on tables: columns, rows, and whether inserts."""
+"""What publications let through of tables: columns, rows, and whether inserts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Site of a source's backfill: its configuration, and facts of the start."""
+"""What a source's backfill stands on: its configuration, and what a start found."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from walstream.spark import session as spark
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Source of a backfill, and its resources."""
+    """Whose backfill it is, and what it stands on."""
 
     config: Config
     name: str  # of the source
@@ -39,7 +39,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Facts of a stream's start."""
+    """What a stream's start found."""
 
     facts: Mapping[str, TableFacts]
     publications: Sequence[str]

@@ -23,7 +23,7 @@ from walstream.sources.postgres.backfill.progress import (
 
 @dataclass(frozen=True, slots=True)
 class BackfillHead:
-    """Facts for all tables."""
+    """What concerns all tables."""
 
     lsn: Lsn
     rows: int

@@ -30,7 +30,7 @@ from walstream.telemetry.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """Limits of a record."""
+    """What a record must fit."""
 
     partitions: int
     limit: int  # bytes of a record

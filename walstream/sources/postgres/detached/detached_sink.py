@@ -1,9 +1,9 @@
-"""State of each sink that is not in its source's stream.
+"""What the source's state says of each sink that is not in its stream.
 
-copying the slot is being copied; the source's own position covers the sink still away a
-worker of its own streams to the sink, from the copy back it is in the source's stream
-again; the copy is to be dropped dropped it was given up, as `on_failure` says: it no
-longer gets anything
+copying   the slot is being copied; the source's own position covers the sink still
+away      a worker of its own streams to the sink, from the copy
+back      it is in the source's stream again; the copy is to be dropped
+dropped   it was given up, as `on_failure` says: it gets nothing any more
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COPYING, AWAY, BACK, DROPPED = "copying", "away", "back", "dropped"
 
 @dataclass(frozen=True, slots=True)
 class DetachedSink:
-    """State of one sink."""
+    """How it is with one sink."""
 
     phase: str
     slot: str  # the copy
@@ -29,7 +29,7 @@ class DetachedSink:
 
 @dataclass(frozen=True, slots=True)
 class HandoverPoint:
-    """Place where one stream ends for a sink, and another begins."""
+    """Where one stream ends for a sink, and another begins."""
 
     at: Lsn
 

@@ -1,4 +1,4 @@
-"""Sequences that give a table its keys in PostgreSQL."""
+"""Where PostgreSQL keeps what gives a table its keys."""
 
 from typing import Final
 

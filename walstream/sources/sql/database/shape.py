@@ -12,7 +12,7 @@ Type = TypeEngine[Any]
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """Settings of a table in the configuration."""
+    """What the configuration says of a table."""
 
     name: str  # "table" or "schema.table"
     primary_key: str
@@ -28,7 +28,7 @@ class SqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class SqlTableShape:
-    """Existing shape of the table."""
+    """What there is of the table."""
 
     name: str  # as configured
     schema: str  # "": the one that the session is in

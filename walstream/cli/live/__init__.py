@@ -1,1 +1,0 @@
-"""`walstream run` at a terminal: lines for people, and a status line that renews."""
