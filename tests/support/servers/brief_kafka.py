@@ -1,8 +1,8 @@
 """A Kafka that lives for minutes at most: it compiles little, and is formatted once.
 
 Half of what it would take of a processor is its start; three of them idle all along. Of
-that start, half is the reading of classes: they are kept read, in an archive that one
-of the first brokers writes (JEP 350). Java passes over one that does not fit.
+that start, half is the reading of classes: an archive keeps them read (JEP 350). A
+broker of its own writes it, once for a checkout. Java ignores one that does not fit.
 """
 
 import fcntl
@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from walstream.testing.servers import LocalKafka
-from walstream.testing.servers.jars import kafka_class_path
 from walstream.testing.servers.process import Child
 
 _COMPILES_LITTLE: Final = "-XX:TieredStopAtLevel=1"
 _CACHE: Final = Path(__file__).parents[3] / ".pytest_cache" / "java"
-_NAMES: Final = uuid.NAMESPACE_URL
+_BROKER: Final = "kafka.Kafka"  # the class that `LocalKafka` runs
 _IDENTITY: Final = re.compile(rb"^((?:cluster|directory)\.id=).*$", re.MULTILINE)
 
 
@@ -30,11 +29,17 @@ class BriefKafka(LocalKafka):
 
     def start(self) -> None:
         """Back when it takes connections."""
-        _write_archive()
+        _write(self._archive)
         super().start()
 
+    @property
+    def _archive(self) -> Path:
+        """The archive of this broker's classes, by the files that hold them."""
+        classes = uuid.uuid5(uuid.NAMESPACE_URL, ":".join(map(str, self._class_path)))
+        return _CACHE / f"kafka-{classes}.jsa"
+
     def _java_child(self, *arguments: str) -> Child:
-        archive = _archive()
+        archive = self._archive
         kept = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
         return super()._java_child(_COMPILES_LITTLE, *kept, *arguments)
 
@@ -50,29 +55,24 @@ class BriefKafka(LocalKafka):
 
 
 class _ArchivedKafka(LocalKafka):
-    """One that writes the classes that it read when it is stopped."""
+    """A broker that writes the classes it has read when it is stopped."""
 
     def __init__(self, archive: Path) -> None:
         super().__init__()
         self._archive = archive
 
     def _java_child(self, *arguments: str) -> Child:
-        written = f"-XX:ArchiveClassesAtExit={self._archive}"
-        return super()._java_child(_COMPILES_LITTLE, written, *arguments)
+        # its storage tool would write an archive, too
+        written = [f"-XX:ArchiveClassesAtExit={self._archive}"]
+        kept = written if _BROKER in arguments else []
+        return super()._java_child(_COMPILES_LITTLE, *kept, *arguments)
 
 
-def _archive() -> Path:
-    """Name the archive of these classes, by the files that hold them."""
-    classes = uuid.uuid5(_NAMES, ":".join(map(str, kafka_class_path())))
-    return _CACHE / f"kafka-{classes}.jsa"
-
-
-def _write_archive() -> None:
-    """Have it written, unless it is there, or another process writes it now."""
-    archive = _archive()
+def _write(archive: Path) -> None:
+    """Write an archive, unless it exists or another process writes it now."""
     if archive.exists():
         return
-    _CACHE.mkdir(parents=True, exist_ok=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
     with archive.with_suffix(".lock").open("w") as lock, suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fresh = archive.with_suffix(".new")
