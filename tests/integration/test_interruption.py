@@ -62,7 +62,10 @@ def test_that_hangs_in_librdkafka(postgres18, kafka, disk):
 @pytest.mark.parametrize(
     ("number", "to_all", "flags"),
     [
-        pytest.param(signal.SIGINT, True, ["-n", "2"], id="ctrl-c-on-workers"),
+        pytest.param(
+            *(signal.SIGINT, True, ["-n", "2", "--one-kafka"]),  # as make test
+            id="ctrl-c-on-workers",
+        ),
         pytest.param(
             *(signal.SIGTERM, False, ["-n", "2"]),
             id="sigterm-on-workers",
