@@ -28,7 +28,7 @@ from walstream.testing.servers.postgres import StopMode
 _WAITED_FOR_S = 40.0  # by a server; one that is silent is cut off after 60
 _SOON_S = 5.0  # with a busy machine; of itself walstream tells each ten
 _LONG = pytest.mark.fault_long
-_VERSIONS = pytest.mark.parametrize("version", [pytest.param(15, marks=_LONG), 18])
+_VERSIONS = pytest.mark.parametrize("version", [15, 18])
 _WAYS = pytest.mark.parametrize(
     ("version", "mode"),
     [
@@ -48,6 +48,7 @@ def stream(
         yield made
 
 
+@pytest.mark.same_on_15
 @_VERSIONS
 def test_a_crash_of_postgresql_is_survived(
     version: int, own_postgres: OwnPostgres, runs: Runs, reader: Reader
