@@ -13,7 +13,6 @@ import pytest
 from tests.support.fixtures.kafka import KafkaServer
 from tests.support.programs.polled_source import Polled, keys_of
 from tests.support.programs.sqlite_source import execute, file_of
-from walstream.testing.servers import LocalKafka
 
 LONG_S: Final = 150.0  # a machine may be busy
 MANY: Final = 12_000  # more than are read without Spark
@@ -40,10 +39,10 @@ def polled(tmp_path: Path, kafka: KafkaServer, topic_prefix: str) -> Iterator[Po
         yield made
 
 
-def producer_ids(kafka: LocalKafka, topic: str) -> set[int]:
+def producer_ids(logs: Path, topic: str) -> set[int]:
     """Read them from the broker's own log of a topic with one partition."""
     found = set()
-    for segment in (kafka.data / f"{topic}-0").glob("*.log"):
+    for segment in (logs / f"{topic}-0").glob("*.log"):
         data = segment.read_bytes()
         at = 0
         while at + _HEAD.size < len(data):
@@ -58,7 +57,7 @@ def producer_ids(kafka: LocalKafka, topic: str) -> set[int]:
 def test_polls_use_the_producers_of_those_before_and_few_rows_no_spark(
     polled: Polled, kafka: KafkaServer, tmp_path: Path, topic_prefix: str
 ) -> None:
-    if not isinstance(kafka, LocalKafka):
+    if kafka.data is None:
         pytest.skip("the broker's log is not on this machine")
     file = file_of(tmp_path)
     waits = []
@@ -73,7 +72,7 @@ def test_polls_use_the_producers_of_those_before_and_few_rows_no_spark(
         assert not polled.processes("walstream.spark.driver")
         median_s = sorted(waits)[POLLS // 2]
         print(f"first row {waits[0]:.3f} s, median {median_s:.3f} s")  # noqa: T201
-        assert len(producer_ids(kafka, f"{topic_prefix}legacy.few")) == 1
+        assert len(producer_ids(kafka.data, f"{topic_prefix}legacy.few")) == 1
 
         with closing(sqlite3.connect(file)) as connection:
             for part in range(4):
@@ -84,5 +83,5 @@ def test_polls_use_the_producers_of_those_before_and_few_rows_no_spark(
                 reader.count(POLLS + (part + 1) * MANY, LONG_S)
         assert polled.processes("walstream.spark.driver")
         # one for each of Spark's workers, at most
-        assert len(producer_ids(kafka, f"{topic_prefix}legacy.many")) <= 2
+        assert len(producer_ids(kafka.data, f"{topic_prefix}legacy.many")) <= 2
     assert polled.terminate() == 0
